@@ -10,7 +10,7 @@ connect consider consume contain contend continue convert coordinate copy correc
 damage deactivate decide declare decode decrypt dedupe defer define delay delegate delete deliver demand deny derive
 describe destroy detect determine die diff disable discard discover dispatch display dispose distribute divide do
 draft drain draw drive drop
-echo edit emit enable encode end enqueue ensure enter enumerate equal escalate escape establish estimate evaluate
+echo edit emit empty enable encode end enqueue ensure enter enumerate equal escalate escape establish estimate evaluate
 evict evolve examine exchange exclude execute exit expand expect expire explain export extend extract
 fade fail fetch fill filter find finish fit flatten flip flush fold follow forbid forge forget fork format forward
 freeze
@@ -30,7 +30,7 @@ provide publish pull pump purge push put
 qualify query quote
 race raise rank reach react read reboot rebuild recall receive recognize recompute reconcile record recover redact
 redirect reduce refer refold refresh refuse register rehash reject relate relay release reload remember remove rename
-render renew renumber reopen repair repeat replace replay reply report represent request require reserve reset resolve
+render renew renumber reopen repair repeat replace reread replay reply report represent request require reserve reset resolve
 respond restart restore restrict resume retain retarget retry return reuse reverse revert review revise revive revoke
 rewrite ring round route rule run
 salvage sample sanitize satisfy save say scan schedule score script seal search see select send separate serialize

@@ -148,7 +148,7 @@ export const DECIDING: readonly Explained[] = [
   },
   {
     file: "decide-budget.ts",
-    code: 'const depth = wish.stopped === "spawn" ? 1 + countLevels(state, wish.stepId) : 0;',
+    code: 'const depth = wish.stopped === "spawn" ? 1 + countSpawnLevels(state, wish.stepId) : 0;',
     changes: [['wish.stopped === "spawn"', "true"]],
     why: "The depth is looked at for spawns alone.",
   },
@@ -172,12 +172,6 @@ export const DECIDING: readonly Explained[] = [
       ["deadlineAtMs < answerByMs", "deadlineAtMs <= answerByMs"],
     ],
     why: "No time is less than another, and of two that are the same either may be taken.",
-  },
-  {
-    file: "effects/gate-effects.ts",
-    code: ".flatMap((escalationId) => escalations.get(escalationId) ?? []);",
-    changes: [["[]", '["Stryker was here"]']],
-    why: "Where a question is open it is there.",
   },
   {
     file: "effects/gate-effects.ts",

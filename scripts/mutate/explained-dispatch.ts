@@ -4,31 +4,31 @@ import type { Explained } from "./tally-mutants.ts";
 /** Explained mutants, their files from the folder of the area on. */
 export const DISPATCH: readonly Explained[] = [
   {
-    file: "next-try.ts",
+    file: "next-attempt.ts",
     code: 'const isCancelled = cancelledBy !== undefined || (command.type === "failStep" && command.cancelled);',
     changes: [['command.type === "failStep"', "true"]],
     why: "A time-out says nothing of a cancellation.",
   },
   {
-    file: "next-try.ts",
+    file: "next-attempt.ts",
     code: 'const { seed = "", deadlineAtMs } = created.plan ?? {};',
     changes: [['""', '"Stryker was here!"']],
     why: "Each plan has a seed.",
   },
   {
-    file: "next-try.ts",
+    file: "next-attempt.ts",
     code: 'const retryAfterMs = command.type === "failStep" ? (command.retryAfterMs ?? 0) : 0;',
     changes: [['command.type === "failStep"', "true"]],
     why: "A time-out says nothing of a time to wait.",
   },
   {
-    file: "next-try.ts",
+    file: "next-attempt.ts",
     code: "return deadlineAtMs !== undefined && atMs >= deadlineAtMs;",
     changes: [["deadlineAtMs !== undefined", "true"]],
     why: "No time is as late as none.",
   },
   {
-    file: "next-try.ts",
+    file: "next-attempt.ts",
     code: 'if (budget.wallMs !== undefined && nextAtMs >= addMs(begunAtMs, budget.wallMs)) return "wallMs";',
     changes: [["budget.wallMs !== undefined", "true"]],
     why: "No time is as late as none.",
@@ -104,7 +104,7 @@ export const DISPATCH: readonly Explained[] = [
   },
   {
     file: "decide-held.ts",
-    code: "const OPEN_GATE: Gate = { threshold: 0 };",
+    code: "export const OPEN_GATE: Gate = { threshold: 0 };",
     changes: [["{ threshold: 0 }", "{}"]],
     why: "Nothing asks for the confidence of a result that no gate holds.",
   },
@@ -143,7 +143,7 @@ export const DISPATCH: readonly Explained[] = [
   },
   {
     file: "decide-claims.ts",
-    code: "first ? draftClaim(state, stepId, { ...first.request, now }) : [],",
+    code: "first ? draftClaimOrRenewal(state, stepId, { ...first.request, now }) : [],",
     changes: [["[]", '["Stryker was here"]']],
     why: "Each group has a first one.",
   },
@@ -174,7 +174,7 @@ export const DISPATCH: readonly Explained[] = [
   },
   {
     file: "decide-claims.ts",
-    code: 'const losers = ruling?.kind === "granted" ? ruling.losers.filter(isOwn) : [];',
+    code: 'const losers = ruling?.kind === "granted" ? ruling.losers.filter(isOwnContestant) : [];',
     changes: [["[]", '["Stryker was here"]']],
     why: "It is no contestant, so that no claim is its.",
   },
@@ -212,26 +212,26 @@ export const DISPATCH: readonly Explained[] = [
     why: "A delivery that failed has its error, and no other one has an error of that kind.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: "const total = state.created.plan?.steps ?? 0;",
     changes: [["state.created.plan?.steps", "state.created.plan.steps"]],
     why: "The types do not say that what runs a plan was opened with one.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: "const isJudged = !created.plan?.successCriteria || successCriteria !== undefined;",
     changes: [["created.plan?.successCriteria", "created.plan.successCriteria"]],
     why: "The types do not say that what runs a plan was opened with one.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: ".flatMap((stepId) => state.steps.get(stepId) ?? [])",
     changes: [["[]", '["Stryker was here"]']],
     why: "It is among the steps. The compiler needs it.",
   },
   {
-    file: "effects/plan-effects.ts",
-    code: ".flatMap((stepId) => findDueTime(steps.get(stepId)?.phase, isWaiting) ?? []);",
+    file: "effects/next-plan-effects.ts",
+    code: ".flatMap((stepId) => findRetryTime(steps.get(stepId)?.phase, isWaiting) ?? []);",
     changes: [
       ["steps.get(stepId)?.phase", "steps.get(stepId).phase"],
       ["[]", '["Stryker was here"]'],
@@ -239,31 +239,31 @@ export const DISPATCH: readonly Explained[] = [
     why: "It is among the steps, and a text is no time.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: "const deadlineAtMs = created.plan?.deadlineAtMs;",
     changes: [["created.plan?.deadlineAtMs", "created.plan.deadlineAtMs"]],
     why: "The types do not say that what runs a plan was opened with one.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: "if (deadlineAtMs !== undefined && hasIdleSteps(state)) times.push(deadlineAtMs);",
     changes: [["deadlineAtMs !== undefined", "true"]],
     why: "No time is as late as none.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: "const wallMs = created.plan?.budget?.wallMs;",
     changes: [["created.plan?.budget", "created.plan.budget"]],
     why: "The types do not say that what runs a plan was opened with one.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: "return wallMs !== undefined && !plan.stop && hasWorkToBegin(state)",
     changes: [["wallMs !== undefined", "true"]],
     why: "No time is as late as none.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: 'return phase?.status === "backoff" && !isWaiting ? phase.retryAtMs : undefined;',
     changes: [
       ['phase?.status === "backoff"', "true"],
@@ -272,19 +272,19 @@ export const DISPATCH: readonly Explained[] = [
     why: "It is among the steps, and only in backoff has it such a time.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: 'const because = step?.cancelledBy ? "cancelled" : stop;',
     changes: [["step?.cancelledBy", "step.cancelledBy"]],
     why: "It is among the steps. The compiler needs it.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: "return step !== undefined && because !== undefined && isEndedByStop(state, step, because);",
     changes: [["step !== undefined", "true"]],
     why: "It is among the steps. The compiler needs it.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: "if (Object.values(capacity.room).every((free) => free === 0)) return [];",
     changes: [
       ["Object.values(capacity.room).every((free) => free === 0)", "false"],
@@ -294,13 +294,13 @@ export const DISPATCH: readonly Explained[] = [
     why: "It only saves looking at the steps, of which none is picked for a full lane.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: "if (!step?.spec.planned || (!isBeyondStop(state, step) && (isStepHeld || step.cancelledBy))) return;",
     changes: [["step?.spec", "step.spec"]],
     why: "It is among the steps. The compiler needs it.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: 'if (step?.phase.status === "backoff" && now >= step.phase.retryAtMs) consider(step, step.phase.retryAtMs);',
     changes: [
       ['step?.phase.status === "backoff"', "true"],
@@ -309,7 +309,7 @@ export const DISPATCH: readonly Explained[] = [
     why: "It is among the steps, and only in backoff has it such a time.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: "if (capacity.room[lane] > 0)",
     changes: [
       ["capacity.room[lane] > 0", "true"],
@@ -318,13 +318,13 @@ export const DISPATCH: readonly Explained[] = [
     why: "It only saves looking at the steps, of which none is picked for a full lane.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: "criticalPathMs: spec.planned?.criticalPathMs ?? 0,",
     changes: [["spec.planned?.criticalPathMs", "spec.planned.criticalPathMs"]],
     why: "Only steps of the plan are candidates.",
   },
   {
-    file: "effects/plan-effects.ts",
+    file: "effects/next-plan-effects.ts",
     code: "const takesAll = waiting.length <= count && !allowance;",
     changes: [["waiting.length <= count", "waiting.length < count"]],
     why: "Where all are taken their order does not matter, because the lane has its own.",
@@ -355,7 +355,7 @@ export const DISPATCH: readonly Explained[] = [
   },
   {
     file: "decide-spawn.ts",
-    code: "if (isUsedUp(countUsed(state.plan).spawns, state.created.plan?.budget))",
+    code: "if (isSpawnBudgetUsedUp(computeUseSinceAllowed(state.plan).spawns, state.created.plan?.budget))",
     changes: [["state.created.plan?.budget", "state.created.plan.budget"]],
     why: "Each planned coordination was created with a plan.",
   },

@@ -11,7 +11,7 @@ export const RECORDING: readonly Explained[] = [
   },
   {
     file: "observe-child.ts",
-    code: "([field, value]) => value !== undefined && !isSameValue(before[field], value),",
+    code: "([field, value]) => value !== undefined && !isSameRunValue(before[field], value),",
     changes: [["value !== undefined", "true"]],
     why: "A field without a value is left out of the event as it is written.",
   },
@@ -64,7 +64,7 @@ export const RECORDING: readonly Explained[] = [
   },
   {
     file: "record.ts",
-    code: 'if (state.kind !== "unopened") for (const counterpart of project(fact, state)) append(counterpart);',
+    code: 'if (state.kind !== "unopened") for (const counterpart of projectFact(fact, state)) append(counterpart);',
     changes: [
       ['state.kind !== "unopened"', "true"],
       ['"unopened"', '""'],

@@ -125,7 +125,7 @@ export const WORKFLOW_NODES: readonly Explained[] = [
   },
   {
     file: "nodes/agent-invocation.ts",
-    code: "inputs: asInputs(request?.task ?? invocation.bound?.task),",
+    code: "inputs: wrapTaskAsInputs(request?.task ?? invocation.bound?.task),",
     changes: [
       ["request?.task", "request.task"],
       ["invocation.bound?.task", "invocation.bound.task"],

@@ -17,16 +17,19 @@ export const WORKFLOW_STATE: readonly Explained[] = [
   },
   {
     file: "state/edges.ts",
-    code: "return !isOneEnough || closesLoop || findRound(moment, sourceNodeId, source) > since;",
+    code: "return !isOneEnough || closesLoop || findRoundBeginning(moment, sourceNodeId, source) > since;",
     changes: [
-      ["findRound(moment, sourceNodeId, source) > since", "findRound(moment, sourceNodeId, source) >= since"],
+      [
+        "findRoundBeginning(moment, sourceNodeId, source) > since",
+        "findRoundBeginning(moment, sourceNodeId, source) >= since",
+      ],
     ],
     why: "A node that begins a round is in the past of its own sources only where a loop came round, which begins a later one.",
   },
   {
     file: "state/edges.ts",
-    code: "return !closesLoop && target !== undefined && beginOf(target) < sequence;",
-    changes: [["beginOf(target) < sequence", "beginOf(target) <= sequence"]],
+    code: "return !closesLoop && target !== undefined && findBeginning(target) < sequence;",
+    changes: [["findBeginning(target) < sequence", "findBeginning(target) <= sequence"]],
     why: "Only its own skip is both the start and the end of a node, and no edge forward leads back to a source of its own.",
   },
   {
@@ -37,13 +40,13 @@ export const WORKFLOW_STATE: readonly Explained[] = [
   },
   {
     file: "state/edges.ts",
-    code: 'return hasAll(arrived) ? "start" : undefined;',
+    code: 'return hasEverySignal(arrived) ? "start" : undefined;',
     changes: [['"start"', '""']],
     why: "Of a rule that needs all, only a skip and what is open are looked at; all else is a start.",
   },
   {
     file: "state/edges.ts",
-    code: 'all_complete: (arrived) => (hasAll(arrived) ? "start" : undefined),',
+    code: 'all_complete: (arrived) => (hasEverySignal(arrived) ? "start" : undefined),',
     changes: [['"start"', '""']],
     why: "Of a rule that needs all, only a skip and what is open are looked at; all else is a start.",
   },
@@ -192,7 +195,7 @@ export const WORKFLOW_STATE: readonly Explained[] = [
   {
     file: "state/evolve-node.ts",
     code: 'case "memory.written":',
-    changes: [['case "memory.written": return evolveActs(run, event);', 'case "memory.written":']],
+    changes: [['case "memory.written": return evolveNodeActs(run, event);', 'case "memory.written":']],
     why: "An invocation has nothing to do with what is written to memory: the node is at most copied.",
   },
   {

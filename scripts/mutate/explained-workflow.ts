@@ -11,7 +11,7 @@ export const WORKFLOW: readonly Explained[] = [
   },
   {
     file: "advance-run.ts",
-    code: "const view = draft.nodeId === undefined ? undefined : viewOf(advance, draft.nodeId);",
+    code: "const view = draft.nodeId === undefined ? undefined : createNodeView(advance, draft.nodeId);",
     changes: [["draft.nodeId === undefined", "false"]],
     why: "No node has the name `undefined`, so its view is not there either.",
   },
@@ -26,7 +26,7 @@ export const WORKFLOW: readonly Explained[] = [
   },
   {
     file: "advance-run.ts",
-    code: "return view ? [stepOf(view)] : [];",
+    code: "return view ? [decideNodeStep(view)] : [];",
     changes: [["[]", '["Stryker was here"]']],
     why: "A text is no step: it has neither an effect nor a time.",
   },
@@ -216,7 +216,7 @@ export const WORKFLOW: readonly Explained[] = [
   },
   {
     file: "nodes/dispatch.ts",
-    code: "return beginHandoff(view, workerId, handoverOf(view, { workerId, index }));",
+    code: "return createHandoffBeginStep(view, workerId, createWorkerHandover(view, { workerId, index }));",
     changes: [["{ workerId, index }", "{}"]],
     why: "The beginning takes of the handover only the event that it follows from.",
   },

@@ -32,7 +32,7 @@ const LANES: readonly Explained[] = [
   },
   {
     file: "pick-best.ts",
-    code: "keepBest(group, { request, rank }, Math.min(count, spend.left(request)));",
+    code: "keepIfBetter(group, { request, rank }, Math.min(count, spend.left(request)));",
     changes: [["Math.min(count, spend.left(request))", "Math.max(count, spend.left(request))"]],
     why: "A group that keeps more than can be picked takes memory; the others are passed over afterwards.",
   },
@@ -242,7 +242,7 @@ const LEDGER: readonly Explained[] = [
   },
   {
     file: "open-questions.ts",
-    code: ".flatMap((escalationId) => escalations.get(escalationId) ?? [])",
+    code: ".flatMap((escalationId) => escalations.get(escalationId) ?? []);",
     changes: [["[]", '["Stryker was here"]']],
     why: "Whatever is open is there.",
   },
@@ -275,7 +275,7 @@ const LEDGER: readonly Explained[] = [
   },
   {
     file: "state.ts",
-    code: 'return childOf(phase)?.childSessionKey ?? (phase.status === "dispatched" ? phase.targetSession : undefined);',
+    code: '(phase.status === "dispatched" ? phase.targetSession : undefined)',
     changes: [['phase.status === "dispatched"', "true"]],
     why: "No other phase has a session that we chose.",
   },

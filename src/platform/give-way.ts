@@ -12,7 +12,10 @@ let turnStartedAtMs: number | undefined;
 /** Who goes on in a later turn, the first one first. */
 const waiting: (() => void)[] = [];
 
-/** Resolves at once while long work has taken little of this turn of the event loop, otherwise in a later turn. */
+/**
+ * Lets other work of the event loop run where this turn has already been busy for long; else resolves at once. To be
+ * awaited within long work.
+ */
 export async function giveWay(): Promise<void> {
   const nowMs = performance.now();
   if (turnStartedAtMs === undefined) startTurn(nowMs);
@@ -20,11 +23,13 @@ export async function giveWay(): Promise<void> {
     await new Promise<void>((resolve) => waiting.push(resolve));
 }
 
+/** Starts the allowance of a turn; it ends with this turn of the event loop. */
 function startTurn(nowMs: number): void {
   turnStartedAtMs = nowMs;
   afterThisTurn(endTurn);
 }
 
+/** Ends the allowance, and lets the first that waits go on in a new one. */
 function endTurn(): void {
   turnStartedAtMs = undefined;
   const goOn = waiting.shift();
@@ -33,7 +38,10 @@ function endTurn(): void {
   goOn();
 }
 
-/** Runs work that yields after each small slice, and gives way in between. */
+/**
+ * Runs an iterator to its end, which works in small slices, lets other work of the event loop run in between, and
+ * returns its result.
+ */
 export async function runInSlices<T>(work: Iterator<unknown, T>): Promise<T> {
   for (;;) {
     const slice = work.next();

@@ -6,7 +6,10 @@ import { existsSync, readFileSync } from "node:fs";
 
 const HERE = import.meta.url;
 
-/** Returns the nearest file or folder of that name in the folder of this module or in one above it. */
+/**
+ * Returns the URL of the nearest file or folder of a name in the folder of a module (by default this one) or in one
+ * above it. @throws Error where the package has none
+ */
 export function findPackageFile(name: string, from = HERE): URL {
   const folder = new URL(".", from);
   const found = new URL(name, folder);
@@ -16,7 +19,7 @@ export function findPackageFile(name: string, from = HERE): URL {
   return findPackageFile(name, above.href);
 }
 
-/** Reads the version of this package. */
+/** Returns the version of this package, from its package.json. */
 export function readPackageVersion(): string {
   const { version } = JSON.parse(readFileSync(findPackageFile("package.json"), "utf8")) as {
     readonly version: string;

@@ -8,20 +8,20 @@ const OPEN_TO_OTHERS = 0o077;
 const WRITABLE_BY_OTHERS = 0o022;
 
 /**
- * Returns what is wrong with the file, as the end of a sentence that begins with its path; `undefined` when it does
- * not exist.
+ * Returns why a file is not to be trusted, as the end of a sentence that begins with its path: it is no plain file, or
+ * a link of somebody else; `undefined` where nothing is wrong, or it does not exist.
  */
 export function findFileFault(path: string): string | undefined {
   const link = lstatSync(path, { throwIfNoEntry: false });
   const file = statSync(path, { throwIfNoEntry: false });
   if (!link || !file) return link ? "is a link to nothing" : undefined;
-  if (!file.isFile()) return `is ${kindOf(file)}, not a plain file`;
+  if (!file.isFile()) return `is ${nameFileKind(file)}, not a plain file`;
   return isForeignLink(link, file) ? `is a link that belongs to user ${link.uid}` : undefined;
 }
 
 /**
- * Takes from others the right to read and to write the file, where that is for this user to do. False where others still may write
- * it.
+ * Takes from other users the right to read and to write a file, where this user may change that, and returns false
+ * only where they still may write it.
  */
 export function keepOthersOut(path: string): boolean {
   const file = statSync(path, { throwIfNoEntry: false });
@@ -40,7 +40,8 @@ function isForeignLink(link: Stats, file: Stats): boolean {
   return ![process.getuid?.(), 0, file.uid].includes(link.uid);
 }
 
-export function kindOf(file: Stats): string {
+/** Returns what a path's file is in words with an article: a folder, a pipe, a socket, a plain file or a device. */
+export function nameFileKind(file: Stats): string {
   if (file.isDirectory()) return "a folder";
   if (file.isFIFO()) return "a pipe";
   if (file.isSocket()) return "a socket";

@@ -12,38 +12,47 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { readSystemErrorCode } from "./system-error.ts";
 
 const PRIVATE = 0o600;
 
-/** Creates the file (mode 0600). @throws an error of the system, `EEXIST` where there is one already */
+/**
+ * Creates a file (mode 0600) with its content in one step, so that nobody ever sees a part of it. @throws an error of
+ * the system, `EEXIST` where there is one already
+ */
 export function createWholeFile(path: string, content: string | Uint8Array): void {
   publishDraft(path, content, (draft) => {
-    try {
-      linkSync(draft, path);
-    } catch (error) {
-      if (isTaken(error)) throw error;
-      // File systems without links: others may see a part of it, and a stop of the machine may leave one.
-      copyFileSync(draft, path, constants.COPYFILE_EXCL);
-    }
+    linkDraft(draft, path);
   });
 }
 
-/** True for the error of a name that is taken. */
-export function isTaken(error: unknown): boolean {
-  return hasCode(error, "EEXIST");
+/** Gives a draft the name of a new file, too. @throws an error of the system, `EEXIST` where the name is taken */
+export function linkDraft(draft: string, path: string): void {
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    if (isNameTaken(error)) throw error;
+    // File systems without links: others may see a part of it, and a stop of the machine may leave one.
+    copyFileSync(draft, path, constants.COPYFILE_EXCL);
+  }
 }
 
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
+/** Returns whether an error of the system says that a file of that name exists already (`EEXIST`). */
+export function isNameTaken(error: unknown): boolean {
+  return readSystemErrorCode(error) === "EEXIST";
 }
 
-/** Writes the file (mode 0600) in place of what has its name. @throws an error of the system */
+/**
+ * Writes a file (mode 0600) in one step in place of what has its name, so that readers see either the old text or the
+ * new. @throws an error of the system
+ */
 export function replaceWholeFile(path: string, text: string): void {
   publishDraft(path, text, (draft) => {
     renameSync(draft, path);
   });
 }
 
+/** Writes a draft beside the file, which `publish` gives the file's name: it is never there in part. */
 function publishDraft(path: string, content: string | Uint8Array, publish: (draft: string) => void): void {
   const draft = `${path}.${randomBytes(6).toString("hex")}.partial`;
   try {
@@ -65,14 +74,17 @@ function writeDraft(draft: string, content: string | Uint8Array): void {
   }
 }
 
-/** Keeps the name of a file over a stop of the machine, where this user may list the folder: others cannot flush it. */
+/**
+ * Flushes a folder, so that the name of a file in it outlasts a stop of the machine. Does nothing where this user may
+ * not list the folder: others cannot flush it.
+ */
 function flushFolder(path: string): void {
   let folder: number | undefined;
   try {
     folder = openSync(path, "r");
     fsyncSync(folder);
   } catch (error) {
-    if (!hasCode(error, "EACCES")) throw error;
+    if (readSystemErrorCode(error) !== "EACCES") throw error;
   } finally {
     if (folder !== undefined) closeSync(folder);
   }

@@ -23,20 +23,21 @@ interface Writing {
 }
 
 /**
- * Writes a value like `JSON.stringify`, in parts that follow each other; yields after each. `levels`: how deep members of
- * large values are written one by one.
+ * Returns the JSON text of a value like `JSON.stringify`, as parts that follow each other; it is a generator that
+ * yields after each slice of the work. `levels`: how deep members of large values are written one by one.
  */
-export function* writeJson(value: unknown, levels = LEVELS): Generator<undefined, readonly string[]> {
+export function* writeJsonInParts(value: unknown, levels = LEVELS): Generator<undefined, readonly string[]> {
   const writing: Writing = { written: [], pieces: [], chars: 0 };
-  yield* write(writing, value, levels);
+  yield* writeValue(writing, value, levels);
   endSlice(writing);
   return writing.written;
 }
 
-function* write(writing: Writing, value: unknown, levels: number): Generator<undefined, void> {
+/** Writes a value: a small one or one below the levels at once, a larger one member by member. */
+function* writeValue(writing: Writing, value: unknown, levels: number): Generator<undefined, void> {
   if (levels === 0 || typeof value !== "object" || value === null || isSmall(value)) {
-    add(writing, value === undefined ? "null" : JSON.stringify(value));
-    if (isSlice(writing)) {
+    addPiece(writing, value === undefined ? "null" : JSON.stringify(value));
+    if (isSliceFull(writing)) {
       endSlice(writing);
       yield;
     }
@@ -47,17 +48,18 @@ function* write(writing: Writing, value: unknown, levels: number): Generator<und
 const isSmall = (value: object): boolean => countCharsLeft(value, SMALL_CHARS_MAX) >= 0;
 
 /**
- * Returns about how many of the characters a value leaves, less than none where it is larger. It is run for every value
- * of every answer: pairs of names and members would take longer than writing them.
+ * Returns about how many of `chars` characters are left once a value has been written as JSON; less than none where it
+ * is larger. It is run for every value of every answer: pairs of names and members would take longer than writing
+ * them.
  */
 export function countCharsLeft(value: unknown, chars: number): number {
   const left = chars - CHARS_PER_VALUE;
   if (typeof value === "string") return left - value.length;
   if (typeof value !== "object" || value === null) return left;
-  return Array.isArray(value) ? countItems(value, left) : countMembers(value, left);
+  return Array.isArray(value) ? countCharsLeftByItems(value, left) : countCharsLeftByMembers(value, left);
 }
 
-function countItems(items: readonly unknown[], chars: number): number {
+function countCharsLeftByItems(items: readonly unknown[], chars: number): number {
   let left = chars;
   for (const item of items) {
     if (left < 0) return left;
@@ -66,7 +68,7 @@ function countItems(items: readonly unknown[], chars: number): number {
   return left;
 }
 
-function countMembers(value: object, chars: number): number {
+function countCharsLeftByMembers(value: object, chars: number): number {
   const members = value as Readonly<Record<string, unknown>>;
   let left = chars;
   for (const name of Object.keys(members)) {
@@ -81,32 +83,32 @@ function* writeItems(
   items: readonly unknown[],
   levels: number,
 ): Generator<undefined, void> {
-  add(writing, "[");
+  addPiece(writing, "[");
   for (const [at, item] of items.entries()) {
-    if (at > 0) add(writing, ",");
-    yield* write(writing, item, levels - 1);
+    if (at > 0) addPiece(writing, ",");
+    yield* writeValue(writing, item, levels - 1);
   }
-  add(writing, "]");
+  addPiece(writing, "]");
 }
 
 function* writeMembers(writing: Writing, value: object, levels: number): Generator<undefined, void> {
-  add(writing, "{");
+  addPiece(writing, "{");
   let separator = "";
   for (const [name, member] of Object.entries(value)) {
     if (member === undefined) continue;
-    add(writing, `${separator}${JSON.stringify(name)}:`);
+    addPiece(writing, `${separator}${JSON.stringify(name)}:`);
     separator = ",";
-    yield* write(writing, member, levels - 1);
+    yield* writeValue(writing, member, levels - 1);
   }
-  add(writing, "}");
+  addPiece(writing, "}");
 }
 
-function add(writing: Writing, piece: string): void {
+function addPiece(writing: Writing, piece: string): void {
   writing.pieces.push(piece);
   writing.chars += piece.length;
 }
 
-function isSlice({ pieces, chars }: Writing): boolean {
+function isSliceFull({ pieces, chars }: Writing): boolean {
   return pieces.length >= PIECES_PER_SLICE || chars >= CHARS_PER_SLICE;
 }
 

@@ -20,7 +20,7 @@ import {
 } from "../agents/coordination/contracts/ledger-anchor.ts";
 import { readAnchorFile, writeAnchorFile } from "../infra/tokens/anchor-file.ts";
 import {
-  createSigningKey,
+  createSigningKeyFiles,
   isSignedBy,
   parsePublicKey,
   readSigningKey,
@@ -31,7 +31,7 @@ import type { LedgerReader } from "./ledger-reader.ts";
 const PAGE = 500;
 const PROBLEMS_MAX = 200;
 
-export { createSigningKey, readSigningKey };
+export { createSigningKeyFiles, readSigningKey };
 
 /** A place where the ledger is not what the anchor says. */
 export interface AnchorProblem {
@@ -55,6 +55,10 @@ export interface AnchorRequest {
   readonly onProgress?: OnProgress;
 }
 
+/**
+ * Creates an anchor of the ledger as it was at a number of events: the digest of the last hash of each run, and these
+ * hashes themselves where they are few; signed where there is a key.
+ */
 export async function makeAnchor(reader: Reader, request: AnchorRequest): Promise<LedgerAnchor> {
   const { events, madeAtMs, key, onProgress } = request;
   const { runs, headsSha256, heads } = await computeHeadsDigest(reader, { events, onProgress });
@@ -91,6 +95,7 @@ interface DigestRequest {
   readonly onProgress?: OnProgress | undefined;
 }
 
+/** Returns the digest over the heads of all runs as of a number of events, with how much it speaks for. */
 async function computeHeadsDigest(
   { heads: reads }: Reader,
   { events, named = [], onProgress }: DigestRequest,
@@ -115,6 +120,7 @@ async function computeHeadsDigest(
   return { isOfThen: unnamed === 0, pruned, runs, headsSha256: digest.digest("hex"), heads };
 }
 
+/** Yields the heads of all runs as of a number of events, page by page. */
 async function* readHeadPages(
   reads: Reader["heads"],
   events: number,
@@ -134,16 +140,19 @@ export interface AnchorTexts {
   readonly publicKey?: { readonly name: string; readonly text: string };
 }
 
-/** @throws CoordinationError `INPUT_INVALID` for what is no anchor, was changed, or is not signed with the key */
+/**
+ * Returns the anchor in a text, once it is known to be unchanged and signed with the given key, if there is one.
+ * @throws CoordinationError `INPUT_INVALID` for what is no anchor, was changed, or is not signed with the key
+ */
 export function readAnchor({ name, text, publicKey }: AnchorTexts): LedgerAnchor {
   const anchor = parseAnchor(text, name);
-  checkWhole(anchor, name);
-  if (publicKey) checkSigner(anchor, name, publicKey);
+  assertAnchorUnchanged(anchor, name);
+  if (publicKey) assertSigner(anchor, name, publicKey);
   return anchor;
 }
 
-/** Finds anchors that were changed by hand; only a signature finds those whose digest was made anew. */
-function checkWhole(anchor: LedgerAnchor, name: string): void {
+/** Throws where an anchor was changed by hand; only a signature shows that its digest was made anew. */
+function assertAnchorUnchanged(anchor: LedgerAnchor, name: string): void {
   const { heads, headsSha256, runs, publicKey, signature } = anchor;
   if (publicKey !== undefined && signature !== undefined) {
     if (!isSignedBy({ text: formatSignedText(anchor), publicKey, signature }))
@@ -156,7 +165,7 @@ function checkWhole(anchor: LedgerAnchor, name: string): void {
     throw createAnchorError(name, "was changed after it was made: its runs do not match their digest");
 }
 
-function checkSigner(
+function assertSigner(
   anchor: LedgerAnchor,
   name: string,
   publicKey: { readonly name: string; readonly text: string },
@@ -191,23 +200,27 @@ export interface AnchorWatch {
   readonly onProgress?: OnProgress;
 }
 
-/** Finds what the anchor names and the ledger does not hold. A run that was pruned since has left its trace. */
+/**
+ * Compares the ledger with an anchor and returns the problems where the ledger no longer holds what the anchor names,
+ * and whether the digest could be compared, too. A run that was pruned since has left its trace, and is no problem.
+ */
 export async function checkAnchor(
   reader: Reader,
   anchor: LedgerAnchor,
   { problems = [], onProgress }: AnchorWatch = {},
 ): Promise<AnchorCheck> {
   const { events, heads: named = [] } = anchor;
-  problems.push(...(await findShorterLedger(reader, anchor)));
+  problems.push(...(await findLedgerShortening(reader, anchor)));
   const isCut = await addNamedProblems(reader, named, { problems, onProgress });
-  const found = await computeHeadsDigest(reader, { events, named, onProgress });
-  const { pruned, isOfThen: isDigestCompared } = found;
+  const ledgerDigest = await computeHeadsDigest(reader, { events, named, onProgress });
+  const { pruned, isOfThen: isDigestCompared } = ledgerDigest;
   // Named runs may all be there, and others between them that were not.
-  if (problems.length === 0 && isDigestCompared) problems.push(...findDigestProblem(found, anchor));
+  if (problems.length === 0 && isDigestCompared) problems.push(...findDigestProblem(ledgerDigest, anchor));
   return { problems, pruned, isDigestCompared, ...(isCut && { isCut }) };
 }
 
-async function findShorterLedger({ heads }: Reader, { events }: LedgerAnchor): Promise<AnchorProblem[]> {
+/** Returns a problem where the ledger has fewer events than the anchor. */
+async function findLedgerShortening({ heads }: Reader, { events }: LedgerAnchor): Promise<AnchorProblem[]> {
   const newest = await heads.newestNumber();
   if (newest >= events) return [];
   const message = `the ledger has ${newest} events, and had ${events} when the anchor was made`;
@@ -219,7 +232,10 @@ interface NamedWatch {
   readonly onProgress: OnProgress | undefined;
 }
 
-/** Returns true where there are more problems than it added. */
+/**
+ * Adds a problem for each named run that is not as it was; returns true where there are more than it added. Where none
+ * of the runs is there, one problem stands for all.
+ */
 async function addNamedProblems(
   reader: Reader,
   heads: readonly RunHead[],
@@ -244,18 +260,18 @@ async function addNamedProblems(
 async function findRunProblem({ heads }: Reader, head: RunHead): Promise<AnchorProblem | undefined> {
   const { runId, events, hash } = head;
   const sequence = events - 1;
-  const found = await heads.hashAt({ runId, sequence });
-  if (!found) {
+  const storedHash = await heads.hashAt({ runId, sequence });
+  if (!storedHash) {
     const message = `the run is not there, and had ${events} events when the anchor was made`;
     return { kind: "anchor_run_missing", message, runId };
   }
   // Only the newest hash of a pruned run is left.
-  if (found.isPruned && found.length > events) return undefined;
-  if (found.hash === undefined) {
-    const message = `the run has ${found.length} events, and had ${events} when the anchor was made`;
-    return { kind: "anchor_run_shortened", message, runId, sequence: found.length };
+  if (storedHash.isPruned && storedHash.length > events) return undefined;
+  if (storedHash.hash === undefined) {
+    const message = `the run has ${storedHash.length} events, and had ${events} when the anchor was made`;
+    return { kind: "anchor_run_shortened", message, runId, sequence: storedHash.length };
   }
-  if (found.hash === hash) return undefined;
+  if (storedHash.hash === hash) return undefined;
   const message = `event ${sequence} has not the hash that the anchor names: it, or one before it, was rewritten`;
   return { kind: "anchor_run_rewritten", message, runId, sequence };
 }
@@ -268,12 +284,15 @@ function findDigestProblem(found: HeadsDigest, { events, runs, headsSha256 }: Le
   return [{ kind: "anchor_ledger_differs", message }];
 }
 
-/** Writes an anchor, over an older one only where the ledger still holds what that one names. @throws CoordinationError */
+/**
+ * Writes an anchor to a file, over an older one only where that is unchanged and the ledger still holds what it names.
+ * @throws CoordinationError
+ */
 export async function saveAnchor(reader: Reader, path: string, anchor: LedgerAnchor): Promise<void> {
   const older = readAnchorFile(path);
   if (older) {
-    checkWhole(older, path);
-    await checkReplaceable({ reader, path, older, anchor });
+    assertAnchorUnchanged(older, path);
+    await assertReplaceable({ reader, path, older, anchor });
   }
   writeAnchorFile(path, anchor, { replaces: older !== undefined });
 }
@@ -285,7 +304,7 @@ interface Replacement {
   readonly anchor: LedgerAnchor;
 }
 
-async function checkReplaceable({ reader, path, older, anchor }: Replacement): Promise<void> {
+async function assertReplaceable({ reader, path, older, anchor }: Replacement): Promise<void> {
   if (older.events > anchor.events || older.madeAt > anchor.madeAt)
     throw createAnchorError(path, "holds a newer anchor, which is not replaced; name another file");
   if (older.publicKey !== undefined && older.publicKey !== anchor.publicKey)

@@ -56,14 +56,20 @@ function resolveWebhook(config: WebhookConfig, readVariable: ReadVariable): Webh
   return secret === undefined || secret.length < SECRET_CHARS_MIN ? undefined : { ...config, secret };
 }
 
-/** Lists the webhooks that are off, because the variable for their secret is not set or too short. */
+/**
+ * Returns the names of the configured webhooks that are off, because the variable for their secret is not set or too
+ * short.
+ */
 export function listWebhooksOff(webhooks: Webhooks, readVariable: ReadVariable): string[] {
   return Object.entries(webhooks)
     .filter(([, config]) => !resolveWebhook(config, readVariable))
     .map(([name]) => name);
 }
 
-/** Creates the check of answers by webhook. It does not know a webhook that is off. */
+/**
+ * Creates the check of answers to questions that come by webhook; an answer for a webhook that is off is refused as
+ * unknown.
+ */
 export async function createWebhookAnswerCheck(
   webhooks: Webhooks,
   { clock, readVariable }: Pick<ChannelDependencies, "clock" | "readVariable">,
@@ -76,7 +82,14 @@ export async function createWebhookAnswerCheck(
   return createAnswerCheck({ webhooks: Object.fromEntries(resolved), clock });
 }
 
-export function channelsOf(dependencies: ChannelDependencies): (channel: string) => HumanChannel | undefined {
+/**
+ * Returns a function that finds the channel of a name by which people are told of questions (`host`, `chat`, a
+ * plugin's or a webhook's); `undefined` for a name that there is not. Logs an error at once for each webhook that is
+ * off.
+ */
+export function createChannelFinder(
+  dependencies: ChannelDependencies,
+): (channel: string) => HumanChannel | undefined {
   const { escalations, logger, readVariable } = dependencies;
   for (const webhook of listWebhooksOff(escalations.webhooks, readVariable))
     logger.error({ webhook }, NO_SECRET);
@@ -86,12 +99,13 @@ export function channelsOf(dependencies: ChannelDependencies): (channel: string)
     if (channel.startsWith("plugin:")) return createPluginChannel(dependencies, channel);
     if (!channel.startsWith(WEBHOOK)) return undefined;
     if (!webhooks.has(channel))
-      webhooks.set(channel, createWebhookChannel(dependencies, channel.slice(WEBHOOK.length)));
+      webhooks.set(channel, createLazyWebhookChannel(dependencies, channel.slice(WEBHOOK.length)));
     return webhooks.get(channel);
   };
 }
 
-function createWebhookChannel(
+/** Creates a channel whose library is loaded with its first notice; `undefined` for an unknown webhook. */
+function createLazyWebhookChannel(
   { escalations, logger, clock, readVariable }: ChannelDependencies,
   name: string,
 ): HumanChannel | undefined {
@@ -108,7 +122,7 @@ function createWebhookChannel(
   };
 }
 
-/** Creates a channel through a plugin. The log names the plugin as the author of its answers. */
+/** Creates a channel through a plugin, which is the author of its answers in the log. */
 function createPluginChannel({ hooks, takeAnswer }: ChannelDependencies, channel: Channel): HumanChannel {
   return {
     notify: (notice) =>
@@ -116,13 +130,13 @@ function createPluginChannel({ hooks, takeAnswer }: ChannelDependencies, channel
         const { questionId } = notice.question;
         const request = { questionId, answer, by, ...(text !== undefined && { text }) };
         const refused = await takeAnswer(request, channel);
-        return refused && explainRefusal(refused);
+        return refused && translateRefusal(refused);
       }),
   };
 }
 
-/** Returns the word for a plugin whose answer did not count. A question that is not closed takes no answer after its deadline. */
-function explainRefusal({ code, resolution }: AnswerRefused): AnswerRefusal {
+/** Returns the word by which a plugin is told that its answer did not count. */
+function translateRefusal({ code, resolution }: AnswerRefused): AnswerRefusal {
   if (!CLOSED.has(code)) return "not_an_answer";
   const isExpired = resolution === "expired" || (code === "QUESTION_CLOSED" && resolution === undefined);
   return isExpired ? "expired" : "closed";

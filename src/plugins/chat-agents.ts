@@ -16,7 +16,7 @@ import type {
   RunSnapshot,
   WorkflowHost,
 } from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { findQuestion } from "./openwop/runs/run-question.ts";
+import { findShownQuestion } from "./openwop/runs/run-question.ts";
 
 export interface ChatSender {
   /** The host's name for the channel and for the sender in it, as `CHANNEL:SENDER`. */
@@ -100,38 +100,46 @@ interface Chats extends Dependencies {
 const RUNS_MAX = 64;
 const RUNS_OF_ONE_MAX = 4;
 
+/**
+ * Creates what lets people talk to the workflow host's agents in a chat: ask an agent, look at a run of their own, and
+ * answer its question.
+ */
 export function createChatAgents(dependencies: Dependencies): ChatAgents {
   const closing = new AbortController();
   const chats: Chats = { ...dependencies, closing: closing.signal, atWork: new Map() };
   return {
     agentIds: () => chats.host.agents().map(({ agentId }) => agentId),
     ask: (request) => askAgent(chats, request),
-    look: (sender, runId) => lookAtRun(chats, sender, runId),
-    answer: (answerRequest) => answerRun(chats, answerRequest),
+    look: (sender, runId) => readOwnRun(chats, sender, runId),
+    answer: (answerRequest) => answerChatRun(chats, answerRequest),
     close: () => closing.abort(),
   };
 }
 
-function callerOf({ tenant }: Chats, { principal, scopes }: ChatSender): Caller {
+function createChatCaller({ tenant }: Chats, { principal, scopes }: ChatSender): Caller {
   return { tenant, principal, scopes };
 }
 
+/** Begins a run of an agent, and returns how it stands when it settles or the sender waits no longer. */
 async function askAgent(chats: Chats, request: AskedByChat): Promise<ChatRun | ChatRefusal> {
   const { sender, wait } = request;
-  if (!begin(chats, sender)) return { kind: "busy" };
+  if (!takeRunPlace(chats, sender)) return { kind: "busy" };
   let settled: Promise<ChatRun> | undefined;
   try {
-    const begun = await start(chats, request);
+    const begun = await startChatRun(chats, request);
     if (begun.kind === "refused") return begun;
     // It counts for as long as it is at work, also when nobody waits for it any more.
-    settled = settle(chats, callerOf(chats, sender), begun.run).finally(() => end(chats, sender));
-    return await waitForRun(wait, settled, begun.run);
+    settled = waitUntilSettled(chats, createChatCaller(chats, sender), begun.run).finally(() =>
+      releaseRunPlace(chats, sender),
+    );
+    return await waitForSettledRun(wait, settled, begun.run);
   } finally {
-    if (!settled) end(chats, sender);
+    if (!settled) releaseRunPlace(chats, sender);
   }
 }
 
-function begin({ atWork }: Chats, { principal }: ChatSender): boolean {
+/** Counts one more run of the sender; false where the sender, or all together, have as many as they may. */
+function takeRunPlace({ atWork }: Chats, { principal }: ChatSender): boolean {
   const ownRuns = atWork.get(principal) ?? 0;
   const all = [...atWork.values()].reduce((sum, each) => sum + each, 0);
   if (ownRuns >= RUNS_OF_ONE_MAX || all >= RUNS_MAX) return false;
@@ -139,14 +147,14 @@ function begin({ atWork }: Chats, { principal }: ChatSender): boolean {
   return true;
 }
 
-function end({ atWork }: Chats, { principal }: ChatSender): void {
+function releaseRunPlace({ atWork }: Chats, { principal }: ChatSender): void {
   const left = (atWork.get(principal) ?? 1) - 1;
   if (left > 0) atWork.set(principal, left);
   else atWork.delete(principal);
 }
 
-/** M2 */
-function runIdOf({ tenant }: Chats, { sender, agentId, text, message }: AskedByChat): CoordinationId {
+/** Returns the id of the run: the same message that is delivered again has the same one (M2). */
+function nameChatRun({ tenant }: Chats, { sender, agentId, text, message }: AskedByChat): CoordinationId {
   if (!message) return `run-${randomUUID()}` as CoordinationId;
   const { principal, sessionKey = "" } = sender;
   const digest = hash("sha256", JSON.stringify([tenant, principal, sessionKey, ...message, agentId, text]));
@@ -163,18 +171,18 @@ interface Begun {
   readonly run: BegunRun;
 }
 
-async function start(
+async function startChatRun(
   chats: Chats,
   request: AskedByChat,
 ): Promise<Begun | (ChatRefusal & { readonly kind: "refused" })> {
   const { sender, agentId, text } = request;
   const { sessionKey } = sender;
-  const created = await chats.host.create(callerOf(chats, sender), {
+  const created = await chats.host.create(createChatCaller(chats, sender), {
     workflowId: "",
     agent: { agentId, source: "chat-mention" },
     transport: "rest",
-    runId: runIdOf(chats, request),
-    inputs: readTask(chats, agentId, text),
+    runId: nameChatRun(chats, request),
+    inputs: readChatTask(chats, agentId, text),
     ...(sessionKey !== undefined && { metadata: { chat: { sessionKey } } }),
   });
   if (created.kind === "refused") return { kind: "refused", message: created.message };
@@ -182,18 +190,26 @@ async function start(
 }
 
 /** Waits for what the run comes to or waits for, or for how it stands when all waiting ends. */
-async function settle(chats: Chats, caller: Caller, { runId, agentId }: BegunRun): Promise<ChatRun> {
-  const snapshot = valueOf(await awaitSettledRun(chats.host, runId, { caller, signal: chats.closing }));
-  return snapshot ? describeRun(chats, caller, { agentId, snapshot }) : { kind: "working", runId, agentId };
+async function waitUntilSettled(
+  chats: Chats,
+  caller: Caller,
+  { runId, agentId }: BegunRun,
+): Promise<ChatRun> {
+  const snapshot = unwrapAnswered(
+    await awaitSettledRun(chats.host, runId, { caller, signal: chats.closing }),
+  );
+  return snapshot
+    ? describeChatRun(chats, caller, { agentId, snapshot })
+    : { kind: "working", runId, agentId };
 }
 
 /** Reads a task from a chat message. For an agent with schemas the message may be the JSON that they ask for. */
-function readTask({ host }: Chats, agentId: string, text: string): Readonly<Record<string, unknown>> {
+function readChatTask({ host }: Chats, agentId: string, text: string): Readonly<Record<string, unknown>> {
   const agent = host.agents().find((each) => each.agentId === agentId);
-  return (agent?.hasHandoffSchemas ? parseObject(text) : undefined) ?? { task: text };
+  return (agent?.hasHandoffSchemas ? parseJsonObject(text) : undefined) ?? { task: text };
 }
 
-function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
+function parseJsonObject(text: string): Readonly<Record<string, unknown>> | undefined {
   if (!text.startsWith("{")) return undefined;
   try {
     return JSON.parse(text) as Readonly<Record<string, unknown>>;
@@ -202,8 +218,8 @@ function parseObject(text: string): Readonly<Record<string, unknown>> | undefine
   }
 }
 
-/** Returns what the run came to, or that it goes on after the time is over. */
-async function waitForRun(
+/** Returns what the run came to, or that it goes on after the time is over; then `late` hears of its outcome. */
+async function waitForSettledRun(
   { ms, late }: ChatWait,
   settled: Promise<ChatRun>,
   run: BegunRun,
@@ -231,19 +247,19 @@ interface ChatSnapshot {
   readonly snapshot: RunSnapshot;
 }
 
-async function describeRun(
+async function describeChatRun(
   chats: Chats,
   caller: Caller,
   { agentId, snapshot }: ChatSnapshot,
 ): Promise<ChatRun> {
   const { runId, status } = snapshot;
   const outcome = status.startsWith("waiting-")
-    ? await findWaiting(chats, caller, snapshot)
-    : outcomeOf(snapshot);
+    ? await describeWaitingRun(chats, caller, snapshot)
+    : describeRunOutcome(snapshot);
   return { runId, agentId, ...outcome };
 }
 
-function outcomeOf(snapshot: RunSnapshot): ChatOutcome {
+function describeRunOutcome(snapshot: RunSnapshot): ChatOutcome {
   const { outputs, error } = snapshot as Ended;
   switch (snapshot.status) {
     case "completed":
@@ -257,16 +273,16 @@ function outcomeOf(snapshot: RunSnapshot): ChatOutcome {
   }
 }
 
-async function findWaiting(chats: Chats, caller: Caller, snapshot: RunSnapshot): Promise<ChatOutcome> {
-  const question = await findQuestion(chats.host, caller, snapshot);
+async function describeWaitingRun(chats: Chats, caller: Caller, snapshot: RunSnapshot): Promise<ChatOutcome> {
+  const question = await findShownQuestion(chats.host, caller, snapshot);
   if (!question) return { kind: "waits", isAnswerable: false };
   const { kind } = question;
   const doubt = readDoubt(question.asked);
-  return { kind: "waits", isAnswerable: isYesOrNo(kind), ...(doubt && { doubt }) };
+  return { kind: "waits", isAnswerable: isRuledQuestion(kind), ...(doubt && { doubt }) };
 }
 
-/** True for questions that are ruled on; others take an event, or an answer in words. */
-function isYesOrNo(kind: string): boolean {
+/** True for questions that people approve or deny; others take an event, or an answer in words. */
+function isRuledQuestion(kind: string): boolean {
   return kind === "approval" || kind === "low-confidence";
 }
 
@@ -279,41 +295,41 @@ function readDoubt({ observed, threshold }: Readonly<Record<string, unknown>>): 
   return typeof observed === "number" && typeof threshold === "number" ? { observed, threshold } : undefined;
 }
 
-function valueOf<T>(answered: Answered<T>): T | undefined {
+function unwrapAnswered<T>(answered: Answered<T>): T | undefined {
   return answered.kind === "done" ? answered.value : undefined;
 }
 
-/** M3 */
+/** Returns a run with its agent; `undefined` for one that did not begin in a chat (M3). */
 async function findChatRun(chats: Chats, caller: Caller, runId: string): Promise<ChatSnapshot | undefined> {
-  const first = valueOf(await chats.host.events(caller, runId, { from: 0, limit: 1 }))?.events[0];
+  const first = unwrapAnswered(await chats.host.events(caller, runId, { from: 0, limit: 1 }))?.events[0];
   if (first?.type !== "run.started" || !("agent" in first.payload)) return undefined;
   const { agent } = first.payload;
-  const snapshot = valueOf(await chats.host.snapshot(caller, runId));
+  const snapshot = unwrapAnswered(await chats.host.snapshot(caller, runId));
   return agent?.source === "chat-mention" && snapshot ? { agentId: agent.agentId, snapshot } : undefined;
 }
 
-async function lookAtRun(chats: Chats, sender: ChatSender, runId: string): Promise<ChatRun | ChatRefusal> {
-  const caller = callerOf(chats, sender);
+async function readOwnRun(chats: Chats, sender: ChatSender, runId: string): Promise<ChatRun | ChatRefusal> {
+  const caller = createChatCaller(chats, sender);
   const chatRun = await findChatRun(chats, caller, runId);
   const { owner } = (chatRun?.snapshot ?? {}) as { readonly owner?: { readonly principal?: string } };
   if (!chatRun || owner?.principal !== sender.principal) return { kind: "unknown_run" };
-  return describeRun(chats, caller, chatRun);
+  return describeChatRun(chats, caller, chatRun);
 }
 
 const ACTIONS = { approve: "accept", deny: "reject" } as const;
 
-async function answerRun(chats: Chats, answerRequest: RunAnswer): Promise<ChatRun | ChatRefusal> {
+async function answerChatRun(chats: Chats, answerRequest: RunAnswer): Promise<ChatRun | ChatRefusal> {
   const { sender, runId, wait } = answerRequest;
-  const caller = callerOf(chats, sender);
+  const caller = createChatCaller(chats, sender);
   const chatRun = await findChatRun(chats, caller, runId);
   if (!chatRun) return { kind: "unknown_run" };
-  if (answerRequest.isOtherSessionNeeded && isOfSession(chatRun.snapshot, sender))
+  if (answerRequest.isOtherSessionNeeded && mayBeOfSession(chatRun.snapshot, sender))
     return { kind: "same_session" };
   const question = hasRunEnded(chatRun.snapshot.status)
     ? undefined
-    : await findQuestion(chats.host, caller, chatRun.snapshot);
+    : await findShownQuestion(chats.host, caller, chatRun.snapshot);
   if (!question) return { kind: "not_waiting" };
-  if (!isYesOrNo(question.kind))
+  if (!isRuledQuestion(question.kind))
     return { kind: "refused", message: `the run waits for no approval, but for a ${question.kind}` };
   const value = { action: ACTIONS[answerRequest.answer] };
   const resolved = await chats.host.resolve(caller, question.runId, question, value);
@@ -322,11 +338,11 @@ async function answerRun(chats: Chats, answerRequest: RunAnswer): Promise<ChatRu
       ? { kind: "not_waiting" }
       : { kind: "refused", message: resolved.message };
   const run = { runId, agentId: chatRun.agentId };
-  return waitForRun(wait, settle(chats, caller, run), run);
+  return waitForSettledRun(wait, waitUntilSettled(chats, caller, run), run);
 }
 
-/** A session that nobody knows may be the one that asked. */
-function isOfSession({ metadata }: RunSnapshot, { sessionKey }: ChatSender): boolean {
+/** True where the run may have begun in the sender's session: one that nobody knows may be the one that asked. */
+function mayBeOfSession({ metadata }: RunSnapshot, { sessionKey }: ChatSender): boolean {
   const { chat } = (metadata ?? {}) as { readonly chat?: { readonly sessionKey?: string } };
   return sessionKey === undefined || chat?.sessionKey === undefined || chat.sessionKey === sessionKey;
 }

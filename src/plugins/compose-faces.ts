@@ -15,8 +15,11 @@ export interface FacesWanted {
   readonly allowedOrigins?: readonly string[];
 }
 
-/** `baseUrl` is known when the host listens. @throws CoordinationError `INPUT_INVALID` for scopes of no tool */
-export async function createFaces(
+/**
+ * Returns the routes of the wanted further protocols (MCP, A2A) of a workflow host; `baseUrl` is known once it
+ * listens. @throws CoordinationError `INPUT_INVALID` where a scope is for no tool and no workflow
+ */
+export async function createProtocolFaces(
   { version, definitions, mcp, a2a = false, allowedOrigins = [] }: FacesWanted,
   running: RunningWorkflows,
   baseUrl: () => string,
@@ -25,11 +28,11 @@ export async function createFaces(
   const faces: ProtocolFace[] = [];
   if (mcp) {
     const { createMcpFace } = await import("./mcp/mcp-routes.ts");
-    const { refuseUnknownScopes } = await import("./mcp/tool-scopes.ts");
+    const { assertScopesKnown } = await import("./mcp/tool-scopes.ts");
     // Whoever has a token may answer, as at the host's other routes; `toolScopes` may ask for more.
     const dependencies = { ...access, ...mcp, mayAnswer: true, allowedOrigins };
     const workflowIds = definitions.map(({ id }) => id);
-    refuseUnknownScopes(dependencies, workflowIds);
+    assertScopesKnown(dependencies, workflowIds);
     faces.push(createMcpFace(dependencies));
   }
   if (a2a) {
@@ -39,6 +42,7 @@ export async function createFaces(
   return faces;
 }
 
+/** Returns what the faces of further protocols need of a running workflow host. */
 export function createRunAccess(
   { host, logger, runs, contract }: RunningWorkflows,
   version: string,

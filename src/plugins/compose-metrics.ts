@@ -28,6 +28,9 @@ export interface MetricsHost {
   close(): Promise<void>;
 }
 
+/**
+ * Creates the metrics of a ledger, which is opened with the first reading of them, and which the caller has to close.
+ */
 export function createMetricsHost({ ledgerPath, logger, prepare }: MetricsOptions): MetricsHost {
   let start: number | undefined;
   const reader = createOpenOnce(

@@ -19,7 +19,7 @@ import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.
 import { dropTrailingSlashes } from "../agents/coordination/std/foreign-text.ts";
 import { resolveSecret, resolveTokens, type ReadVariable, type Tokens } from "../infra/http/tokens.ts";
 import { createChatAgents, type ChatAgents } from "./chat-agents.ts";
-import { composeWorkflows, systemClock, type RunningWorkflows } from "./compose-workflows.ts";
+import { openWorkflowHost, systemClock, type RunningWorkflows } from "./compose-workflows.ts";
 import { collectGatewaySecrets, type Environment } from "./known-secrets.ts";
 import type { OpenWopApp } from "./openwop/app.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
@@ -60,15 +60,19 @@ export interface ServedOpenWop {
 /** Bounds the requests of each tenant: a gateway has other things to do, and may be reached by other machines. */
 const RATE: RateLimit = { requestsPerSecond: 200, burst: 400 };
 
-/** @throws CoordinationError `CONFIG_INVALID`, `INPUT_INVALID` for a folder of workflows */
+/**
+ * Opens and starts a workflow host within the gateway and returns what serves it: its HTTP interface, which is made
+ * with the first request, its agents for chats, and the function that stops it. @throws CoordinationError
+ * `CONFIG_INVALID`, `INPUT_INVALID` for a folder of workflows
+ */
 export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenWop> {
   const { config, ledgerPath, store, coordinations, chat, logger, baseUrl, readVariable } = options;
   const { openwop, gates } = config;
-  const tokens = bearerTokensOf(openwop, readVariable);
-  const definitions = await readDefinitions(openwop, options.stateDir);
-  const installed = await readAgents(openwop, options.stateDir);
+  const tokens = readBearerTokens(openwop, readVariable);
+  const definitions = await readWorkflowDefinitions(openwop, options.stateDir);
+  const installed = await readInstalledAgents(openwop, options.stateDir);
   const { modelClasses, mcpServers, toolScopes } = openwop;
-  const running = await composeWorkflows({
+  const running = await openWorkflowHost({
     ledgerPath,
     store,
     definitions,
@@ -91,11 +95,11 @@ export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenW
     coordinations: { ...coordinations, tenant: openwop.coordinationsTenant },
   });
   await running.host.start();
-  const served = { baseUrl, workflows: running.host.workflowIds().length, tenants: tenantsOf(tokens) };
+  const served = { baseUrl, workflows: running.host.workflowIds().length, tenants: countTenants(tokens) };
   running.logger.info(served, "serves OpenWOP");
-  return createServed(
+  return createServedOpenWop(
     { running, chats: createChatAgents({ host: running.host, tenant: openwop.coordinationsTenant }) },
-    createLazy(() => faceOf(options, { running, tokens })),
+    createLazy(() => createHttpFace(options, { running, tokens })),
   );
 }
 
@@ -109,7 +113,7 @@ interface Runs {
   readonly chats: ChatAgents;
 }
 
-function createServed({ running, chats }: Runs, face: Lazy<Face>): ServedOpenWop {
+function createServedOpenWop({ running, chats }: Runs, face: Lazy<Face>): ServedOpenWop {
   return {
     chats,
     controls: createWorkflowControls(running.host),
@@ -125,11 +129,11 @@ function createServed({ running, chats }: Runs, face: Lazy<Face>): ServedOpenWop
   };
 }
 
-async function faceOf(
+async function createHttpFace(
   { config, version, baseUrl }: OpenWopOptions,
   { running, tokens }: { readonly running: RunningWorkflows; readonly tokens: readonly BearerToken[] },
 ): Promise<Face> {
-  const [{ createOpenWopApp }, { openWopListener }, { DEFAULTS }] = await Promise.all([
+  const [{ createOpenWopApp }, { createOpenWopListener }, { DEFAULTS }] = await Promise.all([
     import("./openwop/app.ts"),
     import("./openwop/serve.ts"),
     import("./openwop/http/advertised.ts"),
@@ -148,38 +152,41 @@ async function faceOf(
       retentionMs: config.openwop.replayRetentionDays * DAY_MS,
       ...(running.host.agents().length > 0 && {
         agentInventory: true,
-        liveAgents: liveSourcesOf(config.openwop),
+        liveAgents: listLiveSources(config.openwop),
       }),
       implementation: { name: "openclaw-coordination", version },
     },
   });
-  return { app, listen: openWopListener(app) };
+  return { app, listen: createOpenWopListener(app) };
 }
 
-/** An empty list of senders lets nobody call an agent in a chat. */
-function liveSourcesOf({ mentions: { senders } }: OpenWopConfig): AgentSource[] {
+/** Lists from where agents may be invoked; an empty list of senders lets nobody call one in a chat. */
+function listLiveSources({ mentions: { senders } }: OpenWopConfig): AgentSource[] {
   const inChats: AgentSource[] = senders?.length === 0 ? [] : ["chat-mention"];
   return ["workflow-node", "run-api", ...inChats];
 }
 
 /**
- * A variable that is not set must not become a token that everybody knows.
- *
- * @throws CoordinationError `CONFIG_INVALID`
+ * Returns the bearer tokens of the configuration with their tenants, their values read from variables. A variable that
+ * is not set must not become a token that everybody knows. @throws CoordinationError `CONFIG_INVALID` for one that is
+ * not usable, and for two that are the same
  */
-export function bearerTokensOf({ tokens }: OpenWopConfig, readVariable: ReadVariable): BearerToken[] {
+export function readBearerTokens({ tokens }: OpenWopConfig, readVariable: ReadVariable): BearerToken[] {
   const knownTokens = tokens.map(({ token: value, tenant, principal, scopes }) => {
     const token = resolveSecret(value, readVariable) ?? "";
     if (!USABLE.test(token))
-      throw createConfigError(`the variable for a token of tenant ${tenant} ${UNUSABLE}`);
+      throw createTokenConfigError(`the variable for a token of tenant ${tenant} ${UNUSABLE}`);
     return { token, tenant, ...(principal !== undefined && { principal }), ...(scopes && { scopes }) };
   });
   if (new Set(knownTokens.map(({ token }) => token)).size < knownTokens.length)
-    throw createConfigError("two tokens are the same, so that nobody could tell their holders apart");
+    throw createTokenConfigError("two tokens are the same, so that nobody could tell their holders apart");
   return knownTokens;
 }
 
-/** Returns the tokens for peers. @throws CoordinationError `CONFIG_INVALID` with each peer that is not called because of its token */
+/**
+ * Returns the tokens for calling peers by the peers' addresses, their values read from variables. @throws
+ * CoordinationError `CONFIG_INVALID` with each peer that is not called because of its token
+ */
 export function readPeerTokens({ peerTokens }: OpenWopConfig, readVariable: ReadVariable): Tokens {
   const { tokens, problems } = resolveTokens(peerTokens, readVariable);
   const sentences = Object.entries(problems).map(([peer, problem]) => `The token for ${peer} ${problem}`);
@@ -190,47 +197,56 @@ export function readPeerTokens({ peerTokens }: OpenWopConfig, readVariable: Read
 const USABLE = /^[\x21-\x7e]{16,4096}$/;
 const UNUSABLE = "is not set, or is not a word of at least 16 visible ASCII characters";
 
-function createConfigError(problem: string): CoordinationError {
+function createTokenConfigError(problem: string): CoordinationError {
   return new CoordinationError("CONFIG_INVALID", `coordination.phase1.openwop.tokens: ${problem}`);
 }
 
-/** @throws CoordinationError `INPUT_INVALID` with every file that is no workflow, and why */
-export async function readDefinitions(
+/**
+ * Returns the workflows of all folders that the configuration names; empty without any. @throws CoordinationError
+ * `INPUT_INVALID` with every file that is no workflow, and why, and for two workflows of one id
+ */
+export async function readWorkflowDefinitions(
   { workflows }: OpenWopConfig,
   stateDir: string,
 ): Promise<WorkflowDefinition[]> {
   if (workflows.length === 0) return [];
   const { readWorkflowFolder } = await import("./cli/files/workflow-folder.ts");
-  const found = new Map<string, WorkflowDefinition>();
+  const definitionsById = new Map<string, WorkflowDefinition>();
   for (const workflowFolder of workflows) {
     const folder = isAbsolute(workflowFolder) ? workflowFolder : join(stateDir, workflowFolder);
     for (const definition of await readWorkflowFolder(folder)) {
-      if (found.has(definition.id))
+      if (definitionsById.has(definition.id))
         throw new CoordinationError("INPUT_INVALID", `${folder}: there is another workflow ${definition.id}`);
-      found.set(definition.id, definition);
+      definitionsById.set(definition.id, definition);
     }
   }
-  return [...found.values()];
+  return [...definitionsById.values()];
 }
 
-/** @throws CoordinationError `INPUT_INVALID` with every pack that cannot be installed, and why */
-export async function readAgents({ agents }: OpenWopConfig, stateDir: string): Promise<InstalledAgent[]> {
+/**
+ * Returns the agents of all folders that the configuration names; empty without any. @throws CoordinationError
+ * `INPUT_INVALID` with every pack that cannot be installed, and why, and for two agents of one id
+ */
+export async function readInstalledAgents(
+  { agents }: OpenWopConfig,
+  stateDir: string,
+): Promise<InstalledAgent[]> {
   if (agents.length === 0) return [];
   const { readAgentFolder } = await import("./cli/files/agent-folder.ts");
-  const found = new Map<string, InstalledAgent>();
+  const agentsById = new Map<string, InstalledAgent>();
   for (const agentFolder of agents) {
     const folder = isAbsolute(agentFolder) ? agentFolder : join(stateDir, agentFolder);
     for (const agent of await readAgentFolder(folder)) {
       const { agentId } = agent.manifest;
-      if (found.has(agentId))
+      if (agentsById.has(agentId))
         throw new CoordinationError("INPUT_INVALID", `${folder}: there is another agent ${agentId}`);
-      found.set(agentId, agent);
+      agentsById.set(agentId, agent);
     }
   }
-  return [...found.values()];
+  return [...agentsById.values()];
 }
 
-function tenantsOf(tokens: readonly BearerToken[]): number {
+function countTenants(tokens: readonly BearerToken[]): number {
   return new Set(tokens.map(({ tenant }) => tenant)).size;
 }
 
@@ -240,6 +256,7 @@ interface Lazy<T> {
   made(): Promise<T> | undefined;
 }
 
+/** Returns what is loaded when it is first asked for, once. */
 function createLazy<T>(load: () => Promise<T>): Lazy<T> {
   let loaded: Promise<T> | undefined;
   return { get: () => (loaded ??= load()), made: () => loaded };

@@ -5,16 +5,16 @@ import { statsSchema, type StatsConfig } from "../agents/coordination/contracts/
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import { createOpenOnce } from "./open-once.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
-import { createOnce } from "../agents/coordination/std/load-once.ts";
+import { createOnceLoader } from "../agents/coordination/std/load-once.ts";
 import { findPackageFile } from "../platform/package-files.ts";
 import { systemClock } from "./compose.ts";
 import { openLedgerForReading, readHealthBeside } from "./ledger-reader.ts";
 import { readVerificationBeside } from "./verification-record.ts";
 import type { Home, Rights } from "./page/contract/session.ts";
 import { createPageApp, type PageAppDependencies } from "./page/server/page-app.ts";
-import { openWopListener } from "./openwop/serve.ts";
-import { readRights } from "./page/server/rights.ts";
-import { createPolicy, isAllowedHost } from "./page/server/security-headers.ts";
+import { createOpenWopListener } from "./openwop/serve.ts";
+import { deriveRights } from "./page/server/rights.ts";
+import { createContentSecurityPolicy, isAllowedHost } from "./page/server/security-headers.ts";
 import { createPageSessions } from "./page/server/page-sessions.ts";
 import { readPageFiles, type PageFiles } from "./page/server/static-files.ts";
 
@@ -40,9 +40,9 @@ export interface PageHost {
   /** As `fetch`, on a server of somebody else. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   readonly files: PageFiles;
-  readonly createPolicy: typeof createPolicy;
+  readonly createPolicy: typeof createContentSecurityPolicy;
   readonly isAllowedHost: (host: string, hosts: readonly string[]) => boolean;
-  readonly readRights: typeof readRights;
+  readonly readRights: typeof deriveRights;
   /** Returns the text of a link that signs in once. */
   mintLink(rights: Rights): string;
   /** Ends the streams of those who follow. */
@@ -51,7 +51,10 @@ export interface PageHost {
   end(): Promise<void>;
 }
 
-/** Opens nothing before somebody has signed in. */
+/**
+ * Creates the operator's page of a ledger, which is not opened before somebody has signed in, and which the caller has
+ * to close.
+ */
 export function createPageHost(options: PageOptions): PageHost {
   const { home, version, ledgerPath, place = ledgerPath, logger, hosts, lanes, ask, workflows } = options;
   const { targets = statsSchema.parse({}) } = options;
@@ -79,10 +82,10 @@ export function createPageHost(options: PageOptions): PageHost {
   });
   return {
     fetch: app.fetch,
-    handle: openWopListener({ fetch: app.fetch }),
-    createPolicy,
+    handle: createOpenWopListener({ fetch: app.fetch }),
+    createPolicy: createContentSecurityPolicy,
     isAllowedHost: (host, hosts) => isAllowedHost(host, { hosts }),
-    readRights,
+    readRights: deriveRights,
     files,
     mintLink: (rights) => sessions.mintLink(rights),
     close: () => {
@@ -96,7 +99,7 @@ export function createPageHost(options: PageOptions): PageHost {
 }
 
 /** The page is built apart from the sources: without it the server says so. */
-const readBuiltFiles = createOnce((): PageFiles => {
+const readBuiltFiles = createOnceLoader((): PageFiles => {
   try {
     return readPageFiles(fileURLToPath(new URL(".", findPackageFile("dist/page/index.html"))));
   } catch {

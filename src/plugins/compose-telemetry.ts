@@ -31,7 +31,10 @@ export interface TelemetryHost {
   close(): Promise<void>;
 }
 
-/** Begins to export what is appended from now on, or goes on where the export of this ledger stopped. */
+/**
+ * Starts exporting spans of the ledger's events to an OpenTelemetry collector, from where the last export stopped or
+ * else from now on, and returns what stops it.
+ */
 export function startTelemetry(options: TelemetryOptions): TelemetryHost {
   const { place, logger, cursors } = options;
   const reader = createOpenOnce(

@@ -11,7 +11,7 @@ import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.t
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel, PeerHosts, ToolCaller } from "../agents/coordination/ports/outbound.ts";
-import { startPruning } from "../agents/coordination/runtime/prune-regularly.ts";
+import { startDailyPruning } from "../agents/coordination/runtime/prune-regularly.ts";
 import type { ExportCursors } from "../agents/coordination/ports/export-cursors.ts";
 import type { OutputContract } from "../agents/coordination/ports/output-contract.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
@@ -35,7 +35,7 @@ import { systemClock } from "../infra/clock/system-clock.ts";
 import type { SafeFetch } from "../infra/http/safe-fetch.ts";
 import { resolveTokens, type ResolvedTokens } from "../infra/http/tokens.ts";
 import { createPinoLogger } from "../infra/log/pino-logger.ts";
-import { interruptTokens } from "../infra/tokens/interrupt-tokens.ts";
+import { createTokenSigner } from "../infra/tokens/interrupt-tokens.ts";
 import { openLedgerStore } from "./open-ledger-store.ts";
 import type { NoteAppend } from "./metrics/time-appends.ts";
 import { WAIT_MS } from "./openwop/runs/run-access.ts";
@@ -47,12 +47,12 @@ import {
 } from "../agents/coordination/runtime/workflow-host/records/mask-secrets.ts";
 import { isProcessGone, readProcessName } from "../platform/process-name.ts";
 import { describeError } from "../agents/coordination/std/describe-error.ts";
-import { createOnce } from "../agents/coordination/std/load-once.ts";
+import { createOnceLoader } from "../agents/coordination/std/load-once.ts";
 
 export { systemClock };
 
-/** Structured JSON lines; debug ones where they were asked for. */
-export function serveLogger(write: (line: string) => void, isVerbose: boolean): Logger {
+/** Returns a logger that writes structured JSON lines; debug ones where they were asked for. */
+export function createServeLogger(write: (line: string) => void, isVerbose: boolean): Logger {
   return createPinoLogger({ level: isVerbose ? "debug" : "info", destination: { write } });
 }
 
@@ -172,28 +172,28 @@ function resolvePeerTokens(options: WorkflowOptions): ResolvedTokens {
 }
 
 /** @throws CoordinationError as `openDatabase`, `readInterruptKey` and `resolvePeerTokens` do. */
-export async function composeWorkflows(options: WorkflowOptions): Promise<RunningWorkflows> {
+export async function openWorkflowHost(options: WorkflowOptions): Promise<RunningWorkflows> {
   const { baseUrl, conformance } = options;
-  checkShares(options);
+  assertConfidenceSettings(options);
   const peerTokens = resolvePeerTokens(options);
-  const ledger = await openOrShare(options);
+  const ledger = await openOrShareLedger(options);
   const key = readInterruptKey(options);
   const processName = readProcessName();
   const secrets = new Map([...options.secrets, ...listKeyForms(key)]);
   const logger = createMaskedLogger(options.logger, secrets);
-  const outbound = outboundOf({ ...options, logger }, peerTokens);
-  const contract = createOnce(async () =>
+  const outbound = createOutbound({ ...options, logger }, peerTokens);
+  const contract = createOnceLoader(async () =>
     (await import("../infra/json-schema/ajv-output-contract.ts")).createAjvOutputContract(),
   );
-  const settings = settingsOf(options);
-  const otherRuns = findCoordinations(options, settings);
+  const settings = createHostSettings(options);
+  const otherRuns = createRunsOfCoordinations(options, settings);
   const host = createWorkflowHost({
     definitions: maskValue(options.definitions, secrets),
     logger,
     baseUrl,
     secrets,
     ...outbound,
-    agents: agentHostOf(options),
+    agents: createAgentDependencies(options),
     retentionMs: options.retentionMs ?? WORKFLOW_BOUNDS.replayRetentionMs,
     ...(options.quotas && { quotas: options.quotas }),
     ...(conformance && { conformance }),
@@ -207,7 +207,7 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
     isProcessGone,
     leaseMs: options.leaseMs ?? WORKFLOW_BOUNDS.leaseMs,
     sha256: (text) => hash("sha256", text),
-    tokens: interruptTokens(key),
+    tokens: createTokenSigner(key),
     contract,
     verifier: async (critic) => {
       const { createVerifier } = await import("../infra/verify/create-verifier.ts");
@@ -223,16 +223,16 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
     },
   });
   return {
-    host: createMaskedHost(withCoordinations(host, otherRuns), secrets),
+    host: createMaskedHost(addCoordinationRuns(host, otherRuns), secrets),
     logger,
     runs: ledger.workflows,
     contract,
     ...(ledger.exports && { exports: ledger.exports }),
-    close: () => closeBehind(host, ledger),
+    close: () => closeHostAndLedger(host, ledger),
   };
 }
 
-async function closeBehind(host: WorkflowHost, ledger: UsedLedger): Promise<void> {
+async function closeHostAndLedger(host: WorkflowHost, ledger: UsedLedger): Promise<void> {
   try {
     await host.stop();
   } finally {
@@ -240,7 +240,7 @@ async function closeBehind(host: WorkflowHost, ledger: UsedLedger): Promise<void
   }
 }
 
-/** The key of interrupt tokens, as texts may have it. */
+/** Lists the key of interrupt tokens in the forms that texts may have it in, so that they are masked. */
 function listKeyForms(key: Uint8Array): (readonly [name: string, form: string])[] {
   const bytes = Buffer.from(key);
   return (["hex", "base64", "base64url"] as const).map((form) => [
@@ -249,8 +249,8 @@ function listKeyForms(key: Uint8Array): (readonly [name: string, form: string])[
   ]);
 }
 
-/** The server that nodes call without naming one is one of the agents' too. */
-function agentHostOf({ agents = {}, mcpUrl }: WorkflowOptions): AgentHostDependencies {
+/** Returns what agents work with. The server that nodes call without naming one is one of theirs, too. */
+function createAgentDependencies({ agents = {}, mcpUrl }: WorkflowOptions): AgentHostDependencies {
   const mcpServers = { ...agents.mcpServers, ...(mcpUrl !== undefined && { default: mcpUrl }) };
   return { ...NO_AGENTS, ...agents, mcpServers };
 }
@@ -261,11 +261,12 @@ interface UsedLedger {
   close(): Promise<void>;
 }
 
-async function openOrShare(options: WorkflowOptions): Promise<UsedLedger> {
+/** Returns the store that somebody else has open, or opens the ledger and begins to prune it. */
+async function openOrShareLedger(options: WorkflowOptions): Promise<UsedLedger> {
   const { ledgerPath, store, noteAppend, keepDays, logger } = options;
   if (store) return { workflows: store, close: () => Promise.resolve() };
   const ledger = await openLedgerStore({ place: ledgerPath, mode: "write", busyTimeoutMs: BUSY_TIMEOUT_MS });
-  const pruning = startPruning({ ledger, keepDays, clock: systemClock, logger });
+  const pruning = startDailyPruning({ ledger, keepDays, clock: systemClock, logger });
   const close = async (): Promise<void> => {
     await pruning?.stop();
     await ledger.close();
@@ -276,28 +277,29 @@ async function openOrShare(options: WorkflowOptions): Promise<UsedLedger> {
   return { workflows: timeAppends(ledger.workflows, noteAppend), exports, close };
 }
 
-function findCoordinations(
+function createRunsOfCoordinations(
   { coordinations }: WorkflowOptions,
   settings: { readonly hostId: string },
 ): OtherRuns | undefined {
   return coordinations && createCoordinationRuns({ ...coordinations, hostId: () => settings.hostId });
 }
 
-function withCoordinations(host: WorkflowHost, otherRuns: OtherRuns | undefined): WorkflowHost {
+/** Returns a host that also shows OpenClaw's coordinations as runs, where there are any. */
+function addCoordinationRuns(host: WorkflowHost, otherRuns: OtherRuns | undefined): WorkflowHost {
   return otherRuns ? withOtherRuns(host, otherRuns) : host;
 }
 
 /** RFC 0039: no host lets a decision pass that is worse than a coin's. */
 const FLOOR_MIN = 0.5;
 
-function checkShares({ confidenceFloor, escalationThreshold }: WorkflowOptions): void {
+function assertConfidenceSettings({ confidenceFloor, escalationThreshold }: WorkflowOptions): void {
   if (!(confidenceFloor >= FLOOR_MIN && confidenceFloor <= 1))
     throw new CoordinationError("INPUT_INVALID", `the confidence floor is a number from ${FLOOR_MIN} to 1`);
   if (!(escalationThreshold >= 0 && escalationThreshold <= 1))
     throw new CoordinationError("INPUT_INVALID", "the escalation threshold is a number from 0 to 1");
 }
 
-function settingsOf(options: WorkflowOptions) {
+function createHostSettings(options: WorkflowOptions) {
   const { baseUrl, hostId, conformance, confidenceFloor, escalationThreshold, mcpUrl, a2aUrl } = options;
   return {
     get hostId() {
@@ -323,8 +325,8 @@ interface Outbound {
   readonly chat: () => Promise<ChatModel>;
 }
 
-/** Creates the outbound calls. Each library is loaded with the first node that needs it. */
-function outboundOf({ readVariable, ...options }: WorkflowOptions, peerTokens: ResolvedTokens): Outbound {
+/** Creates the calls to peers, tools and models. Each library is loaded with the first node that needs it. */
+function createOutbound({ readVariable, ...options }: WorkflowOptions, peerTokens: ResolvedTokens): Outbound {
   const clock = systemClock;
   const allowPrivate = options.privateOrigins.map((written) => new URL(written).origin);
   const openFetch = async (timeoutMs: number): Promise<SafeFetch> => {
@@ -336,13 +338,13 @@ function outboundOf({ readVariable, ...options }: WorkflowOptions, peerTokens: R
     return withTokens(await openFetch(timeoutMs), peerTokens.tokens, peerTokens.problems);
   };
   return {
-    peers: createOnce(async () => {
+    peers: createOnceLoader(async () => {
       const { createPeerHosts } = await import("../infra/peer/peer-hosts.ts");
       const { createNamedPeers: namedPeers } = await import("../infra/peer/named-peers.ts");
       const fetch = await openSignedFetch(EXCHANGE_TIMEOUT_MS);
-      return namedPeers(createPeerHosts({ fetch, clock, charsMax: CALL_BYTES_MAX }), peersOf(options));
+      return namedPeers(createPeerHosts({ fetch, clock, charsMax: CALL_BYTES_MAX }), listNamedPeers(options));
     }),
-    tools: createOnce(async () => {
+    tools: createOnceLoader(async () => {
       const { createMcpCaller, createMcpLister } = await import("../infra/mcp/mcp-caller.ts");
       const { createA2aCaller } = await import("../infra/a2a/a2a-caller.ts");
       const { createNamedTools } = await import("../infra/peer/named-peers.ts");
@@ -354,9 +356,9 @@ function outboundOf({ readVariable, ...options }: WorkflowOptions, peerTokens: R
         // No run works for longer.
         sendA2a: createA2aCaller({ clock, fetch, timeoutMs: WORKFLOW_BOUNDS.runDurationMsMax }),
       };
-      return createNamedTools(tools, peersOf(options));
+      return createNamedTools(tools, listNamedPeers(options));
     }),
-    chat: createOnce(async () => {
+    chat: createOnceLoader(async () => {
       const { chat, model } = options;
       if (chat) return chat;
       if (!model) return noModel;
@@ -368,8 +370,8 @@ function outboundOf({ readVariable, ...options }: WorkflowOptions, peerTokens: R
   };
 }
 
-/** Whom the operator named: as a peer, by a token for it, or in a workflow. */
-function peersOf({
+/** Lists the peers that the operator named: as a peer, by a token for it, or in a workflow. */
+function listNamedPeers({
   peers = [],
   peerTokens,
   definitions,

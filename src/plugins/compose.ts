@@ -9,7 +9,7 @@ import { BOUNDS } from "../agents/coordination/contracts/bounds.ts";
 import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
 import type { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import type { GatewayPlace } from "../agents/coordination/contracts/coordination-summary.ts";
-import { treeBudgetOf } from "../agents/coordination/contracts/config/tree-budget.ts";
+import { createTreeBudget } from "../agents/coordination/contracts/config/tree-budget.ts";
 import type { AgentId, CoordinationId, SessionKey } from "../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../agents/coordination/contracts/run-event.ts";
 import type { AgentRunner } from "../agents/coordination/ports/agent-runner.ts";
@@ -28,7 +28,7 @@ import type { OwnerTurns } from "../agents/coordination/runtime/environment/owne
 import type { WithheldTexts } from "../agents/coordination/runtime/environment/withheld-texts.ts";
 import type { GateDependencies } from "../agents/coordination/runtime/environment/gate-dependencies.ts";
 import type { AnswerCheck } from "../infra/webhook/answer-check.ts";
-import { channelsOf, createWebhookAnswerCheck, type TakeChannelAnswer } from "./channels.ts";
+import { createChannelFinder, createWebhookAnswerCheck, type TakeChannelAnswer } from "./channels.ts";
 import type { HookHost } from "./hooks/hook-host.ts";
 import type { CoordinationView } from "../agents/coordination/runtime/log/coordination-view.ts";
 import {
@@ -36,7 +36,7 @@ import {
   type Coordinator,
   type CoordinatorDependencies,
 } from "../agents/coordination/runtime/coordinator.ts";
-import { startPruning } from "../agents/coordination/runtime/prune-regularly.ts";
+import { startDailyPruning } from "../agents/coordination/runtime/prune-regularly.ts";
 import type { PolicyBook } from "../agents/coordination/runtime/environment/policy-rules.ts";
 import type { PlanSnapshot } from "../agents/coordination/runtime/log/plan-snapshot.ts";
 import type { UsageBook } from "../agents/coordination/runtime/usage/usage-book.ts";
@@ -52,8 +52,8 @@ import { openGatewayLedger, type GatewayLedger } from "./gateway-ledger.ts";
 import type { LedgerReader } from "./ledger-reader.ts";
 import { nameMachineOfFiles } from "./ledger-setting.ts";
 import type { NoteAppend } from "./metrics/time-appends.ts";
-import { createOnce } from "../agents/coordination/std/load-once.ts";
-import { createSettings } from "./runtime-settings.ts";
+import { createOnceLoader } from "../agents/coordination/std/load-once.ts";
+import { createRuntimeSettings } from "./runtime-settings.ts";
 import { readPackageVersion } from "../platform/package-files.ts";
 
 export { systemClock };
@@ -143,14 +143,14 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   const { store, shared } = await openGatewayLedger({ ...options, ...clocks, settings: config.gateway });
   const acp = createLazyAcpRunner(options);
   const lanes = createPQueueLanes(config.lanes, systemClock, options.providers);
-  const contract = createOnce(loadOutputContract);
+  const contract = createOnceLoader(loadOutputContract);
   const onReplaced = (failure: CoordinationError): void => {
     options.onReplaced(failure);
     // Nobody drives the agents any more, however long it takes to stop the rest.
     void Promise.allSettled([coordinator.stop(), acp.close()]);
   };
   const coordinator: Coordinator = createCoordinator({
-    ...gatesOf(options, contract),
+    ...composeGates(options, contract),
     store,
     contract,
     logger,
@@ -158,51 +158,52 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     withheld: options.withheld,
     usage: options.usage,
     turns: options.turns,
-    ...limitsOf(options),
+    ...createLimits(options),
     hooks: options.hooks,
     content: store,
     ...(shared && { shared: { ...shared, onReplaced } }),
     runner: observer,
     runners: { ...options.runners, acp_stdio: acp.runner },
     onPlan: options.onPlan,
-    runnerOf: createRunnerOf(config),
+    runnerOf: createRunnerChooser(config),
     worktrees: createLazyWorktrees(`${dirname(ledgerPath)}-worktrees`),
-    folderOf: createFolderOf(options),
+    folderOf: createFolderFinder(options),
     files: createRealFiles(undefined, nameMachineOfFiles(options.place, config.gateway)),
-    textMerge: createOnce(async () => (await import("../infra/merge/format-merge.ts")).createFormatMerge()),
+    textMerge: createOnceLoader(loadTextMerge),
     conflicts: config.conflicts,
     privileges: config.privileges,
     refOf: createContentRef,
     clock: systemClock,
     gate: createSpawnGate({ clock: systemClock, limits: config.lanes }),
-    settings: createSettings(config, shared),
+    settings: createRuntimeSettings(config, shared),
     newCoordinationId: () => `co-${randomUUID()}` as CoordinationId,
   });
   const { keepDays } = config.ledger;
-  const pruning = startPruning({ ledger: store, keepDays, clock: systemClock, logger });
+  const pruning = startDailyPruning({ ledger: store, keepDays, clock: systemClock, logger });
   const close = async (): Promise<void> => {
     await options.stopShowing();
     await pruning?.stop();
-    await closeBehind(coordinator, acp, store);
+    await stopAndCloseLedger(coordinator, acp, store);
   };
   const { gateway, movedFrom } = shared ?? {};
-  const signedAnswers = createOnce(() => createWebhookAnswerCheck(config.escalations.webhooks, SURROUNDINGS));
   return {
     ...coordinator,
     ...maskAgentWords(coordinator, options.secrets),
-    reads: { ...readsOf(store, coordinator), gateway, movedFrom },
+    reads: { ...createLedgerReads(store, coordinator), gateway, movedFrom },
     workflows: store.workflows,
     exports: store.exports,
     laneMetrics: () => lanes.metrics(),
-    signedAnswers,
+    signedAnswers: createOnceLoader(() => createAnswerCheck(config)),
     close,
   };
 }
 
-/**
- * Returns the requests by which agents write for people, with their questions and the names of their children masked. Tasks and
- * results of agents stay as they are.
- */
+function createAnswerCheck({ escalations }: ComposeOptions["config"]): Promise<AnswerCheck> {
+  return createWebhookAnswerCheck(escalations.webhooks, SURROUNDINGS);
+}
+
+const loadTextMerge = async () => (await import("../infra/merge/format-merge.ts")).createFormatMerge();
+
 function maskAgentWords(coordinator: Coordinator, secrets: Secrets): Pick<Coordinator, "ask" | "admitSpawn"> {
   // A mask may be longer than its secret.
   const maskQuestion = (text: string): string => maskText(text, secrets).slice(0, BOUNDS.questionCharsMax);
@@ -224,7 +225,7 @@ function maskAgentWords(coordinator: Coordinator, secrets: Secrets): Pick<Coordi
 }
 
 /** Stops the loop, ends the ACP agents, which nobody drives then, and closes the ledger. */
-async function closeBehind(
+async function stopAndCloseLedger(
   coordinator: Coordinator,
   acp: ReturnType<typeof createLazyAcpRunner>,
   store: GatewayLedger["store"],
@@ -244,7 +245,7 @@ async function loadOutputContract(): Promise<OutputContract> {
   return (await import("../infra/json-schema/ajv-output-contract.ts")).createAjvOutputContract();
 }
 
-function createRunnerOf({ acpAgents }: Phase1Config): CoordinatorDependencies["runnerOf"] {
+function createRunnerChooser({ acpAgents }: Phase1Config): CoordinatorDependencies["runnerOf"] {
   const programs = new Set(Object.keys(acpAgents).map((id) => id.trim().toLowerCase()));
   return (agent) => (programs.has(agent) ? "acp_stdio" : "subagent");
 }
@@ -253,13 +254,12 @@ function createContentRef(text: string): ReturnType<CoordinatorDependencies["ref
   return { sha256: hash("sha256", text), bytes: Buffer.byteLength(text) };
 }
 
-function limitsOf({ config, policies }: ComposeOptions): Partial<CoordinatorDependencies> {
-  const budget = treeBudgetOf(config.budget);
+function createLimits({ config, policies }: ComposeOptions): Partial<CoordinatorDependencies> {
+  const budget = createTreeBudget(config.budget);
   return { ...(budget && { budget }), ...(policies && { policies }) };
 }
 
-/** Lists what reads: the store itself also writes. */
-function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordinator["reads"] {
+function createLedgerReads(store: LedgerReader, coordinator: Coordinator): RunningCoordinator["reads"] {
   return {
     list: (query) => store.list(query),
     entry: (runId) => store.entry(runId),
@@ -279,7 +279,7 @@ function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordina
 const SURROUNDINGS = { clock: systemClock, readVariable: (name: string) => process.env[name] };
 
 /** Composes what gates and questions need, and the listeners for every event. */
-function gatesOf(
+function composeGates(
   options: ComposeOptions,
   contract: () => Promise<OutputContract>,
 ): GateDependencies & Pick<CoordinatorDependencies, "onAppended"> {
@@ -289,12 +289,12 @@ function gatesOf(
     gates,
     escalations,
     truth,
-    verifier: createOnce(async () =>
+    verifier: createOnceLoader(async () =>
       (await import("../infra/verify/create-verifier.ts")).createVerifier({
         contract,
         logger,
         model,
-        workspaceOf: createFolderOf(options),
+        workspaceOf: createFolderFinder(options),
         clock: systemClock,
       }),
     ),
@@ -303,7 +303,14 @@ function gatesOf(
       verify: (request) => hooks.verify(request, request.key),
       channels: () => hooks.channels(),
     },
-    channelOf: channelsOf({ ...SURROUNDINGS, escalations, hooks, logger, takeAnswer, ofHost: channels }),
+    channelOf: createChannelFinder({
+      ...SURROUNDINGS,
+      escalations,
+      hooks,
+      logger,
+      takeAnswer,
+      ofHost: channels,
+    }),
     onAppended: (events, ownerSession) => {
       onEvents?.(events, ownerSession);
       if (hooks.hasAny("observe")) hooks.observe(events);
@@ -313,8 +320,7 @@ function gatesOf(
   };
 }
 
-/** A program has a folder of its own where the operator says so. */
-function createFolderOf({
+function createFolderFinder({
   config: { acpAgents },
   workspaceOf,
   workingFolderOf,
@@ -326,9 +332,8 @@ function createFolderOf({
   };
 }
 
-/** Git is looked for with the first step that asks for a worktree. */
 function createLazyWorktrees(root: string): Worktrees {
-  const load = createOnce(async () =>
+  const load = createOnceLoader(async () =>
     (await import("../infra/git/git-worktrees.ts")).createGitWorktrees({ root, clock: systemClock }),
   );
   return {
@@ -384,12 +389,11 @@ function createLazyAcpRunner({ config, workspaceOf, logger, ledgerPath }: Compos
   };
 }
 
-/** Structured JSON lines to `destination`, debug included. */
-export function createLoggerTo(destination: { write(line: string): void }): Logger {
+export function createDebugLogger(destination: { write(line: string): void }): Logger {
   return createPinoLogger({ level: "debug", destination });
 }
 
 /** Returns the key that makes the names of texts that are kept back. @throws CoordinationError as `readOrCreateKey` does */
-export function readWithheldKey(ledgerPath: string): Uint8Array {
+export function readOrCreateWithheldKey(ledgerPath: string): Uint8Array {
   return readOrCreateKey(join(dirname(ledgerPath), "withheld-key"));
 }

@@ -3,14 +3,14 @@ import { realpathSync } from "node:fs";
 import { BOUNDS } from "../agents/coordination/contracts/bounds.ts";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import type { Clock } from "../agents/coordination/ports/clock.ts";
-import { waitFor } from "../agents/coordination/std/wait-for.ts";
+import { waitForDuration } from "../agents/coordination/std/wait-for.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
 import { copyLedger, type CopyProgress, type LedgerCopy } from "../infra/ledger/copy/copy-ledger.ts";
 import { findMovedFrom } from "../infra/ledger/copy/find-moved-from.ts";
 import type { CopySource, CopyTarget, GatewayProcess, SharedPlace } from "../infra/ledger/copy/copy-sides.ts";
 import { formatLedgerPlace, isPostgresUrl } from "../infra/ledger/ledger-place.ts";
-import { readFromSqlite } from "../infra/sqlite/copy/sqlite-copy-source.ts";
-import { writeToSqlite } from "../infra/sqlite/copy/sqlite-copy-target.ts";
+import { withSqliteCopySource } from "../infra/sqlite/copy/sqlite-copy-source.ts";
+import { withSqliteCopyTarget } from "../infra/sqlite/copy/sqlite-copy-target.ts";
 import { isProcessGone, isProcessThere } from "../platform/process-name.ts";
 
 /** A command line can wait. */
@@ -27,14 +27,15 @@ export interface CopyPlaces {
 }
 
 /**
- * @throws CoordinationError as `copyLedger` and `findMovedFrom` of infra and as opening both does, and `LEDGER_BUSY` where a gateway
- * has the target open
+ * Copies the ledger at `from` into the one at `to`, either of which may be a file or on a server, and resolves to a
+ * record of the copy; nothing is created at `to` where there is no source. @throws CoordinationError as `copyLedger`
+ * and `findMovedFrom` of infra and as opening both does, and `LEDGER_BUSY` where a gateway has the target open
  */
 export function copyLedgerBetween(
   { from, to, gateway }: CopyPlaces,
   onProgress: (progress: CopyProgress) => void,
 ): Promise<LedgerCopy> {
-  if (resolvePlace(from) === resolvePlace(to))
+  if (resolveRealPlace(from) === resolveRealPlace(to))
     return Promise.reject(
       new CoordinationError("INPUT_INVALID", `${formatLedgerPlace(to)}: a ledger is not copied to itself`),
     );
@@ -51,7 +52,7 @@ export function copyLedgerBetween(
   });
 }
 
-function resolvePlace(place: string): string {
+function resolveRealPlace(place: string): string {
   if (isPostgresUrl(place)) return place;
   try {
     return realpathSync(place);
@@ -60,17 +61,21 @@ function resolvePlace(place: string): string {
   }
 }
 
+/** Opens the source of a copy, does the work and closes it. */
 async function withSource<T>(place: string, copy: (source: CopySource) => Promise<T>): Promise<T> {
-  if (!isPostgresUrl(place)) return readFromSqlite({ path: place, busyTimeoutMs: BUSY_TIMEOUT_MS }, copy);
-  const { readFromPostgres } = await import("../infra/postgres/copy/postgres-copy-source.ts");
-  return readFromPostgres({ url: place, busyTimeoutMs: BUSY_TIMEOUT_MS }, copy);
+  if (!isPostgresUrl(place))
+    return withSqliteCopySource({ path: place, busyTimeoutMs: BUSY_TIMEOUT_MS }, copy);
+  const { withPostgresCopySource } = await import("../infra/postgres/copy/postgres-copy-source.ts");
+  return withPostgresCopySource({ url: place, busyTimeoutMs: BUSY_TIMEOUT_MS }, copy);
 }
 
+/** Opens the target of a copy, does the work and closes it; refuses a server's ledger that gateways have open. */
 async function withTarget<T>(place: string, copy: (target: CopyTarget) => Promise<T>): Promise<T> {
-  if (!isPostgresUrl(place)) return writeToSqlite({ path: place, busyTimeoutMs: BUSY_TIMEOUT_MS }, copy);
-  const { writeToPostgres } = await import("../infra/postgres/copy/postgres-copy-target.ts");
-  const refuseGateways = (target: SharedPlace): Promise<void> => refuseOpenGateways(target, systemClock);
-  return writeToPostgres({ url: place, busyTimeoutMs: BUSY_TIMEOUT_MS, refuseGateways }, copy);
+  if (!isPostgresUrl(place))
+    return withSqliteCopyTarget({ path: place, busyTimeoutMs: BUSY_TIMEOUT_MS }, copy);
+  const { withPostgresCopyTarget } = await import("../infra/postgres/copy/postgres-copy-target.ts");
+  const refuseGateways = (target: SharedPlace): Promise<void> => assertNoOpenGateways(target, systemClock);
+  return withPostgresCopyTarget({ url: place, busyTimeoutMs: BUSY_TIMEOUT_MS, refuseGateways }, copy);
 }
 
 const LOOK_MS = 1_000;
@@ -78,29 +83,29 @@ const LOOK_MS = 1_000;
 const LOOKS_MAX = BOUNDS.gatewayLeaseMsMax / 5 / LOOK_MS;
 
 /**
- * Resolves when no gateway has the target open: one that had opened it empty would take what is copied for its own. A gateway of
- * another machine that ended without a word is known by its silence, which is waited for.
- *
- * @throws CoordinationError `LEDGER_BUSY` where one has it open
+ * Resolves when no gateway has the shared target open, and throws where one that is at work has it; a gateway of
+ * another machine that ended without a word is waited for until its silence shows that. @throws CoordinationError
+ * `LEDGER_BUSY` where one has it open
  */
-export async function refuseOpenGateways(target: SharedPlace, clock: Clock): Promise<void> {
+export async function assertNoOpenGateways(target: SharedPlace, clock: Clock): Promise<void> {
   const listOpen = async (): Promise<GatewayProcess[]> =>
     (await target.listGateways()).filter(({ process }) => process === null || !isProcessGone(process));
   const first = await listOpen();
   let rows = first;
   for (let looks = 0; rows.length > 0 && looks < LOOKS_MAX; looks += 1) {
-    const living = rows.find((row) => isAtWork(row, first));
+    const living = rows.find((row) => isGatewayAtWork(row, first));
     if (living)
       throw new CoordinationError(
         "LEDGER_BUSY",
         `the gateway ${living.gateway} has ${target.place} open; stop the gateways that use it and run the same command again`,
       );
-    await waitFor(clock, LOOK_MS);
+    await waitForDuration(clock, LOOK_MS);
     rows = await listOpen();
   }
 }
 
-function isAtWork({ id, process, beats }: GatewayProcess, first: readonly GatewayProcess[]): boolean {
+/** True where the gateway has told of itself since the first reading, or its process is there. */
+function isGatewayAtWork({ id, process, beats }: GatewayProcess, first: readonly GatewayProcess[]): boolean {
   const before = first.find((row) => row.id === id);
   return before?.beats !== beats || (process !== null && isProcessThere(process));
 }

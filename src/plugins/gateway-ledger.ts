@@ -38,8 +38,10 @@ export interface GatewayLedgerOptions {
 }
 
 /**
- * @throws CoordinationError as `openDatabase` of the kind does; `LEDGER_BUSY` where another process is this gateway, and `LEDGER_CLOSED`
- * where the gateway stops before that
+ * Opens the gateway's ledger for writing and returns its store; for a ledger on a server it first waits for the seat
+ * of this gateway's name, and returns the settings of sharing as well. It closes the store again where that fails.
+ * @throws CoordinationError as `openDatabase` of the kind does; `LEDGER_BUSY` where another process is this gateway,
+ * and `LEDGER_CLOSED` where the gateway stops before that
  */
 export async function openGatewayLedger(options: GatewayLedgerOptions): Promise<GatewayLedger> {
   const { place, gateway, settings, logger, clock, steady, signal } = options;
@@ -64,6 +66,7 @@ export async function openGatewayLedger(options: GatewayLedgerOptions): Promise<
   }
 }
 
+/** Returns the store with appends that tell how long they took, where somebody wants to know. */
 async function withTimedAppends(
   store: GatewayLedger["store"],
   { noteAppend }: GatewayLedgerOptions,

@@ -21,14 +21,17 @@ export interface ServedSecrets {
   readonly environment: Environment;
 }
 
-/** Finds those of a host in a process of its own. */
+/**
+ * Returns the secrets that a host in a process of its own knows, by names that tell their kind: its bearer tokens,
+ * those of peers, the key of the model and what its environment has.
+ */
 export function collectServedSecrets(options: ServedSecrets): Secrets {
   const { tokens, peerTokens, model, environment } = options;
   return nameSecrets(environment, [
     ...tokens.map(({ token }): Found => ["bearer-token", token]),
     ...Object.values(peerTokens).map((token): Found => ["peer-token", token]),
     ["model-key", model?.apiKey],
-    ...findInEnvironment(environment),
+    ...findEnvironmentSecrets(environment),
   ]);
 }
 
@@ -39,7 +42,10 @@ export interface GatewaySecrets {
   readonly environment: Environment;
 }
 
-/** Finds those of a host within a gateway. */
+/**
+ * Returns the secrets that a host within a gateway knows, by names that tell their kind, from the configuration of the
+ * plugin, that of the host, and the environment.
+ */
 export function collectGatewaySecrets({ config, hostConfig, environment }: GatewaySecrets): Secrets {
   const { openwop, escalations, acpAgents, gates, telemetry } = config;
   const { tokens, peerTokens } = openwop;
@@ -47,15 +53,18 @@ export function collectGatewaySecrets({ config, hostConfig, environment }: Gatew
   return nameSecrets(environment, [
     ...tokens.map(({ token }): Found => ["bearer-token", token]),
     ...Object.values(peerTokens).map((token): Found => ["peer-token", token]),
-    ...Object.values(escalations.webhooks).flatMap(findInWebhook),
+    ...Object.values(escalations.webhooks).flatMap(findWebhookSecrets),
     ...Object.values(telemetry.headers).map((header): Found => ["telemetry-header", header]),
-    ...programs.flatMap((program) => ("env" in program ? findInEnvironment(program.env) : [])),
-    ...findInConfig(hostConfig),
-    ...findInEnvironment(environment),
+    ...programs.flatMap((program) => ("env" in program ? findEnvironmentSecrets(program.env) : [])),
+    ...findConfiguredSecrets(hostConfig),
+    ...findEnvironmentSecrets(environment),
   ]);
 }
 
-/** Secrets of several sources; those of the same name are told apart. */
+/**
+ * Returns the secrets that were found by names such as `model-key-1`, each once and numbered by kind; references to
+ * variables are replaced by their values, and empty ones are left out.
+ */
 export function nameSecrets(environment: Environment, found: readonly Found[]): Secrets {
   const counts = new Map<string, number>();
   const named = new Map<string, string>();
@@ -73,12 +82,12 @@ export function nameSecrets(environment: Environment, found: readonly Found[]): 
 
 const WEBHOOK_KEY = "whsec_";
 
-function findInWebhook({ url, secret }: { readonly url: string; readonly secret: string }): Found[] {
+function findWebhookSecrets({ url, secret }: { readonly url: string; readonly secret: string }): Found[] {
   const key = secret.startsWith(WEBHOOK_KEY) ? secret.slice(WEBHOOK_KEY.length) : undefined;
-  return [["webhook-secret", secret], ["webhook-secret", key], ...findInUrl(url)];
+  return [["webhook-secret", secret], ["webhook-secret", key], ...findUrlPassword(url)];
 }
 
-function findInUrl(text: string): Found[] {
+function findUrlPassword(text: string): Found[] {
   const password = URL.parse(text)?.password ?? "";
   return password === "" ? [] : [["url-password", decodePercent(password)]];
 }
@@ -95,7 +104,7 @@ function decodePercent(text: string): string {
 const SECRET_VARIABLE =
   /(?:^|_|^PG)(?:API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|SIGNING_KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?)$/iu;
 
-function findInEnvironment(environment: Environment): Found[] {
+function findEnvironmentSecrets(environment: Environment): Found[] {
   return Object.entries(environment).flatMap(([name, value]): Found[] =>
     SECRET_VARIABLE.test(name) ? [["environment", value]] : [],
   );
@@ -106,17 +115,17 @@ const SECRET_MEMBER =
   /(?:api_?key|access_?key|secret_?key|private_?key|signing_?key|secret|token|password|passwd|credential|authorization)$/iu;
 const CONFIG_DEPTH_MAX = 32;
 
-/** A text, or a reference to a variable of the environment, below a member that is named as secrets are. */
-function findInConfig(value: unknown, depth = 0): Found[] {
+/** Finds texts, and references to variables of the environment, below members that are named as secrets are. */
+function findConfiguredSecrets(value: unknown, depth = 0): Found[] {
   if (depth > CONFIG_DEPTH_MAX || typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([name, member]): Found[] =>
     !Array.isArray(value) && SECRET_MEMBER.test(name)
-      ? [["configured", readConfigured(member)], ...findInConfig(member, depth + 1)]
-      : findInConfig(member, depth + 1),
+      ? [["configured", readConfiguredText(member)], ...findConfiguredSecrets(member, depth + 1)]
+      : findConfiguredSecrets(member, depth + 1),
   );
 }
 
-function readConfigured(member: unknown): string | undefined {
+function readConfiguredText(member: unknown): string | undefined {
   if (typeof member === "string") return member;
   if (!isRecord(member) || member["source"] !== "env" || typeof member["id"] !== "string") return undefined;
   return `\${${member["id"]}}`;

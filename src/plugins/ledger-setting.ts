@@ -3,12 +3,15 @@ import { hash } from "node:crypto";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
-import { formatMachine } from "../agents/coordination/contracts/resource-names.ts";
+import { formatMachineName } from "../agents/coordination/contracts/resource-names.ts";
 import type { LedgerConfig } from "../agents/coordination/contracts/config/ledger-config.ts";
 import { isPostgresUrl } from "../infra/ledger/ledger-place.ts";
 import { resolveVariable, type ReadVariable } from "../infra/http/tokens.ts";
 
-/** The ledger of a gateway whose configuration names no other. The files beside it are there in any case. */
+/**
+ * Returns the path of the ledger of a gateway whose configuration names no other. The files beside it are there in any
+ * case.
+ */
 export function joinLedgerPath(stateDir: string): string {
   return join(stateDir, "coordination", "ledger.sqlite");
 }
@@ -39,7 +42,10 @@ export function findLedgerPlace(
 const HOST_CHARS_MAX = 40;
 const DIGITS = 8;
 
-/** The same over restarts, and another one for each state folder and machine. */
+/**
+ * Returns the gateway's name: the configured id, or else one of the machine's name and a hash of the state folder,
+ * which stays the same over restarts.
+ */
 export function nameGateway(configuredId: string | undefined, stateDir: string): string {
   if (configuredId !== undefined) return configuredId;
   const machine = hostname()
@@ -50,7 +56,10 @@ export function nameGateway(configuredId: string | undefined, stateDir: string):
   return machine === "" ? `gateway-${folder}` : `${machine}-${folder}`;
 }
 
-/** Returns what a gateway calls itself in the ledger; `undefined` for a file, which no other gateway writes to. */
+/**
+ * Returns the gateway's name where its ledger is on a server that gateways share; `undefined` for a ledger in a file,
+ * which no other gateway writes to.
+ */
 export function nameAmongGateways({
   place,
   gateway,
@@ -61,10 +70,13 @@ export function nameAmongGateways({
   return isPostgresUrl(place) ? gateway : undefined;
 }
 
-/** Returns the machine that claims on files are of; `undefined` where a path means the same file for all who use the ledger. */
+/**
+ * Returns the name of this machine, by which claims on files are told apart in a shared ledger; `undefined` where a
+ * path means the same file for all who use the ledger.
+ */
 export function nameMachineOfFiles(
   place: string,
   { sharedWorkspace }: { readonly sharedWorkspace: boolean },
 ): string | undefined {
-  return isPostgresUrl(place) && !sharedWorkspace ? formatMachine(hostname()) : undefined;
+  return isPostgresUrl(place) && !sharedWorkspace ? formatMachineName(hostname()) : undefined;
 }

@@ -21,7 +21,10 @@ export interface ConformanceSuite {
   readonly secrets: ReadonlyMap<string, string>;
 }
 
-/** @throws CoordinationError `INPUT_INVALID` where the installation lacks it */
+/**
+ * Loads the play of the conformance suite, which is no part of every installation, and returns it. @throws
+ * CoordinationError `INPUT_INVALID` where the installation lacks it
+ */
 export async function loadConformance(): Promise<ConformanceSuite> {
   try {
     return (await import("./openwop/conformance/conformance-suite.ts")).CONFORMANCE_SUITE;

@@ -14,15 +14,21 @@ export interface StoreOptions {
   readonly busyTimeoutMs: number;
 }
 
-/** @throws CoordinationError as `openDatabase` of the kind does. */
+/**
+ * Opens the ledger at a path or, where `place` is a PostgreSQL URL, on that server, whose code is loaded only then.
+ * @throws CoordinationError as `openDatabase` of the kind does.
+ */
 export async function openLedgerStore({ place, ...options }: StoreOptions): Promise<OpenedLedger> {
   if (!isPostgresUrl(place)) return openSqliteLedger({ path: place, ...options, clock: systemClock });
   const { openPostgresLedger } = await import("../infra/postgres/postgres-ledger-store.ts");
   return openPostgresLedger({ url: place, ...options, clock: systemClock });
 }
 
-/** @throws CoordinationError `INPUT_INVALID` for a ledger that is no file */
-export function checkIsFile(place: string): void {
+/**
+ * Throws where the ledger's place is the URL of a server, which this program does not back up. @throws
+ * CoordinationError `INPUT_INVALID` for a ledger that is no file
+ */
+export function assertIsFile(place: string): void {
   if (!isPostgresUrl(place)) return;
   throw new CoordinationError(
     "INPUT_INVALID",

@@ -9,6 +9,10 @@ export interface Opened<T> {
   readonly isClosed: () => boolean;
 }
 
+/**
+ * Creates the holder of something that is opened at the first `get`, for all callers, tried again after a failure, and
+ * closed once; `get` throws after `close` or `refuse`.
+ */
 export function createOpenOnce<T extends { close(): Promise<void> }>(
   open: () => Promise<T>,
   createClosedError: () => Error,

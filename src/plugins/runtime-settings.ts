@@ -5,8 +5,11 @@ import type { Settings } from "../agents/coordination/runtime/environment/runtim
 
 const DAY_MS = 24 * 3_600_000;
 
-/** `here`: which gateway this is where several share the ledger; absent where this is the only one. */
-export function createSettings(
+/**
+ * Returns the settings of the coordination runtime from the plugin's configuration. `here`: which gateway this is
+ * where several share the ledger; absent where this is the only one.
+ */
+export function createRuntimeSettings(
   { lanes, contentRetentionDays, gateway: _, ...config }: Phase1Config,
   here: GatewayPlace | undefined,
 ): Settings {

@@ -1,7 +1,7 @@
 /** Owns: a host of workflow runs for one MCP client, over the standard streams of a process of its own. */
 import type { Readable, Writable } from "node:stream";
 import { createRunAccess } from "./compose-faces.ts";
-import { composeWorkflows, serveLogger, type ServedOptions } from "./compose-workflows.ts";
+import { openWorkflowHost, createServeLogger, type ServedOptions } from "./compose-workflows.ts";
 import { collectServedSecrets } from "./known-secrets.ts";
 import type { OperatorAccess } from "./mcp/mcp-tool.ts";
 import { serveStdio } from "./mcp/serve-stdio.ts";
@@ -29,12 +29,15 @@ export interface ServedMcp {
 /** Nothing listens there: it names the host in causes, and callers of its runs cannot reach it. */
 const NO_ADDRESS = "urn:openclaw-coordination:mcp";
 
-/** @throws CoordinationError as `openDatabase` does */
+/**
+ * Starts a workflow host that serves MCP over two streams in a process of its own, and returns its handle; what was
+ * opened is closed again where that fails. @throws CoordinationError as `openDatabase` does
+ */
 export async function startMcp(options: McpServing): Promise<ServedMcp> {
   const { tenant, mayAnswer, operator, version, input, output } = options;
-  const running = await composeWorkflows({
+  const running = await openWorkflowHost({
     ...options,
-    logger: serveLogger(options.log, options.verbose),
+    logger: createServeLogger(options.log, options.verbose),
     baseUrl: () => options.baseUrl ?? NO_ADDRESS,
     secrets: collectServedSecrets({ ...options, tokens: [], environment: process.env }),
     readVariable: (name) => process.env[name],

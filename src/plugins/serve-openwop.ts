@@ -6,14 +6,14 @@ import type { InstalledAgent } from "../agents/coordination/contracts/workflows/
 import { dropTrailingSlashes } from "../agents/coordination/std/foreign-text.ts";
 import type { ConformancePlay } from "../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
 import {
-  composeWorkflows,
-  serveLogger,
+  openWorkflowHost,
+  createServeLogger,
   systemClock,
   type AgentOptions,
   type RunningWorkflows,
   type ServedOptions,
 } from "./compose-workflows.ts";
-import { createFaces, type FacesWanted } from "./compose-faces.ts";
+import { createProtocolFaces, type FacesWanted } from "./compose-faces.ts";
 import type { MetricsHost } from "./compose-metrics.ts";
 import type { TelemetryHost } from "./compose-telemetry.ts";
 import { createPageHost, type PageHost } from "./compose-page.ts";
@@ -60,28 +60,32 @@ interface SuiteDependencies {
   readonly served: { readonly suite?: SuiteFace };
 }
 
-async function prepareSuite({ testSeams }: Serving): Promise<SuiteDependencies> {
+async function loadSuiteDependencies({ testSeams }: Serving): Promise<SuiteDependencies> {
   if (!testSeams) return { secrets: new Map(), agents: [], composed: {}, served: {} };
   const { secrets, agents, createPlay, face } = await loadConformance();
   return { secrets, agents, composed: { conformance: createPlay() }, served: { suite: face } };
 }
 
-/** @throws CoordinationError as `openDatabase` and `loadConformance` do; RangeError where the options are unsafe. */
-export async function startServing(options: Serving): Promise<Served> {
+/**
+ * Starts an OpenWOP server in a process of its own, with its workflow host and, where asked for, metrics, spans, page
+ * and conformance suite, and returns its handle once it listens. @throws CoordinationError as `openDatabase` and
+ * `loadConformance` do; RangeError where the options are unsafe.
+ */
+export async function startServedOpenWop(options: Serving): Promise<Served> {
   const { tokens, port, hostname, allowRemote, allowedOrigins } = options;
-  const suite = await prepareSuite(options);
+  const suite = await loadSuiteDependencies(options);
   const secrets = new Map([
     ...suite.secrets,
     ...(options.secrets ?? []),
     ...collectServedSecrets({ ...options, environment: process.env }),
   ]);
   let listening = readBaseUrl(options);
-  const agents = agentsOf(options, suite);
+  const agents = mergeSuiteAgents(options, suite);
   const measured = await createServedMetrics(options);
   const { metrics } = measured;
-  const running = await composeWorkflows({
+  const running = await openWorkflowHost({
     ...options,
-    logger: serveLogger(options.log, options.verbose),
+    logger: createServeLogger(options.log, options.verbose),
     baseUrl: () => listening,
     agents,
     secrets,
@@ -104,10 +108,10 @@ export async function startServing(options: Serving): Promise<Served> {
       allowRemote,
       ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl }),
       pathPrefix: findPathPrefix(options),
-      advertised: advertisedOf(agents, options),
+      advertised: createAdvertised(agents, options),
       ...(options.quotas && { quotas: options.quotas }),
       ...(allowedOrigins && { allowedOrigins }),
-      faces: await createFaces(options, running, () => listening),
+      faces: await createProtocolFaces(options, running, () => listening),
       ...suite.served,
       ...measured.served,
     });
@@ -119,12 +123,12 @@ export async function startServing(options: Serving): Promise<Served> {
       createPageUrl: () => `${server.baseUrl}/#link=${page.mintLink(SERVE_RIGHTS)}`,
       stop: async () => {
         await server.stop();
-        await closeBehind({ page, metrics, telemetry, running });
+        await closeServedParts({ page, metrics, telemetry, running });
       },
     };
   } catch (error) {
-    await closeBehind({ page, metrics, telemetry, running });
-    throw asCoordinationError(error, options);
+    await closeServedParts({ page, metrics, telemetry, running });
+    throw convertStartError(error, options);
   }
 }
 
@@ -132,8 +136,8 @@ export async function startServing(options: Serving): Promise<Served> {
 const WILDCARDS: ReadonlySet<string | undefined> = new Set(["0.0.0.0", "[::]"]);
 
 /**
- * Returns the address that the operator named; an empty text where it is the one that the host listens on. That one must be of one
- * machine: the agent card, callback URLs of questions and the default name of the host have it.
+ * Returns the address that the operator named; an empty text where it is the one that the host listens on. That one
+ * must be of one machine: the agent card, callback URLs of questions and the default name of the host have it.
  */
 function readBaseUrl({ hostname, allowRemote, baseUrl }: Serving): string {
   if (baseUrl !== undefined) return baseUrl;
@@ -153,7 +157,7 @@ function findPathPrefix({ baseUrl }: Serving): string {
 }
 
 /** Closes what is behind the socket: readers of the ledger first. */
-async function closeBehind({
+async function closeServedParts({
   page,
   metrics,
   telemetry,
@@ -177,16 +181,19 @@ interface MetricsDependencies {
   readonly served: { readonly metrics?: MetricsHost };
 }
 
-/** Their code is loaded where they are wanted. */
+/** Creates the metrics of the host where they are wanted, and loads their code only then. */
 async function createServedMetrics(options: Serving): Promise<MetricsDependencies> {
   if (options.metrics !== true) return { composed: {}, served: {} };
   const { ledgerPath, log, verbose } = options;
   const { createMetricsHost } = await import("./compose-metrics.ts");
-  const metrics = createMetricsHost({ ledgerPath, logger: serveLogger(log, verbose) });
+  const metrics = createMetricsHost({ ledgerPath, logger: createServeLogger(log, verbose) });
   return { metrics, composed: { noteAppend: metrics.noteAppend }, served: { metrics } };
 }
 
-/** Its code is loaded where it is wanted. */
+/**
+ * Starts the export of spans and returns its handle, whose code is loaded only then; `undefined` where it is not
+ * wanted.
+ */
 async function startServedTelemetry(
   { otlp, ledgerPath, version }: Serving,
   { exports, logger }: RunningWorkflows,
@@ -219,32 +226,35 @@ function createServedPage(options: Serving, { logger, host }: PageBehind): PageH
   });
 }
 
-/** Names under which the page may be asked for besides the loopback's. */
+/** Lists the names under which the page may be asked for besides the loopback's. */
 function listPageHosts({ hostname, baseUrl }: Serving): string[] {
   const host = baseUrl === undefined ? undefined : URL.parse(baseUrl)?.host;
   return [hostname, ...(host === undefined ? [] : [host])];
 }
 
-function advertisedOf(agents: AgentOptions, options: Serving): Advertised {
+function createAdvertised(agents: AgentOptions, options: Serving): Advertised {
   const { version, confidenceFloor, transcriptWindow, retentionMs } = options;
   return {
     ...DEFAULTS,
     confidenceEscalationFloor: confidenceFloor,
     ...(transcriptWindow !== undefined && { transcriptWindow }),
     ...(retentionMs !== undefined && { retentionMs }),
-    ...liveOf(agents, options),
+    ...describeAgentFeatures(agents, options),
     implementation: { name: "openclaw-coordination", version },
   };
 }
 
-/** Returns what the host can offer: without a model agents are listed and cannot be invoked. */
-function liveOf({ installed = [] }: AgentOptions, { model, testSeams }: Serving): Partial<Advertised> {
+/** Returns what the host advertises of agents: without a model they are listed and cannot be invoked. */
+function describeAgentFeatures(
+  { installed = [] }: AgentOptions,
+  { model, testSeams }: Serving,
+): Partial<Advertised> {
   if (installed.length === 0) return {};
   const isLive = model !== undefined || testSeams;
   return { agentInventory: true, ...(isLive && { liveAgents: ["workflow-node", "run-api"] }) };
 }
 
-function agentsOf(
+function mergeSuiteAgents(
   { agents = {} }: Serving,
   { agents: suiteAgents }: SuiteDependencies,
 ): AgentOptions & { readonly installed: readonly InstalledAgent[] } {
@@ -254,8 +264,8 @@ function agentsOf(
   return { ...agents, installed: [...installedAgents, ...more] };
 }
 
-/** Turns what a person can mend into words that they know. */
-function asCoordinationError(error: unknown, { hostname, port }: Serving): unknown {
+/** Turns an error of starting that a person can mend into one with words that they know. */
+function convertStartError(error: unknown, { hostname, port }: Serving): unknown {
   if (error instanceof RangeError) {
     const options = error instanceof RemoteAccessError ? " (--allow-remote, --token)" : "";
     return new CoordinationError("INPUT_INVALID", `${error.message}${options}`, { cause: error });

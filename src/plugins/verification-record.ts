@@ -6,12 +6,18 @@ import { findFileFault } from "../platform/plain-file.ts";
 import { replaceWholeFile } from "../platform/whole-file.ts";
 import type { LastVerification } from "./page/contract/health.ts";
 
-/** Records the outcome for `readVerificationBeside`. @throws an error of the system, as where the folder is not writable */
+/**
+ * Writes the outcome of `verify` to a file beside the ledger, for `readVerificationBeside`. @throws an error of the
+ * system, as where the folder is not writable
+ */
 export function recordVerification(ledgerPath: string, verification: LastVerification): void {
   replaceWholeFile(joinRecordPath(ledgerPath), `${JSON.stringify(verification)}\n`);
 }
 
-/** Returns `undefined` where there is no record, or none that can be read. */
+/**
+ * Returns the outcome of the last `verify` from the file beside the ledger; `undefined` for a ledger on a server, and
+ * where there is no record, or none that can be read.
+ */
 export function readVerificationBeside(ledgerPath: string): LastVerification | undefined {
   // Beside a ledger on a server there are no files.
   if (isPostgresUrl(ledgerPath)) return undefined;

@@ -9,29 +9,36 @@ import type { WorkflowControls, WorkflowRun } from "./page/server/page-dependenc
 /** The part of a host that an operator controls. */
 export type ControlledHost = Pick<WorkflowHost, "cancel" | "events" | "fork">;
 
+/**
+ * Creates the controls by which the operator's page cancels and forks runs of the workflow host; a refusal of the host
+ * is returned as its message.
+ */
 export function createWorkflowControls(host: ControlledHost): WorkflowControls {
   return {
     cancel: async ({ runId, tenant }) => {
       const reason = "cancelled on the operator's page";
-      const answered = await host.cancel(createOperator(tenant), runId, { reason });
+      const answered = await host.cancel(createOperatorCaller(tenant), runId, { reason });
       return answered.kind === "refused" ? { refusal: answered.message } : {};
     },
     fork: async ({ runId, tenant, event }) => {
-      const scopes = await readScopes(host, { runId, tenant });
+      const scopes = await readStarterScopes(host, { runId, tenant });
       const request = { sourceRunId: runId, mode: "branch" as const, fromSeq: event };
-      const answered = await host.fork({ ...createOperator(tenant), scopes }, request);
+      const answered = await host.fork({ ...createOperatorCaller(tenant), scopes }, request);
       return answered.kind === "refused" ? { refusal: answered.message } : { id: answered.value.runId };
     },
   };
 }
 
-function createOperator(tenant: string): Caller {
+function createOperatorCaller(tenant: string): Caller {
   return { tenant, principal: "operator" };
 }
 
 /** Returns the scopes of whoever started the run: an operator may fork it as that caller may. */
-async function readScopes(host: ControlledHost, { runId, tenant }: WorkflowRun): Promise<readonly string[]> {
-  const answered = await host.events(createOperator(tenant), runId, { from: 0, limit: 1 });
+async function readStarterScopes(
+  host: ControlledHost,
+  { runId, tenant }: WorkflowRun,
+): Promise<readonly string[]> {
+  const answered = await host.events(createOperatorCaller(tenant), runId, { from: 0, limit: 1 });
   const first = answered.kind === "done" ? answered.value.events[0] : undefined;
   if (first?.type !== "run.started") return [];
   // Only runs of workflows are forked here; a coordination's event of this name has no scopes.

@@ -173,7 +173,11 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "infra/clock": { types: "core/contracts core/ports" },
   "infra/files": { folders: "core/contracts platform", types: "core/ports", packages: "node:*" },
-  "infra/git": { folders: "core/contracts core/std infra/files", types: "core/ports", packages: "node:*" },
+  "infra/git": {
+    folders: "core/contracts core/std infra/files platform",
+    types: "core/ports",
+    packages: "node:*",
+  },
   "infra/health": { folders: "platform", types: "core/ports", packages: "node:*" },
   "infra/http": { folders: "core/contracts", types: "core/ports", packages: "node:*" },
   "infra/json-schema": { folders: "core/contracts", types: "core/ports", packages: "ajv re2js" },
@@ -220,7 +224,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages:
       "@opentelemetry/api @opentelemetry/otlp-exporter-base @opentelemetry/otlp-transformer @opentelemetry/resources @opentelemetry/sdk-trace node:*",
   },
-  "infra/ledger/copy": { folders: "core/contracts", packages: "node:*" },
+  "infra/ledger/copy": { folders: "core/contracts", types: "infra/ledger", packages: "node:*" },
   "infra/ledger/inspect": { folders: "infra/ledger", types: "core/ports", packages: "node:*" },
   "infra/postgres": {
     folders:
@@ -229,7 +233,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "node:*",
   },
   "infra/postgres/copy": {
-    folders: "core/contracts infra/ledger infra/ledger/copy infra/postgres/database",
+    folders: "core/contracts infra/ledger/copy infra/postgres/database",
   },
   "infra/postgres/database": {
     folders: "core/contracts core/contracts/workflows core/std infra/ledger platform",
@@ -248,7 +252,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "infra/sqlite": {
     folders:
-      "core/contracts core/std core/contracts/workflows infra/ledger infra/sqlite/database infra/sqlite/inspect infra/sqlite/workflows",
+      "core/contracts core/std core/contracts/workflows infra/ledger infra/sqlite/database infra/sqlite/inspect infra/sqlite/workflows platform",
     types: "core/ports",
     packages: "better-sqlite3 node:*",
   },
@@ -273,7 +277,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "infra/tokens": { folders: "core/contracts platform", types: "core/ports", packages: "node:* zod" },
   "infra/verify": {
-    folders: "core/contracts core/std core/plan infra/files",
+    folders: "core/contracts core/std core/plan infra/files platform",
     types: "core/ports",
     lazy: "infra/json-schema",
     packages: "node:*",

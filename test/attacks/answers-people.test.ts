@@ -1,8 +1,8 @@
 /** Owns: what questions to people, chats and the gateway refuse: answers that are none, and words that would count as a text. */
 import { describe, expect, it } from "vitest";
-import { answerToQuestion } from "../../src/agents/coordination/runtime/workflow-host/question-answer.ts";
+import { readQuestionAnswer } from "../../src/agents/coordination/runtime/workflow-host/question-answer.ts";
 import { createChatAgents } from "../../src/plugins/chat-agents.ts";
-import { answerCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
+import { answerChatCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
 import { answerByOperator } from "../../src/plugins/openclaw/questions/question-methods.ts";
 import { NO_CHATS, openQuestionStage, type QuestionStage } from "../plugin/question-stage.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
@@ -18,7 +18,7 @@ describe("a question of a coordination that is answered as an interrupt", () => 
     ["a no with a text", { action: "reject", answers: { [ID]: "yes" } }],
     ["an edit to nothing", { action: "edit-accept", editedArtifactData: null }],
   ])("is not approved by %s", (_, value) => {
-    expect(answerToQuestion(approval, value)).toHaveProperty("refused");
+    expect(readQuestionAnswer(approval, value)).toHaveProperty("refused");
   });
 
   it.each([
@@ -38,13 +38,13 @@ describe("a question of a coordination that is answered as an interrupt", () => 
     ["a no with a text", { action: "reject", answers: { [ID]: "yes" } }],
     ["another question's answer", { answers: { other: "x" } }],
   ])("that asks for words is not answered by %s", (_, value) => {
-    expect(answerToQuestion(clarification, value)).toHaveProperty("refused");
+    expect(readQuestionAnswer(clarification, value)).toHaveProperty("refused");
   });
 });
 
 describe("a question to people", () => {
   const say = ({ use, logger }: QuestionStage, args: string): Promise<string> =>
-    answerCommand(
+    answerChatCommand(
       { use, useChats: NO_CHATS, logger },
       { channel: "telegram", senderId: "42", isAuthorizedSender: true, sessionKey: OWNER, args },
     );

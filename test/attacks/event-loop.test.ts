@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startServing } from "../../src/plugins/serve-openwop.ts";
+import { startServedOpenWop } from "../../src/plugins/serve-openwop.ts";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import { BEARER, createFakeFace } from "../openwop/http-fake-host.ts";
 import { createNoop, createWorkflow } from "../openwop/levels-workflows.ts";
@@ -122,8 +122,8 @@ function serve(
   ledgerPath: string,
   definition: WorkflowDefinition,
   token: string,
-): ReturnType<typeof startServing> {
-  return startServing({
+): ReturnType<typeof startServedOpenWop> {
+  return startServedOpenWop({
     ledgerPath,
     definitions: [definition],
     version: "0.0.0",

@@ -5,7 +5,7 @@ import type { CoordinationId } from "../../src/agents/coordination/contracts/ids
 import type { ChannelNotice } from "../../src/agents/coordination/ports/human-channel.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { createQuestionReport, type QuestionReport } from "../../src/plugins/reports/question-report.ts";
-import { answerByOperator, tellQuestions } from "../../src/plugins/openclaw/questions/question-methods.ts";
+import { answerByOperator, handleQuestions } from "../../src/plugins/openclaw/questions/question-methods.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import {
   createEscalationsWith,
@@ -88,7 +88,7 @@ async function openStage(checks: readonly string[], rest: object = {}): Promise<
     questionId: question.questionId,
     report,
     use,
-    shown: async () => JSON.stringify(await tellQuestions(use, { coordinationId: "co-1", which: "all" })),
+    shown: async () => JSON.stringify(await handleQuestions(use, { coordinationId: "co-1", which: "all" })),
   };
 }
 

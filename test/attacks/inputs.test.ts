@@ -7,7 +7,7 @@ import { createPeerHosts } from "../../src/infra/peer/peer-hosts.ts";
 import { createNamedPeers } from "../../src/infra/peer/named-peers.ts";
 import { readOrCreateKey } from "../../src/infra/tokens/key-file.ts";
 import { readHealth } from "../../src/infra/health/health-file.ts";
-import { loadPlanFile } from "../../src/plugins/cli/files/plan-file.ts";
+import { readJsonOrYaml } from "../../src/plugins/cli/files/read-json-or-yaml.ts";
 import { formatJson } from "../../src/plugins/cli/terminal/printable.ts";
 import { runCli } from "../cli/run-cli.ts";
 import {
@@ -34,7 +34,7 @@ const WITHIN_MS = 1_500;
 async function loadText(name: string, text: string): Promise<string> {
   const file = folder.file(name);
   writeFileSync(file, text);
-  const loaded = await loadPlanFile(file);
+  const loaded = await readJsonOrYaml(file, "a plan");
   return loaded.ok ? "read" : loaded.problems.map(({ message }) => message).join("; ");
 }
 

@@ -2,10 +2,10 @@
 import { hash, randomBytes } from "node:crypto";
 import { afterEach, describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { findHeldBack } from "../../src/agents/coordination/gates/placeholder.ts";
+import { findHeldBackName } from "../../src/agents/coordination/gates/placeholder.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import { accessGateMemory, type GatedNow } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
-import { keepBack } from "../../src/plugins/openclaw/withholding/text-transforms.ts";
+import { keepTextBack } from "../../src/plugins/openclaw/withholding/text-transforms.ts";
 
 const A = "agent:main:subagent:a" as SessionKey;
 const B = "agent:main:subagent:b" as SessionKey;
@@ -14,7 +14,7 @@ const { key } = memory;
 
 function nameOf(session: SessionKey, text: string): string | undefined {
   const gated = { session, isStrict: true, gate: { withhold: "strict" } as unknown as Gate } as GatedNow;
-  return findHeldBack(keepBack(gated, text));
+  return findHeldBackName(keepTextBack(gated, text));
 }
 
 afterEach(() => {

@@ -1,6 +1,6 @@
 /** Owns: the ways to have more than one voice where several people must approve, and what comes of each. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
+import { createTokenSigner } from "../../src/infra/tokens/interrupt-tokens.ts";
 import type { Caller } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { clientOf, openWorld, TOKEN, type World } from "../openwop/levels-world.ts";
 import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
@@ -75,7 +75,7 @@ describe("a quorum", () => {
     const scene = createQuorumScene({ requiredApprovals: 2 });
     const runId = await scene.run("w");
     expect((await scene.snapshot(runId))["interrupt"]).not.toHaveProperty("interruptToken");
-    const token = interruptTokens(new Uint8Array(32).fill(7)).sign({
+    const token = createTokenSigner(new Uint8Array(32).fill(7)).sign({
       runId,
       nodeId: "gate",
       interruptId: "gate~1",

@@ -2,7 +2,7 @@
  * `node test/bench/openwop-fill.ts LEDGER FROM TO`: opens a ledger and fills it with no-op runs that have ended, in a process of
  * its own, through the host of workflow runs but without HTTP. Prints how long opening took. `runIdOf` names the runs: in no order, as those of clients are.
  */
-import { composeWorkflows } from "../../src/plugins/compose-workflows.ts";
+import { openWorkflowHost } from "../../src/plugins/compose-workflows.ts";
 import { runIdOf } from "./openwop-ids.ts";
 import { NOOP, TENANT } from "./openwop-workflows.ts";
 
@@ -12,7 +12,7 @@ const TOGETHER = 256;
 const [, , ledgerPath = "", from = "0", to = "0"] = process.argv;
 const logger = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: console.error };
 const begun = performance.now();
-const running = await composeWorkflows({
+const running = await openWorkflowHost({
   ledgerPath,
   logger,
   definitions: [NOOP],

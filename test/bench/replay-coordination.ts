@@ -12,10 +12,10 @@ import {
 } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
-import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
-import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
+import { createUnopenedCoordination, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { listEventReferences, summarizeCoordination } from "../../src/agents/coordination/ledger/summary.ts";
+import { listClaimChanges } from "../../src/agents/coordination/ledger/claim-changes.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { readState } from "../../src/agents/coordination/runtime/log/read-state.ts";
 import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
@@ -78,18 +78,18 @@ function assertEqual(difference: unknown): void {
 }
 
 async function fill(store: LedgerStore, eventsMin: number): Promise<number> {
-  let state: Coordination = createUnopened(RUN);
+  let state: Coordination = createUnopenedCoordination(RUN);
   let now = TEST_EPOCH_MS as EpochMs;
   let count = 0;
   let pending: RunEvent[] = [];
   const flush = async (): Promise<void> => {
     if (state.kind === "unopened" || pending.length === 0) return;
-    const claims = pending.flatMap(claimChangesOf);
+    const claims = pending.flatMap(listClaimChanges);
     await store.append({
       runId: RUN,
       events: pending,
-      summary: summarize(state),
-      references: pending.flatMap(referencesOf),
+      summary: summarizeCoordination(state),
+      references: pending.flatMap(listEventReferences),
       contents: [],
       ...(claims.length > 0 && { claims }),
     });
@@ -99,7 +99,7 @@ async function fill(store: LedgerStore, eventsMin: number): Promise<number> {
     now = addMs(now, 1);
     const decision = decide(state, command, now);
     if (decision.kind !== "accepted") throw new Error(`${command.type} was ${JSON.stringify(decision)}`);
-    const recorded = record(state, decision.facts, now);
+    const recorded = recordFacts(state, decision.facts, now);
     state = recorded.state;
     count += recorded.events.length;
     pending.push(...recorded.events);

@@ -12,7 +12,7 @@ import type {
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { steadyClock } from "../../src/infra/clock/steady-clock.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
-import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
+import { createTokenSigner } from "../../src/infra/tokens/interrupt-tokens.ts";
 import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
 import { createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { alternate, findMedian, round, timeWork, type BenchOptions, type BenchRow } from "./bench-row.ts";
@@ -108,7 +108,7 @@ function hostOf(ledger: SqliteLedger, turns: number): WorkflowHost {
     steady: steadyClock,
     leaseMs: 10_000,
     sha256: (text) => hash("sha256", text),
-    tokens: interruptTokens(new Uint8Array(32).fill(7)),
+    tokens: createTokenSigner(new Uint8Array(32).fill(7)),
     baseUrl: () => "http://127.0.0.1:1",
     contract: refuseToAct,
     peers: refuseToAct,

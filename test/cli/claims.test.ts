@@ -2,7 +2,7 @@ import { symlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import { formatMachine, nameFile } from "../../src/agents/coordination/contracts/resource-names.ts";
+import { formatMachineName, nameFile } from "../../src/agents/coordination/contracts/resource-names.ts";
 import { createResourceFilter, describeResource } from "../../src/plugins/cli/conflicts/resource-text.ts";
 import { describeShownResource } from "../../src/plugins/reports/shown-resource.ts";
 import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/host/gateway-call.ts";
@@ -90,7 +90,7 @@ describe("claims", () => {
   });
 
   test("concern the files of this machine, of all machines, or of one that is named", () => {
-    const machine = formatMachine(hostname());
+    const machine = formatMachineName(hostname());
     const isConcerned = createResourceFilter(nameNotes());
     expect(isConcerned(nameFile(nameNotes(), machine))).toBe(true);
     expect(isConcerned(nameFile(folder.path, machine))).toBe(true);
@@ -100,7 +100,9 @@ describe("claims", () => {
   });
 
   test("are read with the machine of a file where that is another one", () => {
-    expect(describeResource(nameFile("/repo/notes.md", formatMachine(hostname())))).toBe("/repo/notes.md");
+    expect(describeResource(nameFile("/repo/notes.md", formatMachineName(hostname())))).toBe(
+      "/repo/notes.md",
+    );
     expect(describeResource(nameFile("/repo/notes.md", "box-2"))).toBe("/repo/notes.md on box-2");
     expect(describeShownResource(nameFile("/repo/notes.md", "box-2"))).toBe("file:/repo/notes.md on box-2");
     expect(describeShownResource("file:/repo/notes.md")).toBe("file:/repo/notes.md");

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { describeCause, describeMerge } from "../../src/plugins/cli/conflicts/conflict-story.ts";
+import { describeConflictCause, describeMerge } from "../../src/plugins/cli/conflicts/conflict-story.ts";
 import type { ConflictRecord } from "../../src/plugins/reports/conflict-log.ts";
-import { describeOutcome, winnerOf } from "../../src/plugins/cli/conflicts/conflict-text.ts";
-import { outcomeOf } from "../../src/plugins/reports/conflict-outcome.ts";
-import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
+import { describeConflictOutcome, findWinningClaim } from "../../src/plugins/cli/conflicts/conflict-text.ts";
+import { classifyOutcome } from "../../src/plugins/reports/conflict-outcome.ts";
+import { countCells } from "../../src/plugins/cli/terminal/printable.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { NASTY, PRODUCTION, recordConflicts, STRANGERS, WRITERS } from "./recorded-conflicts.ts";
 import { recordLedger, RESEARCH } from "./recorded-ledger.ts";
@@ -241,14 +241,14 @@ describe("what came of a conflict", () => {
     ["refused", { winner: "@outside", because: "changed-since" }, "somebody else won (changed-since)"],
   ])("is %s of %j", (outcome, resolution, text) => {
     const names = new Map([["a" as StepId, "write"]]);
-    expect(outcomeOf(createConflict(resolution))).toBe(outcome);
-    expect(describeOutcome(names, createConflict(resolution))).toBe(text);
+    expect(classifyOutcome(createConflict(resolution))).toBe(outcome);
+    expect(describeConflictOutcome(names, createConflict(resolution))).toBe(text);
     const { winner, winnerCoordinationId } = {
       winner: undefined,
       winnerCoordinationId: undefined,
       ...resolution,
     };
-    const place = winnerOf(createConflict(resolution));
+    const place = findWinningClaim(createConflict(resolution));
     expect([place?.stepId, place?.coordinationId]).toEqual([winner, winnerCoordinationId]);
   });
 });
@@ -273,7 +273,7 @@ describe("the merge of a conflict", () => {
 
   test("is none where a command has overwritten what others hold, and its cause says so", () => {
     const conflict = { contest: { cause: "overwritten" } } as ConflictRecord;
-    expect(describeCause(conflict)).toBe("overwritten: a command changed it while others held it");
+    expect(describeConflictCause(conflict)).toBe("overwritten: a command changed it while others held it");
   });
 });
 
@@ -371,7 +371,7 @@ describe("timeline", () => {
 
   test.each([60, 80, 100])("fits into %i columns", async (columns) => {
     for (const line of (await tell(["timeline", "co-1f"], { terminal: { columns } })).split("\n"))
-      expect(cellsOf(line), line).toBeLessThanOrEqual(columns);
+      expect(countCells(line), line).toBeLessThanOrEqual(columns);
   });
 
   test("as JSON has each conflict with its offset and outcome", async () => {

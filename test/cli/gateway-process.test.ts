@@ -68,8 +68,8 @@ describe("without a gateway", () => {
 
 describe("waiting", () => {
   const SCRIPT = `
-    const { createWaiting } = await import(${JSON.stringify(WAITING)});
-    using waiting = createWaiting();
+    const { createInterruptibleWait } = await import(${JSON.stringify(WAITING)});
+    using waiting = createInterruptibleWait();
     process.stdout.write("ready ");
     await waiting.pause(600_000);
     process.stdout.write(String(waiting.isInterrupted()) + " ");

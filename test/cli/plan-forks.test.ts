@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CoordinationView } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
-import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
+import { countCells } from "../../src/plugins/cli/terminal/printable.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { ENDED_PLAN, FORKED_PLAN, recordPlans, RUNNING_PLAN, type PlanScript } from "./recorded-plan.ts";
 import { runCli } from "./run-cli.ts";
@@ -95,7 +95,7 @@ describe("the timeline of a fork", () => {
 
   test.each([60, 80, 100, 200])("fits into %i columns", async (columns) => {
     for (const line of await printLines("timeline", FORKED_PLAN.id, { columns }))
-      expect(cellsOf(line), line).toBeLessThanOrEqual(columns);
+      expect(countCells(line), line).toBeLessThanOrEqual(columns);
   });
 
   test("is ASCII where the terminal is, and colour changes nothing else", async () => {

@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CoordinationView } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
-import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
+import { countCells } from "../../src/plugins/cli/terminal/printable.ts";
 import { step } from "../core/plan-scene.ts";
 import { lend } from "../core/planned-scene.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
@@ -105,7 +105,7 @@ describe("the timeline of a plan", () => {
   test.each([60, 80, 100, 200])("fits into %i columns, ids apart", async (columns) => {
     for (const { id } of [RUNNING_PLAN, ENDED_PLAN, NASTY_PLAN]) {
       for (const line of await printLines("timeline", id, { columns }))
-        if (!line.includes(id)) expect(cellsOf(line), line).toBeLessThanOrEqual(columns);
+        if (!line.includes(id)) expect(countCells(line), line).toBeLessThanOrEqual(columns);
     }
   });
 

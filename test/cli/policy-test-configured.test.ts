@@ -8,7 +8,7 @@ import {
 } from "../../src/plugins/openclaw/host/operator-config.ts";
 import { contentOf } from "../support/ledger-fixtures.ts";
 import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
-import { recordConflicts } from "./recorded-conflicts.ts";
+import { PRODUCTION, recordConflicts } from "./recorded-conflicts.ts";
 import { recordLedger, RESEARCH } from "./recorded-ledger.ts";
 import {
   complete,
@@ -112,6 +112,11 @@ describe("policy test", () => {
   test.each([
     ["strategy", { conflicts: { strategy: "priority_wins" } }, "priority_wins (default)"],
     ["default strategy", {}, "owner_wins (default)"],
+    [
+      "exceptions",
+      { conflicts: { overrides: [{ resource: "queue:*", strategy: "priority_wins" }] } },
+      "priority_wins (operator)",
+    ],
   ])(
     "knows by the configuration's %s what decides where the pack takes a list away",
     async (_, phase1, why) => {
@@ -121,6 +126,17 @@ describe("policy test", () => {
       expect(points[0]).toMatchObject({ certainty: "differs", why: expect.stringContaining(why) as string });
     },
   );
+
+  test("is not sure that there is no exception where it does not know the configuration", async () => {
+    const settings = { conflicts: { highRisk: [], strategy: "priority_wins" } };
+    const args = ["--ledger", nameLedger("conflicts")];
+    const { changed } = await testPack("conflicts", settings, createConfig({}), args);
+    const points = changed.flatMap((coordination) => coordination.points);
+    const why = expect.stringContaining("whether the operator had an exception for it") as string;
+    expect(points).toContainEqual(
+      expect.objectContaining({ resource: PRODUCTION, certainty: "unknown", why }) as object,
+    );
+  });
 
   test("holds results as the configuration says where the pack switches gates on", async () => {
     const config = createConfig({ gates: { confidenceThreshold: 0.95 } });

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startServing } from "../../src/plugins/serve-openwop.ts";
+import { startServedOpenWop } from "../../src/plugins/serve-openwop.ts";
 import { createOlderServerLedger } from "../contract/older-ledger.ts";
 import { beginRun } from "../contract/workflow-store-tested.ts";
 import { createServing } from "../openwop/create-serving.ts";
@@ -210,7 +210,7 @@ describe("serve with --ledger postgres://...", () => {
       tokens: [{ tenant: "t", token: "token" }],
       definitions: [createWorkflow("w", { nodes: [createNoop("n")] })],
     });
-    const serve = () => startServing(serving);
+    const serve = () => startServedOpenWop(serving);
     const headers = { authorization: "Bearer token", "content-type": "application/json" };
     const first = await serve();
     const created = await fetch(`${first.baseUrl}/v1/runs`, {

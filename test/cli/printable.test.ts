@@ -1,7 +1,7 @@
 /** Owns: how many cells of a terminal a text takes, and how it is cut to fit. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { cellsOf, fit, shorten, shortenStart } from "../../src/plugins/cli/terminal/printable.ts";
+import { countCells, fitToCells, shorten, shortenStart } from "../../src/plugins/cli/terminal/printable.ts";
 
 const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
 
@@ -24,7 +24,7 @@ describe("the cells of a text", () => {
     fc.assert(
       fc.property(fc.string({ unit: singleCharacters }), (text) => {
         expect([...segmenter.segment(text)].length).toBe(text.length);
-        expect(cellsOf(text)).toBe(text.length);
+        expect(countCells(text)).toBe(text.length);
       }),
       { numRuns: 500 },
     );
@@ -45,7 +45,7 @@ describe("the cells of a text", () => {
     ["a→表…", 5],
     ["─│é", 3],
   ])("of %s are %i", (text, cells) => {
-    expect(cellsOf(text)).toBe(cells);
+    expect(countCells(text)).toBe(cells);
   });
 });
 
@@ -65,9 +65,9 @@ describe("a text that is too long", () => {
     const texts = fc.string({ unit: fc.oneof(singleCharacters, fc.constantFrom("表", "👩‍👩‍👧", "\u0301")) });
     fc.assert(
       fc.property(texts, fc.nat({ max: 12 }), (text, cells) => {
-        expect(cellsOf(shorten(text, cells, true))).toBeLessThanOrEqual(cells);
-        expect(cellsOf(shortenStart(text, cells, true))).toBeLessThanOrEqual(cells);
-        expect(cellsOf(fit(text, cells, true))).toBe(cells);
+        expect(countCells(shorten(text, cells, true))).toBeLessThanOrEqual(cells);
+        expect(countCells(shortenStart(text, cells, true))).toBeLessThanOrEqual(cells);
+        expect(countCells(fitToCells(text, cells, true))).toBe(cells);
       }),
     );
   });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { resolveStateDir as hostStateDir } from "openclaw/plugin-sdk/state-paths";
 import { describe, expect, test } from "vitest";
 import { SPAN_EXPORT } from "../../src/agents/coordination/contracts/ids.ts";
-import { chooseConfirm, terminalOf } from "../../src/plugins/cli/process-host.ts";
+import { createConfirm, detectTerminal } from "../../src/plugins/cli/process-host.ts";
 import { resolveStateDir, type Environment } from "../../src/plugins/cli/terminal/state-dir.ts";
 import { addCoordination } from "../contract/prunable-ledger.ts";
 import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
@@ -150,12 +150,12 @@ describe("a terminal", () => {
     ["a C locale", tty, { LANG: "C" }, { unicode: false }],
     ["LC_ALL before LANG", tty, { LC_ALL: "C", LANG: "en_US.UTF-8" }, { unicode: false }],
   ])("%s is recognised", (_, stream, env, expected) => {
-    expect(terminalOf(stream, env)).toMatchObject(expected);
+    expect(detectTerminal(stream, env)).toMatchObject(expected);
   });
 
   test("is asked where the question is seen and can be answered, and needs --yes where it is not seen", () => {
-    expect(chooseConfirm({ isTTY: true }, { isTTY: true })).toHaveProperty("confirm");
-    expect(chooseConfirm({ isTTY: true }, {})).toEqual({ isQuestionHidden: true });
-    expect(chooseConfirm({}, { isTTY: true })).toEqual({});
+    expect(createConfirm({ isTTY: true }, { isTTY: true })).toHaveProperty("confirm");
+    expect(createConfirm({ isTTY: true }, {})).toEqual({ isQuestionHidden: true });
+    expect(createConfirm({}, { isTTY: true })).toEqual({});
   });
 });

@@ -4,8 +4,8 @@ import type { Command } from "../../src/agents/coordination/contracts/commands.t
 import type { AgentId, CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import { openLedgerForReading } from "../../src/plugins/ledger-reader.ts";
-import { createQuestionReads, findOnlyQuestion } from "../../src/plugins/reports/find-questions.ts";
-import { renderEnding, renderProgress } from "../../src/plugins/cli/plans/progress-lines.ts";
+import { createQuestionReads, findOnlyOpenQuestion } from "../../src/plugins/reports/find-questions.ts";
+import { renderPlanEnding, renderPlanProgress } from "../../src/plugins/cli/plans/progress-lines.ts";
 import type { CoordinationStatusReport } from "../../src/plugins/openclaw/plans/coordination-status.ts";
 import { contentOf, nameChildSession, openingOf, OWNER } from "../support/ledger-fixtures.ts";
 import {
@@ -126,7 +126,7 @@ describe("progress", () => {
       counts: { total: 2, ended: 0, byStatus: {} },
       steps,
     } as unknown as CoordinationStatusReport;
-    expect(renderProgress(report, PLAIN)).toContain("running: draft (attempt 2, 40%, reading), check");
+    expect(renderPlanProgress(report, PLAIN)).toContain("running: draft (attempt 2, 40%, reading), check");
   });
 });
 
@@ -148,12 +148,12 @@ describe("a plan that is waited for", () => {
   const terminal = { ...PLAIN, columns: 300 };
 
   it("says that a result is held, and how many questions people are to answer", () => {
-    const line = renderProgress({ ...report, steps: createSteps(1, "held"), openQuestions: 2 }, terminal);
+    const line = renderPlanProgress({ ...report, steps: createSteps(1, "held"), openQuestions: 2 }, terminal);
     expect(line).toBe("63 of 200 steps ended; 2 open questions; running: 60 steps; result held: held-0");
   });
 
   it("counts also the steps that the report leaves out", () => {
-    const line = renderProgress({ ...report, steps: createSteps(20, "running") }, terminal);
+    const line = renderPlanProgress({ ...report, steps: createSteps(20, "running") }, terminal);
     expect(line).toContain("running: running-0, running-1, running-2, running-3 and 56 more");
     expect(line).toContain("result held: 1 step");
   });
@@ -161,7 +161,7 @@ describe("a plan that is waited for", () => {
   it("counts in its end also the failed steps that the report leaves out", () => {
     const counts = { total: 63, ended: 63, byStatus: { completed: 3, failed: 60 } };
     const ended = { ...report, status: "partial", counts, steps: createSteps(50, "failed") };
-    const lines = renderEnding(ended, { terminal, program: "openclaw coordination" });
+    const lines = renderPlanEnding(ended, { terminal, program: "openclaw coordination" });
     expect(lines).toContain("    and 40 more");
   });
 });
@@ -170,7 +170,7 @@ describe("a question to a parent", () => {
   it("is shown as one, and is not the only question that people mean", async () => {
     expect(await run("questions")).toContain("its agent asks its parent");
     const reader = await openLedgerForReading(folder.file("ledger.sqlite"));
-    expect(await findOnlyQuestion(createQuestionReads(reader))).toEqual({ kind: "unknown" });
+    expect(await findOnlyOpenQuestion(createQuestionReads(reader))).toEqual({ kind: "unknown" });
     await reader.close();
   });
 });

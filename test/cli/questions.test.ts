@@ -4,7 +4,7 @@ import { findNewestQuestions, createQuestionReads } from "../../src/plugins/repo
 import { withLedger } from "../../src/plugins/cli/ledger/open-ledger.ts";
 import type { AskedQuestion, QuestionReport } from "../../src/plugins/reports/question-report.ts";
 import { describeCause, describeEffect } from "../../src/plugins/reports/question-lines.ts";
-import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
+import { countCells } from "../../src/plugins/cli/terminal/printable.ts";
 import type { Timeline } from "../../src/plugins/reports/timeline.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { HELD_TEXT, NASTY, OTHERS, recordQuestions, REPORT, SPAWNS, STRANGER } from "./recorded-questions.ts";
@@ -135,7 +135,7 @@ describe("questions", () => {
     expect(listed).toContain(`${SPAWNS}:escalation-1  `);
     const long = listed
       .split("\n")
-      .filter((line) => !/escalation-\d|told:|wrote:/u.test(line) && cellsOf(line) > 60);
+      .filter((line) => !/escalation-\d|told:|wrote:/u.test(line) && countCells(line) > 60);
     expect(long).toEqual([]);
   });
 
@@ -334,7 +334,7 @@ describe("timeline", () => {
     expect(drawn).not.toContain(`approve ${SPAWNS}:escalation-4`);
     const long = drawn
       .split("\n")
-      .filter((line) => cellsOf(line) > 60 && !line.includes("openclaw coordination"));
+      .filter((line) => countCells(line) > 60 && !line.includes("openclaw coordination"));
     expect(long).toEqual([]);
   });
 

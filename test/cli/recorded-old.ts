@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import BetterSqlite3 from "better-sqlite3";
 import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { evolve } from "../../src/agents/coordination/ledger/evolve.ts";
-import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
-import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
+import { createUnopenedCoordination, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { listEventReferences, summarizeCoordination } from "../../src/agents/coordination/ledger/summary.ts";
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
 import { APPLICATION_ID } from "../../src/infra/sqlite/database/open-database.ts";
 import { openTestLedger } from "../support/temp-ledger.ts";
@@ -18,12 +18,18 @@ export async function recordHistory(path: string, name: string): Promise<void> {
   const events: readonly RunEvent[] = lines.map((line) => decodeEvent(JSON.parse(line)));
   const [first] = events;
   if (!first) throw new Error(`${name} is empty`);
-  let state: Coordination = createUnopened(first.runId);
+  let state: Coordination = createUnopenedCoordination(first.runId);
   for (const event of events) state = evolve(state, event);
   if (state.kind === "unopened") throw new Error(`${name} does not open its coordination`);
   const store = await openTestLedger(path);
-  const references = events.flatMap(referencesOf);
-  await store.append({ runId: first.runId, events, summary: summarize(state), references, contents: [] });
+  const references = events.flatMap(listEventReferences);
+  await store.append({
+    runId: first.runId,
+    events,
+    summary: summarizeCoordination(state),
+    references,
+    contents: [],
+  });
   await store.close();
 }
 

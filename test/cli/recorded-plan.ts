@@ -9,13 +9,13 @@ import type {
 } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
-import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
-import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
-import { plannedStepsOf } from "../../src/agents/coordination/plan/admission-of.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
+import { listClaimChanges } from "../../src/agents/coordination/ledger/claim-changes.ts";
+import { createUnopenedCoordination, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { listEventReferences, summarizeCoordination } from "../../src/agents/coordination/ledger/summary.ts";
+import { createPlannedSteps } from "../../src/agents/coordination/plan/create-planned-steps.ts";
 import type { ContentInput } from "../../src/agents/coordination/ports/content-store.ts";
-import { listCarried } from "../../src/agents/coordination/runtime/log/carried-results.ts";
+import { listCarriedResults } from "../../src/agents/coordination/runtime/log/carried-results.ts";
 import { graphOf, step, type Fields } from "../core/plan-scene.ts";
 import { contentOf, OWNER } from "../support/ledger-fixtures.ts";
 import { createManualClock, openTestLedger, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
@@ -46,23 +46,23 @@ export async function recordPlans(path: string, scripts: readonly PlanScript[]):
   const store = await openTestLedger(path, { clock: createManualClock() });
   const recordedStates = new Map<string, Coordination>();
   for (const script of scripts) {
-    let state: Coordination = createUnopened(script.id as CoordinationId);
+    let state: Coordination = createUnopenedCoordination(script.id as CoordinationId);
     for (const [atMs, command, contents] of commandsOf(script, recordedStates.get(script.forkOf ?? ""))) {
       const now = (TEST_EPOCH_MS + atMs) as EpochMs;
       const decision = decide(state, command, now);
       // An outcome that comes too late is refused, and that is recorded.
       const facts = decision.kind === "replay" ? undefined : decision.facts;
       if (!facts) throw new Error(`${command.type} at ${atMs} was ${JSON.stringify(decision)}`);
-      const recorded = record(state, facts, now);
+      const recorded = recordFacts(state, facts, now);
       state = recorded.state;
       if (state.kind === "unopened") throw new Error("the script does not open its coordination");
       const events: readonly RunEvent[] = recorded.events;
       await store.append({
         runId: state.coordinationId,
         events,
-        summary: summarize(state),
-        references: events.flatMap(referencesOf),
-        claims: events.flatMap(claimChangesOf),
+        summary: summarizeCoordination(state),
+        references: events.flatMap(listEventReferences),
+        claims: events.flatMap(listClaimChanges),
         contents,
       });
     }
@@ -106,12 +106,12 @@ function commandsOf(
       forkedFrom: { coordinationId: source.coordinationId, sequence: source.nextSequence },
     }),
   };
-  const admitted = plannedStepsOf(graph, {
+  const admitted = createPlannedSteps(graph, {
     ownerSession: OWNER,
     runnerOf: () => "subagent",
     refOf: (text) => contentOf(text).ref,
     gateStep: () => ({}),
-    ...(source && { carried: listCarried(source) }),
+    ...(source && { carried: listCarriedResults(source) }),
   });
   return [
     [atMs, open, [plan, contentOf(objective)]],

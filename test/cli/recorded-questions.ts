@@ -9,11 +9,11 @@ import type {
 } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Finding, Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
+import { listClaimChanges } from "../../src/agents/coordination/ledger/claim-changes.ts";
 import type { Coordination } from "../../src/agents/coordination/ledger/state.ts";
-import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
-import { plannedStepsOf } from "../../src/agents/coordination/plan/admission-of.ts";
+import { listEventReferences, summarizeCoordination } from "../../src/agents/coordination/ledger/summary.ts";
+import { createPlannedSteps } from "../../src/agents/coordination/plan/create-planned-steps.ts";
 import type { ContentInput } from "../../src/agents/coordination/ports/content-store.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { readState } from "../../src/agents/coordination/runtime/log/read-state.ts";
@@ -44,13 +44,20 @@ export async function recordCommands(
     const decision = decide(state, resolveTarget(state, command), now);
     const facts = decision.kind === "replay" ? undefined : decision.facts;
     if (!facts) throw new Error(`${command.type} at ${atMs} was ${JSON.stringify(decision)}`);
-    const recorded = record(state, facts, now);
+    const recorded = recordFacts(state, facts, now);
     state = recorded.state;
     if (state.kind === "unopened") throw new Error("the script does not open its coordination");
     const { events } = recorded;
-    const references = events.flatMap(referencesOf);
-    const claims = events.flatMap(claimChangesOf);
-    await store.append({ runId, events, summary: summarize(state), references, claims, contents });
+    const references = events.flatMap(listEventReferences);
+    const claims = events.flatMap(listClaimChanges);
+    await store.append({
+      runId,
+      events,
+      summary: summarizeCoordination(state),
+      references,
+      claims,
+      contents,
+    });
   }
 }
 
@@ -220,7 +227,7 @@ const PLANNED: readonly RecordedCommand[] = [
     100_100,
     {
       type: "admitPlanSteps",
-      steps: plannedStepsOf(graph, {
+      steps: createPlannedSteps(graph, {
         ownerSession: OWNER,
         runnerOf: () => "subagent",
         refOf: (text) => contentOf(text).ref,

@@ -5,7 +5,7 @@ import type { CliHost, Output, Terminal } from "../../src/plugins/cli/terminal/c
 import { addCoordinationCommands } from "../../src/plugins/cli/add-commands.ts";
 import type { GatewayCaller } from "../../src/plugins/openclaw/host/gateway-call.ts";
 import type { Waiting } from "../../src/plugins/cli/terminal/waiting-line.ts";
-import { applyChanges, type OperatorConfig } from "../../src/plugins/openclaw/host/operator-config.ts";
+import { applyConfigChanges, type OperatorConfig } from "../../src/plugins/openclaw/host/operator-config.ts";
 import { TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 
 export const PLAIN: Terminal = { isTTY: false, columns: 100, colour: false, unicode: true };
@@ -116,7 +116,7 @@ export function createMemoryConfig(
     read: () => Promise.resolve({ config: structuredClone(config), path: "openclaw.json" }),
     change: (plan: Parameters<OperatorConfig["change"]>[0]) => {
       const changed = plan(config);
-      applyChanges(config, changed);
+      applyConfigChanges(config, changed);
       memory.writes += 1;
       return Promise.resolve({ changed, path: "openclaw.json" });
     },

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { addServe } from "../../src/plugins/cli/workflows/serve-command.ts";
-import { readTokens } from "../../src/plugins/cli/workflows/serve-tokens.ts";
+import { addServeCommand } from "../../src/plugins/cli/workflows/serve-command.ts";
+import { readTenantTokens } from "../../src/plugins/cli/workflows/serve-tokens.ts";
 import { readWorkflowFolder } from "../../src/plugins/cli/files/workflow-folder.ts";
 import {
   COMPLETED,
@@ -139,7 +139,7 @@ describe("serve", () => {
       },
     });
     const program = new Command("openclaw-coordination").exitOverride();
-    addServe(program, {
+    addServeCommand(program, {
       program: "openclaw-coordination",
       stdout: createOutput(() => undefined),
       stderr: createOutput((text) => (stderr += text)),
@@ -225,18 +225,18 @@ describe("serve", () => {
   test("knows tokens by option, by the environment and by file, and refuses to serve nobody", () => {
     const file = join(folder.path, "tokens.json");
     writeFileSync(file, JSON.stringify({ acme: "one", other: "two" }));
-    expect(readTokens({ token: "t" }, {})).toEqual([{ tenant: "default", token: "t" }]);
-    expect(readTokens({}, { OPENWOP_API_KEY: "e" })).toEqual([{ tenant: "default", token: "e" }]);
-    expect(readTokens({ tokens: file }, {})).toEqual([
+    expect(readTenantTokens({ token: "t" }, {})).toEqual([{ tenant: "default", token: "t" }]);
+    expect(readTenantTokens({}, { OPENWOP_API_KEY: "e" })).toEqual([{ tenant: "default", token: "e" }]);
+    expect(readTenantTokens({ tokens: file }, {})).toEqual([
       { tenant: "acme", token: "one" },
       { tenant: "other", token: "two" },
     ]);
     const environment = { OPENWOP_API_KEY: "e" };
-    expect(readTokens({ tokens: file }, environment)).toEqual(readTokens({ tokens: file }, {}));
-    expect(readTokens({ token: "t", tokens: file }, environment)).toHaveLength(3);
-    expect(() => readTokens({}, {})).toThrow("there is no token");
+    expect(readTenantTokens({ tokens: file }, environment)).toEqual(readTenantTokens({ tokens: file }, {}));
+    expect(readTenantTokens({ token: "t", tokens: file }, environment)).toHaveLength(3);
+    expect(() => readTenantTokens({}, {})).toThrow("there is no token");
     writeFileSync(file, "[1]");
-    expect(() => readTokens({ tokens: file }, {})).toThrow("expected JSON of the form");
+    expect(() => readTenantTokens({ tokens: file }, {})).toThrow("expected JSON of the form");
   });
 
   test("names every file of the folder that is no workflow, and why", async () => {

@@ -6,13 +6,17 @@ import type { CoordinationView } from "../../src/agents/coordination/runtime/log
 import type { Health } from "../../src/agents/coordination/ports/health-sink.ts";
 import {
   checkConfig,
-  checkDisk,
-  checkDurability,
-  checkNode,
-  checkOverdue,
-  checkPrivacy,
+  checkDiskSpace,
+  checkFileSystem,
+  checkNodeVersion,
+  checkOverdueSteps,
+  checkOwnerAndMode,
 } from "../../src/plugins/cli/doctor-checks.ts";
-import { applyChanges, planEnable, readSwitches } from "../../src/plugins/openclaw/host/operator-config.ts";
+import {
+  applyConfigChanges,
+  listEnableChanges,
+  readCoordinationSwitches,
+} from "../../src/plugins/openclaw/host/operator-config.ts";
 import { createTempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { recordBackups } from "./recorded-backups.ts";
 import { OPEN, recordLedger, RESEARCH } from "./recorded-ledger.ts";
@@ -20,7 +24,7 @@ import { createMemoryConfig, runCli, type CliSetting } from "./run-cli.ts";
 
 function createEnabledConfig(extra: object = {}): object {
   const config: object = structuredClone(extra);
-  applyChanges(config, planEnable(config, {}));
+  applyConfigChanges(config, listEnableChanges(config, {}));
   return config;
 }
 
@@ -277,8 +281,8 @@ describe("doctor", () => {
     const view = JSON.parse(stdout) as CoordinationView;
     const now = TEST_EPOCH_MS + 3_600_000;
     const ended = view.steps.map((step) => ({ ...step, endedAtMs: now as EpochMs }));
-    expect(checkOverdue([view], now).status).toBe("warn");
-    expect(checkOverdue([{ ...view, steps: ended }], now).status).toBe("ok");
+    expect(checkOverdueSteps([view], now).status).toBe("warn");
+    expect(checkOverdueSteps([{ ...view, steps: ended }], now).status).toBe("ok");
   });
 
   test("warns of a ledger that other users may read", async () => {
@@ -329,7 +333,7 @@ describe("a check", () => {
     ["24.16.0", "ok"],
     ["26.1.0", "ok"],
   ])("of Node.js %s is %s", (version, expected) => {
-    expect(checkNode(version).status).toBe(expected);
+    expect(checkNodeVersion(version).status).toBe(expected);
   });
 
   test.each([
@@ -338,24 +342,24 @@ describe("a check", () => {
     [999_999_999, "warn"],
     [1_000_000_000, "ok"],
   ])("of %i free bytes is %s", (free, expected) => {
-    expect(checkDisk(free).status).toBe(expected);
+    expect(checkDiskSpace(free).status).toBe(expected);
   });
 
   test("of a network file system fails, of a local one passes", () => {
-    expect(checkDurability(0x69_69).status).toBe("fail");
-    expect(checkDurability(0xef_53).status).toBe("ok");
+    expect(checkFileSystem(0x69_69).status).toBe("fail");
+    expect(checkFileSystem(0xef_53).status).toBe("ok");
   });
 
   test("of another user's file fails, except for root", () => {
     const found = { mode: 0o100_600, uid: 1_000 };
-    expect(checkPrivacy("file", found, { path: "x", mode: 0o600, uid: 1_001 }).status).toBe("fail");
-    expect(checkPrivacy("file", found, { path: "x", mode: 0o600, uid: 1_000 }).status).toBe("ok");
-    expect(checkPrivacy("file", found, { path: "x", mode: 0o600, uid: 0 }).status).toBe("ok");
+    expect(checkOwnerAndMode("file", found, { path: "x", mode: 0o600, uid: 1_001 }).status).toBe("fail");
+    expect(checkOwnerAndMode("file", found, { path: "x", mode: 0o600, uid: 1_000 }).status).toBe("ok");
+    expect(checkOwnerAndMode("file", found, { path: "x", mode: 0o600, uid: 0 }).status).toBe("ok");
   });
 
   test("of what an operator switched off on purpose does not fail", () => {
     const checks = checkConfig(
-      readSwitches({ plugins: { deny: ["coordination"] } }),
+      readCoordinationSwitches({ plugins: { deny: ["coordination"] } }),
       "openclaw coordination",
     );
     expect(checks.map(({ status }) => status)).not.toContain("fail");

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import {
   isCoordinating,
-  readSwitches,
+  readCoordinationSwitches,
   type OperatorConfig,
 } from "../../src/plugins/openclaw/host/operator-config.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
@@ -38,7 +38,7 @@ describe("enable", () => {
     expect(stdout).toContain("changed in openclaw.json");
     expect(stdout).toContain("A running gateway takes this up by itself");
     expect(stdout).toContain("`openclaw coordination timeline`");
-    expect(isCoordinating(readSwitches(config.config))).toBe(true);
+    expect(isCoordinating(readCoordinationSwitches(config.config))).toBe(true);
   });
 
   test("outside of OpenClaw says that the plugin must be installed, until a gateway has reported", async () => {
@@ -110,7 +110,7 @@ describe("enable", () => {
     );
     const { stdout } = await runCli(["enable", "--all-agents"], { config });
     expect(stdout).toContain('phase1.agents: ["research","coder"] → (unset)');
-    expect(isCoordinating(readSwitches(config.config))).toBe(true);
+    expect(isCoordinating(readCoordinationSwitches(config.config))).toBe(true);
     expect(config.config).toHaveProperty(`${ENTRY}.config.coordination.phase1`, {
       enabled: true,
       strict: true,

@@ -2,7 +2,11 @@
 import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Health } from "../../src/agents/coordination/ports/health-sink.ts";
-import { applyChanges, planDisable, planEnable } from "../../src/plugins/openclaw/host/operator-config.ts";
+import {
+  applyConfigChanges,
+  listDisableChanges,
+  listEnableChanges,
+} from "../../src/plugins/openclaw/host/operator-config.ts";
 import { readProcessName } from "../../src/platform/process-name.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { OPEN, recordLedger } from "./recorded-ledger.ts";
@@ -14,9 +18,9 @@ const DEGRADED: Health = {
   uncoordinatedSpawns: 3,
 };
 const ENABLED: object = {};
-applyChanges(ENABLED, planEnable(ENABLED, {}));
+applyConfigChanges(ENABLED, listEnableChanges(ENABLED, {}));
 const DISABLED: object = structuredClone(ENABLED);
-applyChanges(DISABLED, planDisable(DISABLED));
+applyConfigChanges(DISABLED, listDisableChanges(DISABLED));
 
 let folder: TempFolder;
 

@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
-import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
-import { barOf, ticksOf } from "../../src/plugins/cli/timeline/time-axis.ts";
+import { countCells } from "../../src/plugins/cli/terminal/printable.ts";
+import { drawBar, placeTicks } from "../../src/plugins/cli/timeline/time-axis.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { OPEN, recordLedger, RESEARCH } from "./recorded-ledger.ts";
 import { runCli } from "./run-cli.ts";
@@ -146,8 +146,8 @@ describe("the picture", () => {
       const lines = await draw(id, { columns });
       const rows = lines.filter((line) => / data /.test(line) && !line.startsWith("lanes"));
       expect(rows.length).toBeGreaterThan(0);
-      for (const row of rows) expect(cellsOf(row)).toBe(columns);
-      for (const line of lines) expect(cellsOf(line)).toBeLessThanOrEqual(columns);
+      for (const row of rows) expect(countCells(row)).toBe(columns);
+      for (const line of lines) expect(countCells(line)).toBeLessThanOrEqual(columns);
     }
   });
 
@@ -232,7 +232,7 @@ describe("the axis", () => {
     for (const fromMs of [0, 1, 499, 999, 1_000, 5_000]) {
       for (const toMs of [fromMs, fromMs + 1, 1_000, 9_000]) {
         for (const unicode of [true, false]) {
-          const { cell, text } = barOf({ fromMs, toMs }, axis, unicode);
+          const { cell, text } = drawBar({ fromMs, toMs }, axis, unicode);
           expect(text.length).toBeGreaterThan(0);
           expect(cell + text.length).toBeLessThanOrEqual(axis.cells);
         }
@@ -242,16 +242,16 @@ describe("the axis", () => {
 
   test("a bar ends within an eighth of a cell of its time", () => {
     const axis = { totalMs: 80, cells: 10 };
-    expect(barOf({ fromMs: 0, toMs: 19 }, axis, true)).toEqual({ cell: 0, text: "██▍" });
-    expect(barOf({ fromMs: 16, toMs: 32 }, axis, true)).toEqual({ cell: 2, text: "██" });
-    expect(barOf({ fromMs: 20, toMs: 32 }, axis, true)).toEqual({ cell: 2, text: "▐█" });
+    expect(drawBar({ fromMs: 0, toMs: 19 }, axis, true)).toEqual({ cell: 0, text: "██▍" });
+    expect(drawBar({ fromMs: 16, toMs: 32 }, axis, true)).toEqual({ cell: 2, text: "██" });
+    expect(drawBar({ fromMs: 20, toMs: 32 }, axis, true)).toEqual({ cell: 2, text: "▐█" });
   });
 
   test.each([1, 7, 950, 47_000, 3_600_000, 90_000_000, 9_000_000_000])(
     "labels over %i ms start at 0, rise and do not touch",
     (totalMs) => {
       for (const cells of [16, 40, 120]) {
-        const ticks = ticksOf({ totalMs, cells });
+        const ticks = placeTicks({ totalMs, cells });
         expect(ticks[0]).toEqual({ cell: 0, label: "0" });
         for (const [index, tick] of ticks.entries()) {
           const next = ticks[index + 1];

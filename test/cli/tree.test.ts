@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
-import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
+import { countCells } from "../../src/plugins/cli/terminal/printable.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { OPEN, recordLedger, type CoordinationScript } from "./recorded-ledger.ts";
 import { runCli, type CliSetting } from "./run-cli.ts";
@@ -79,7 +79,7 @@ describe("the picture of a tree", () => {
   test("fits terminals of any width", async () => {
     for (const columns of [60, 79, 80, 100, 110, 200]) {
       const lines = await draw("co-billed", { columns });
-      for (const line of lines.slice(5)) expect(cellsOf(line)).toBeLessThanOrEqual(columns);
+      for (const line of lines.slice(5)) expect(countCells(line)).toBeLessThanOrEqual(columns);
       expect(lines.join("\n")).toContain("406k");
     }
   });

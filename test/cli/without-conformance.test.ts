@@ -18,7 +18,7 @@ registerHooks({
 `;
 
 const PROBE = `
-const { startServing } = await import("./src/plugins/serve-openwop.ts");
+const { startServedOpenWop } = await import("./src/plugins/serve-openwop.ts");
 const [ledgerPath] = process.argv.slice(1);
 const noop = { id: "w", name: "w", version: "1", nodes: [{ id: "n", typeId: "core.noop", config: {}, inputs: {} }], edges: [], variables: [], settings: {} };
 const serving = {
@@ -26,11 +26,11 @@ const serving = {
   allowRemote: false, testSeams: false, verbose: false, confidenceFloor: 0.5, escalationThreshold: 0.7, privateOrigins: [],
   peerTokens: {}, log: () => undefined,
 };
-const served = await startServing(serving);
+const served = await startServedOpenWop(serving);
 const headers = { authorization: "Bearer token", "content-type": "application/json" };
 const created = await fetch(served.baseUrl + "/v1/runs", { method: "POST", headers, body: '{"workflowId":"w"}' });
 await served.stop();
-const tested = await startServing({ ...serving, testSeams: true }).then(() => "served", ({ code, message }) => ({ code, message }));
+const tested = await startServedOpenWop({ ...serving, testSeams: true }).then(() => "served", ({ code, message }) => ({ code, message }));
 console.log(JSON.stringify({ status: created.status, tested }));
 `;
 

@@ -2,12 +2,12 @@
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import { listChildren } from "../../src/agents/coordination/runtime/children-of-session.ts";
-import { readCoordination } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
+import { listChildrenOfSession } from "../../src/agents/coordination/runtime/children-of-session.ts";
+import { readCoordinationView } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
 import {
   copyLedgerBetween,
-  refuseOpenGateways,
+  assertNoOpenGateways,
   type LedgerCopy,
 } from "../../src/plugins/copy-ledger-between.ts";
 import { readProcessName } from "../../src/platform/process-name.ts";
@@ -69,9 +69,9 @@ describe("a copy to a server", () => {
     await copy(from, schema.url, "shop");
     await change(schema.url, async (store) => {
       const movedFrom = await store.readMovedFrom();
-      const listFor = (gateway: string): ReturnType<typeof listChildren> =>
-        listChildren(
-          { ...store, gateway, movedFrom, view: (runId) => readCoordination(store, runId) },
+      const listFor = (gateway: string): ReturnType<typeof listChildrenOfSession> =>
+        listChildrenOfSession(
+          { ...store, gateway, movedFrom, view: (runId) => readCoordinationView(store, runId) },
           OWNER,
         );
       expect(await listFor("office")).toEqual([]);
@@ -255,7 +255,7 @@ describe("a copy to a server that a gateway had opened before", () => {
       looks += 1;
       return Promise.resolve([{ id: "gateway:office/1", gateway: "office", process: null, beats }]);
     };
-    const refused = refuseOpenGateways({ place: "the server", listGateways }, clock);
+    const refused = assertNoOpenGateways({ place: "the server", listGateways }, clock);
     const ended = refusal ? expect(refused).rejects.toMatchObject(refusal) : refused;
     await clock.advance(130_000);
     await ended;

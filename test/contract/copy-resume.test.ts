@@ -6,7 +6,7 @@ import { CoordinationError } from "../../src/agents/coordination/contracts/error
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { isPostgresUrl } from "../../src/infra/ledger/ledger-place.ts";
 import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
-import { migrate } from "../../src/infra/sqlite/database/migrate.ts";
+import { migrateSchema } from "../../src/infra/sqlite/database/migrate.ts";
 import { APPLICATION_ID } from "../../src/infra/sqlite/database/open-database.ts";
 import {
   copyLedgerBetween,
@@ -279,7 +279,7 @@ describe("a copy", () => {
     using folder = createTempFolder();
     const to = folder.file("older.sqlite");
     const older = new Database(to);
-    migrate(older, { path: to, applicationId: APPLICATION_ID, version: 4 });
+    migrateSchema(older, { path: to, applicationId: APPLICATION_ID, version: 4 });
     older.close();
     await copy({ from: scene.from, to });
     await expectEqual({ from: scene.from, to });

@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { nameSpan, type Span } from "../../src/agents/coordination/telemetry/span.ts";
+import { computeSpanId, type Span } from "../../src/agents/coordination/telemetry/span.ts";
 import { createFollowedSpans } from "../../src/plugins/telemetry/followed-spans.ts";
 import { recordLedger, RESEARCH } from "../cli/recorded-ledger.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
@@ -67,7 +67,7 @@ async function projectLedger(file: string): Promise<Projected> {
   return { roots: new Map(roots), spans, damaged };
 }
 
-const rootIdOf = (runId: CoordinationId): string => nameSpan(runId, "root", hashText);
+const rootIdOf = (runId: CoordinationId): string => computeSpanId(runId, "root", hashText);
 
 function createChildStarted(parentRunId: CoordinationId): WorkflowDraft {
   const started = createRunStarted();

@@ -2,7 +2,7 @@
 import { chmodSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { decideByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
+import { decideFileByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
 import type { WorktreeWritten } from "../../src/agents/coordination/ports/worktrees.ts";
 import { createGitScene, putFile, runGit, type GitScene, type Opened } from "./git-scene.ts";
 
@@ -24,7 +24,7 @@ async function mergeFile(
   path: string,
 ): Promise<WorktreeWritten | undefined> {
   const change = (await scene.changesOf(worktree)).get(path);
-  const fate = change && decideByVersions(change);
+  const fate = change && decideFileByVersions(change);
   return fate?.kind === "write" ? scene.worktrees.write(worktree, fate.write) : undefined;
 }
 
@@ -61,7 +61,7 @@ describe("a repository without file modes", () => {
     putFile(worktree.tree, "new.txt", "new\n");
     const changes = [...(await scene.changesOf(worktree)).values()];
     const writes = changes
-      .map(decideByVersions)
+      .map(decideFileByVersions)
       .flatMap((fate) => (fate?.kind === "write" ? [fate.write] : []));
     expect(writes).toHaveLength(2);
     const writeAll = () => Promise.all(writes.map((write) => scene.worktrees.write(worktree, write)));
@@ -70,7 +70,7 @@ describe("a repository without file modes", () => {
     chmodSync(join(scene.repository, "new.txt"), 0o755);
     expect(await writeAll()).toEqual(["written", "written"]);
     const again = [...(await scene.changesOf(worktree)).values()];
-    expect(again.map(decideByVersions)).toEqual([{ kind: "nothing" }, { kind: "nothing" }]);
+    expect(again.map(decideFileByVersions)).toEqual([{ kind: "nothing" }, { kind: "nothing" }]);
   });
 
   it("keeps a file that the user has changed since", async () => {
@@ -78,7 +78,7 @@ describe("a repository without file modes", () => {
     const worktree = await scene.open();
     putFile(worktree.tree, "a.txt", "changed\n");
     const change = (await scene.changesOf(worktree)).get("a.txt");
-    const fate = change && decideByVersions(change);
+    const fate = change && decideFileByVersions(change);
     putFile(scene.repository, "a.txt", "of the user\n");
     expect(fate?.kind === "write" && (await scene.worktrees.write(worktree, fate.write))).toBe(
       "changed_meanwhile",

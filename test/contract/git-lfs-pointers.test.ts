@@ -2,7 +2,7 @@
 import { chmodSync, cpSync, readFileSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { decideByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
+import { decideFileByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
 import { createGitScene, putFile, runGit, type GitScene } from "./git-scene.ts";
 
 const CONTENT = "content of many megabytes\n";
@@ -32,7 +32,7 @@ it("has the content still where a file only becomes a program", async () => {
   const worktree = await scene.open();
   chmodSync(join(worktree.tree, "a.bin"), 0o755);
   const change = (await scene.changesOf(worktree)).get("a.bin");
-  const fate = change && decideByVersions(change);
+  const fate = change && decideFileByVersions(change);
   expect(fate?.kind === "write" && (await worktrees.write(worktree, fate.write))).toBe("written");
   expect(readFileSync(join(repository, "a.bin"), "utf8")).toBe(CONTENT);
   expect(statSync(join(repository, "a.bin")).mode & 0o100).toBe(0o100);
@@ -46,7 +46,7 @@ it.each([
   const worktree = await scene.open();
   place(join(worktree.tree, "a.bin"), join(worktree.tree, "b.bin"));
   const change = (await scene.changesOf(worktree)).get("b.bin");
-  expect(change && decideByVersions(change)).toEqual({
+  expect(change && decideFileByVersions(change)).toEqual({
     kind: "unmerged",
     file: { path: "b.bin", because: "not_a_file" },
   });
@@ -59,7 +59,7 @@ it("takes a content that an agent wrote in place of a pointer, and a new one", a
   for (const path of ["a.bin", "b.bin"]) {
     putFile(worktree.tree, path, "new content\n");
     const change = (await scene.changesOf(worktree)).get(path);
-    const fate = change && decideByVersions(change);
+    const fate = change && decideFileByVersions(change);
     expect(fate?.kind === "write" && (await worktrees.write(worktree, fate.write))).toBe("written");
     expect(readFileSync(join(repository, path), "utf8")).toBe("new content\n");
   }

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { decideByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
+import { decideFileByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
 import { createGitScene, putFile, runGit, type GitScene, type Opened } from "./git-scene.ts";
 
 const TEXT = "one\r\ntwo\r\n";
@@ -24,7 +24,7 @@ async function openWithCrlf(scene: GitScene): Promise<Opened> {
 async function mergeAll(scene: GitScene, worktree: Opened): Promise<string[]> {
   const unmerged: string[] = [];
   for (const [path, change] of await scene.changesOf(worktree)) {
-    const fate = decideByVersions(change);
+    const fate = decideFileByVersions(change);
     const isWritten =
       fate?.kind === "write" && (await scene.worktrees.write(worktree, fate.write)) === "written";
     if (!isWritten && fate?.kind !== "nothing") unmerged.push(path);

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { decideByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
+import { decideFileByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
 import { createGitScene, createRepository, NAME, putFile, runGit, type GitScene } from "./git-scene.ts";
 
 const headOf = ({ repository }: GitScene): string => runGit(repository, "rev-parse", "HEAD").trim();
@@ -60,7 +60,7 @@ describe("a worktree after merges that nobody committed", () => {
     expect([...(await scene.changesOf(worktree)).keys()]).toEqual([]);
     putFile(worktree.tree, "a.txt", "changed\n");
     const change = (await scene.changesOf(worktree)).get("a.txt")!;
-    const fate = decideByVersions(change);
+    const fate = decideFileByVersions(change);
     if (fate?.kind !== "write") throw new Error(`a.txt is not to be written: ${String(fate?.kind)}`);
     expect(await scene.worktrees.texts(worktree, "a.txt")).toMatchObject({
       base: "merged\n",

@@ -13,7 +13,7 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { worktreeAttemptSchema } from "../../src/agents/coordination/contracts/worktree-fields.ts";
 import { createGitWorktrees } from "../../src/infra/git/git-worktrees.ts";
-import { decideByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
+import { decideFileByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
 import {
   createGitScene,
   createRepository,
@@ -30,7 +30,7 @@ const listWorktrees = ({ repository }: GitScene): string[] =>
     .filter((line) => line.startsWith("worktree "));
 const fateOf = async (scene: GitScene, worktree: Opened, path: string): Promise<unknown> => {
   const change = (await scene.changesOf(worktree)).get(path);
-  return change && decideByVersions(change);
+  return change && decideFileByVersions(change);
 };
 const showOnBranch = ({ repository }: GitScene, path: string): string =>
   runGit(repository, "show", `coordination/${NAME}:${path}`);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
+import { createTokenSigner } from "../../src/infra/tokens/interrupt-tokens.ts";
 import { readOrCreateKey } from "../../src/infra/tokens/key-file.ts";
 import { buildFailingDisk, canFailDisks, openFailingDisk } from "../crash/failing-disk.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
@@ -23,11 +23,11 @@ const PAYLOAD = {
 } as const;
 
 describe("an interrupt token", () => {
-  const tokens = interruptTokens(new Uint8Array(32).fill(1));
+  const tokens = createTokenSigner(new Uint8Array(32).fill(1));
 
   it("says what was signed, to whoever has the key", () => {
     expect(tokens.read(tokens.sign(PAYLOAD))).toEqual(PAYLOAD);
-    expect(interruptTokens(new Uint8Array(32).fill(2)).read(tokens.sign(PAYLOAD))).toBeUndefined();
+    expect(createTokenSigner(new Uint8Array(32).fill(2)).read(tokens.sign(PAYLOAD))).toBeUndefined();
   });
 
   it("is none with any character changed, cut or added, and neither is anything else", () => {

@@ -1,7 +1,7 @@
 /** Owns: removing old runs from a ledger file, and what somebody who has the file can do about the traces. */
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { createTaking } from "../../src/agents/coordination/runtime/workflow-host/driving/take-events.ts";
+import { createSourceTaking } from "../../src/agents/coordination/runtime/workflow-host/driving/take-events.ts";
 import { beginWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
 import { runIdOf } from "../support/ledger-fixtures.ts";
@@ -123,7 +123,7 @@ describe("a pruned ledger file", () => {
       askAgain: () => Promise.resolve([]),
     };
     const run = beginWorkflow(begun.events[0]!, origin);
-    const ending = await createTaking(dependencies, origin).next(
+    const ending = await createSourceTaking(dependencies, origin).next(
       { run, graph: createGraph() },
       new AbortController().signal,
     );

@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
-import { chainHash, GENESIS_HASH, rowOf } from "../../src/infra/ledger/event-row.ts";
+import { hashChainedRow, GENESIS_HASH, createEventRow } from "../../src/infra/ledger/event-row.ts";
 import { loadMigrations as loadServerMigrations } from "../../src/infra/postgres/database/migrate-schema.ts";
 import { APPLICATION_ID } from "../../src/infra/sqlite/database/open-database.ts";
 import { contentOf, openRun, spawnOf } from "../support/ledger-fixtures.ts";
@@ -90,9 +90,9 @@ export function createOlderLedger(folder: TempFolder, schema: number): Older {
 function writeAsOlder(database: Database.Database, requests: readonly AppendRequest[]): void {
   const events = requests.flatMap((request) => request.events);
   const { runId, summary } = requests.at(-1)!;
-  const rows = events.map(rowOf);
+  const rows = events.map(createEventRow);
   const hashes: Buffer[] = [];
-  for (const row of rows) hashes.push(chainHash(hashes.at(-1) ?? GENESIS_HASH, runId, row));
+  for (const row of rows) hashes.push(hashChainedRow(hashes.at(-1) ?? GENESIS_HASH, runId, row));
   const runKey = database
     .prepare("insert into run (run_id, length, head_hash, ended, summary) values (?, ?, ?, ?, ?)")
     .run(

@@ -1,8 +1,8 @@
 /** Owns: workflow runs as the release of schema 4 wrote them. */
 import type { Database } from "better-sqlite3";
 import type { MemoryWrite, WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
-import { chainHash, GENESIS_HASH, rowOf } from "../../src/infra/ledger/event-row.ts";
-import { hashEntry } from "../../src/infra/ledger/memory-entries.ts";
+import { hashChainedRow, GENESIS_HASH, createEventRow } from "../../src/infra/ledger/event-row.ts";
+import { hashMemoryEntry } from "../../src/infra/ledger/memory-entries.ts";
 
 export function appendAsOlder(database: Database, request: WorkflowAppend): void {
   const { runId, events, memory = [] } = request;
@@ -10,9 +10,9 @@ export function appendAsOlder(database: Database, request: WorkflowAppend): void
     .prepare<[string], Buffer>("select head_hash from run where run_id = ?")
     .pluck()
     .get(runId);
-  const rows = events.map(rowOf);
+  const rows = events.map(createEventRow);
   const hashes: Buffer[] = [];
-  for (const row of rows) hashes.push(chainHash(hashes.at(-1) ?? head ?? GENESIS_HASH, runId, row));
+  for (const row of rows) hashes.push(hashChainedRow(hashes.at(-1) ?? head ?? GENESIS_HASH, runId, row));
   writeRun(database, request, { head: hashes.at(-1), isNew: head === undefined });
   const event = database.prepare(
     `insert into event (run_key, sequence, type, timestamp_ms, node_id, causation_id, payload, hash)
@@ -67,7 +67,7 @@ function writeEntry(
       ...row,
       ...at,
       eventKey,
-      hash: hashEntry(at, row),
+      hash: hashMemoryEntry(at, row),
       expiresAtMs: expiresAt === null ? null : Date.parse(expiresAt),
     });
   const tagged = database.prepare("insert into memory_tag values (@tenant, @scope, @tag, @eventKey)");

@@ -1,8 +1,8 @@
 /** Owns: that copies and inspections do not wait without a limit for tables that another process holds. */
 import pg from "pg";
 import { expect, it } from "vitest";
-import { writeToPostgres } from "../../src/infra/postgres/copy/postgres-copy-target.ts";
-import { connect } from "../../src/infra/postgres/database/connect.ts";
+import { withPostgresCopyTarget } from "../../src/infra/postgres/copy/postgres-copy-target.ts";
+import { connectToServer } from "../../src/infra/postgres/database/connect.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
 import { createTestSchema, withSetting } from "../support/postgres-server.ts";
 
@@ -20,7 +20,7 @@ it("a copy gives up a table that another process holds for the whole busy timeou
     busyTimeoutMs: BUSY_TIMEOUT_MS,
     refuseGateways: () => Promise.resolve(),
   };
-  const copying = writeToPostgres(options, (target) =>
+  const copying = withPostgresCopyTarget(options, (target) =>
     target.begin({ source: "elsewhere", firstHash: null, events: 0 }),
   );
   try {
@@ -42,7 +42,7 @@ it.each([
   const [, setting, limit] = row;
   await using schema = await createTestSchema();
   const url = withSetting(schema.url, setting);
-  const database = await connect({ url, busyTimeoutMs: BUSY_TIMEOUT_MS });
+  const database = await connectToServer({ url, busyTimeoutMs: BUSY_TIMEOUT_MS });
   const readLimit = "select setting from pg_settings where name = 'lock_timeout'";
   expect(await database.snapshot((query) => query(readLimit))).toEqual([{ setting: limit }]);
   await database.close();

@@ -1,8 +1,11 @@
 /** Owns: several processes on one PostgreSQL ledger: migrating it, appending to it, reading on in it. */
 import { describe, expect, it } from "vitest";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { connect } from "../../src/infra/postgres/database/connect.ts";
-import { checkIsFree, readApplied } from "../../src/infra/postgres/database/migrate-schema.ts";
+import { connectToServer } from "../../src/infra/postgres/database/connect.ts";
+import {
+  checkSchemaIsFree,
+  readAppliedMigrations,
+} from "../../src/infra/postgres/database/migrate-schema.ts";
 import { openRun } from "../support/ledger-fixtures.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
 import { createTestSchema } from "../support/postgres-server.ts";
@@ -40,10 +43,10 @@ describe("PostgreSQL: a ledger that is not there yet", () => {
 describe("PostgreSQL: a reader that finds no ledger", () => {
   it("does not take the tables that another process makes meanwhile for those of another program", async () => {
     await using shared = await createPlace();
-    const database = await connect({ url: shared.place, busyTimeoutMs: 1_000 });
-    expect(await readApplied(database.query)).toBeUndefined();
+    const database = await connectToServer({ url: shared.place, busyTimeoutMs: 1_000 });
+    expect(await readAppliedMigrations(database.query)).toBeUndefined();
     await (await shared.open()).close();
-    await expect(checkIsFree(database.name, database.query)).resolves.toBeUndefined();
+    await expect(checkSchemaIsFree(database.name, database.query)).resolves.toBeUndefined();
     await database.close();
   });
 });

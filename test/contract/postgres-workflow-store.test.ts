@@ -1,6 +1,6 @@
 import { describe } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import { chainHash, genesisOf, type EventRow } from "../../src/infra/ledger/event-row.ts";
+import { hashChainedRow, computeGenesisHash, type EventRow } from "../../src/infra/ledger/event-row.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
 import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
 import { describeBothKinds, describeRunStore } from "./run-store.suite.ts";
@@ -45,10 +45,14 @@ async function rehashRun(schema: TestSchema, runId: CoordinationId): Promise<voi
     "select event.*, origin from event join run using (run_key) where run_id = $1 order by sequence",
     [runId],
   );
-  let previous = genesisOf(rows[0]?.["origin"] ?? null);
+  let previous = computeGenesisHash(rows[0]?.["origin"] ?? null);
   for (const row of rows) {
     const sequence = Number(row["sequence"]);
-    previous = chainHash(previous, runId, { ...row, sequence, timestamp_ms: Number(row["timestamp_ms"]) });
+    previous = hashChainedRow(previous, runId, {
+      ...row,
+      sequence,
+      timestamp_ms: Number(row["timestamp_ms"]),
+    });
     await schema.query("update event set hash = $1 where event_key = $2", [previous, row["event_key"]]);
   }
   await schema.query("update run set head_hash = $1 where run_id = $2", [previous, runId]);

@@ -3,7 +3,14 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { isProcessGone, isProcessThere, readPid, readProcessName } from "../../src/platform/process-name.ts";
+import {
+  isBootedSince,
+  isProcessGone,
+  isProcessThere,
+  parsePid,
+  readBootName,
+  readProcessName,
+} from "../../src/platform/process-name.ts";
 
 const MODULE = fileURLToPath(new URL("../../src/platform/process-name.ts", import.meta.url));
 const PROGRAM = `
@@ -20,7 +27,7 @@ describe.runIf(process.platform === "linux")("the name of a process", () => {
     const [name] = (await once(child.stdout, "data")) as [Buffer];
     expect(name.toString()).not.toBe(readProcessName());
     expect(readProcessName(child.pid)).toBe(name.toString());
-    expect(readPid(name.toString())).toBe(child.pid);
+    expect(parsePid(name.toString())).toBe(child.pid);
     expect(isProcessGone(name.toString())).toBe(false);
     expect(isProcessThere(name.toString())).toBe(true);
     const ended = once(child, "exit");
@@ -45,5 +52,18 @@ describe.runIf(process.platform === "linux")("the name of a process", () => {
       expect(isProcessGone(other)).toBe(false);
       expect(isProcessThere(other)).toBe(false);
     }
+  });
+});
+
+describe.runIf(readBootName() !== undefined)("the name of a boot", () => {
+  test("tells that the same machine was booted since, and nothing of other machines", () => {
+    const name = readBootName() ?? "";
+    expect(name).toMatch(/^[0-9a-f]{24}\.[0-9a-f]{24}$/u);
+    const [machine = "", boot = ""] = name.split(".");
+    const other = "0".repeat(24);
+    expect(isBootedSince(name)).toBe(false);
+    expect(isBootedSince(`${machine}.${other}`)).toBe(true);
+    for (const elsewhere of [`${other}.${boot}`, `${other}.${other}`, ""])
+      expect(isBootedSince(elsewhere)).toBe(false);
   });
 });

@@ -1,7 +1,7 @@
 /** Owns: pruning a ledger once a day, as long as the process has it open. */
 import { describe, expect, it } from "vitest";
 import { SPAN_EXPORT } from "../../src/agents/coordination/contracts/ids.ts";
-import { startPruning } from "../../src/agents/coordination/runtime/prune-regularly.ts";
+import { startDailyPruning } from "../../src/agents/coordination/runtime/prune-regularly.ts";
 import { findSilentExporter } from "../../src/agents/coordination/runtime/silent-exporter.ts";
 import { createFakeClock, waitUntilSettled } from "../support/fake-clock.ts";
 import { quietLogger, runIdOf } from "../support/ledger-fixtures.ts";
@@ -33,7 +33,7 @@ describe("a process that prunes its ledger", () => {
   it("does so a minute after the start, and again each day", async () => {
     await using ledger = await openOldLedger();
     const { clock, store } = ledger;
-    const pruning = startPruning({ ledger: store, keepDays: 2, clock, logger: quietLogger });
+    const pruning = startDailyPruning({ ledger: store, keepDays: 2, clock, logger: quietLogger });
     await clock.advance(MINUTE_MS - 1);
     expect(await listRunIds(store)).toHaveLength(2);
     await clock.advance(1);
@@ -54,7 +54,7 @@ describe("a process that prunes its ledger", () => {
       await using ledger = await openOldLedger();
       const { clock, store } = ledger;
       await store.exports.take({ ...share, from: 0 });
-      const pruning = startPruning({ ledger: store, keepDays: 2, clock, logger: quietLogger });
+      const pruning = startDailyPruning({ ledger: store, keepDays: 2, clock, logger: quietLogger });
       await clock.advance(MINUTE_MS + 30_000);
       await waitFor(async () => (await listRunIds(store)).length === 1, { what: "one run" });
       await pruning?.stop();
@@ -75,7 +75,7 @@ describe("a process that prunes its ledger", () => {
   it("removes nothing after it was stopped", async () => {
     await using ledger = await openOldLedger();
     const { clock, store } = ledger;
-    const pruning = startPruning({ ledger: store, keepDays: 2, clock, logger: quietLogger });
+    const pruning = startDailyPruning({ ledger: store, keepDays: 2, clock, logger: quietLogger });
     await pruning?.stop();
     await clock.advance(2 * DAY_MS);
     expect(await listRunIds(store)).toHaveLength(2);
@@ -88,7 +88,7 @@ describe("a process that prunes its ledger", () => {
     let fails = true;
     const page: typeof store.pruning.page = (place) =>
       fails ? Promise.reject(new Error("the disk is away")) : store.pruning.page(place);
-    const pruning = startPruning({
+    const pruning = startDailyPruning({
       ledger: { ...store, pruning: { ...store.pruning, page } },
       keepDays: 2,
       clock,

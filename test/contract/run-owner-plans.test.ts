@@ -2,11 +2,11 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import {
-  formatCollect,
-  formatForgetMissed,
-  formatHolders,
-  formatList,
-  formatTake,
+  formatCollectStatement,
+  formatForgetMissedStatement,
+  formatHoldersQuery,
+  formatOwnedRunsQuery,
+  formatTakeStatement,
 } from "../../src/infra/postgres/database/owner-table.ts";
 import { keepPlans } from "../../src/infra/sqlite/database/keep-plans.ts";
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
@@ -85,12 +85,12 @@ describe.each(KINDS)("PostgreSQL finds the owners of %s runs", (kind) => {
     const ledger = await openTestPostgres(schema.url);
     await ledger.close();
     await fillRuns(schema);
-    expect(await listIndexes(schema, formatHolders(kind))).toEqual(["run_by_owner", "run_by_owner"]);
-    expect(await listIndexes(schema, formatList(kind))).toEqual(["run_by_owner"]);
-    expect(await listIndexes(schema, formatCollect(kind))).toEqual(["run_arrived", "run_pkey"]);
-    expect(await listIndexes(schema, formatForgetMissed(kind))).toEqual(["run_arrived", "run_pkey"]);
-    expect(await listIndexes(schema, formatTake(kind, true))).toEqual(["run_by_owner", "run_pkey"]);
+    expect(await listIndexes(schema, formatHoldersQuery(kind))).toEqual(["run_by_owner", "run_by_owner"]);
+    expect(await listIndexes(schema, formatOwnedRunsQuery(kind))).toEqual(["run_by_owner"]);
+    expect(await listIndexes(schema, formatCollectStatement(kind))).toEqual(["run_arrived", "run_pkey"]);
+    expect(await listIndexes(schema, formatForgetMissedStatement(kind))).toEqual(["run_arrived", "run_pkey"]);
+    expect(await listIndexes(schema, formatTakeStatement(kind, true))).toEqual(["run_by_owner", "run_pkey"]);
     const byAll = ["run_by_owner", "run_by_owner", "run_by_owner", "run_pkey"];
-    expect(await listIndexes(schema, formatTake(kind, false))).toEqual(byAll);
+    expect(await listIndexes(schema, formatTakeStatement(kind, false))).toEqual(byAll);
   });
 });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Span } from "../../src/agents/coordination/telemetry/span.ts";
 import type { Sent } from "../../src/infra/otlp/otlp-sender.ts";
-import { sendPage } from "../../src/plugins/telemetry/send-page.ts";
+import { sendSpanPage } from "../../src/plugins/telemetry/send-page.ts";
 import { quietLogger } from "../support/ledger-fixtures.ts";
 
 const REFUSED: Sent = { kind: "refused", why: "Bad Request (status 400)" };
@@ -26,7 +26,7 @@ async function sendAll(
 ): Promise<{ readonly requests: number; readonly sent: Sent; readonly leftOut: number }> {
   let requests = 0;
   let leftOut = 0;
-  const sent = await sendPage(
+  const sent = await sendSpanPage(
     {
       sender: {
         send: (spans) => {

@@ -2,7 +2,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { prepareClaimReads, prepareClaimWrites } from "../../src/infra/sqlite/database/claim-statements.ts";
-import { prepareReads } from "../../src/infra/sqlite/database/statements.ts";
+import { prepareLedgerReads } from "../../src/infra/sqlite/database/write-statements.ts";
 import { openRun, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { createAcquired } from "./ledger-store-claim-play.ts";
@@ -32,7 +32,7 @@ describe("claims in a ledger file", () => {
     const database = new Database(await createLedgerIn(folder));
     const { overlapping, all, ofRun } = prepareClaimReads(database);
     const { holder, renew, release } = prepareClaimWrites(database);
-    const { holders } = prepareReads(database);
+    const { holders } = prepareLedgerReads(database);
     for (const statement of [overlapping, all, ofRun, holder, renew, release, holders]) {
       const steps = planOf(database, statement);
       expect(steps.filter((step) => /^SCAN (?!json_each|\(subquery)/u.test(step))).toEqual([]);
@@ -59,7 +59,7 @@ describe("claims in a ledger file", () => {
     using folder = createTempFolder();
     const database = new Database(await createLedgerIn(folder));
     const { all, ofRun } = prepareClaimReads(database);
-    for (const statement of [all, ofRun, prepareReads(database).holders])
+    for (const statement of [all, ofRun, prepareLedgerReads(database).holders])
       expect(planOf(database, statement).filter((step) => step.includes("TEMP B-TREE"))).toEqual([]);
     expect(planOf(database, ofRun)).toContain(
       "SEARCH claim USING INDEX claim_by_run (run_key=? AND rowid>?)",

@@ -9,7 +9,7 @@ import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-s
 import { summarizeRun } from "../../src/agents/coordination/workflow/state/run-view.ts";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
-import { chainHash, genesisOf, rowOf } from "../../src/infra/ledger/event-row.ts";
+import { hashChainedRow, computeGenesisHash, createEventRow } from "../../src/infra/ledger/event-row.ts";
 import { forge, rehashRun, verify } from "../support/ledger-fixtures-damage.ts";
 import { openRun, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
@@ -75,14 +75,14 @@ describe("damage to a long log", () => {
         .pluck()
         .get(last - 1);
       const other = { ...createNodeStarted("forged"), sequence: last, timestamp: "2026-01-02T03:04:05.678Z" };
-      const row = rowOf(other);
+      const row = createEventRow(other);
       database
         .prepare("update event set payload = ?, node_id = ?, timestamp_ms = ?, hash = ? where sequence = ?")
         .run(
           row.payload,
           row.node_id,
           row.timestamp_ms,
-          chainHash(previous ?? genesisOf(null), SOURCE, row),
+          hashChainedRow(previous ?? computeGenesisHash(null), SOURCE, row),
           last,
         );
     });

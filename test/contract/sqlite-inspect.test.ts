@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { toLedgerError } from "../../src/infra/sqlite/database/sqlite-errors.ts";
-import { inspectDatabase } from "../../src/infra/sqlite/inspect/inspect-database.ts";
+import { toSqliteLedgerError } from "../../src/infra/sqlite/database/sqlite-errors.ts";
+import { inspectSqliteLedger } from "../../src/infra/sqlite/inspect/inspect-database.ts";
 import { openRun } from "../support/ledger-fixtures.ts";
 import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
 
@@ -19,9 +19,9 @@ async function inspectFailing(code: string): Promise<readonly unknown[]> {
     throw new Database.SqliteError("the check fails", code);
   });
   try {
-    return inspectDatabase(database);
+    return inspectSqliteLedger(database);
   } catch (error) {
-    throw toLedgerError(error, path);
+    throw toSqliteLedgerError(error, path);
   } finally {
     database.close();
   }
@@ -51,7 +51,7 @@ it.each(["SQLITE_IOERR_READ", "SQLITE_IOERR_SHORT_READ", "SQLITE_IOERR_CORRUPTFS
   "a statement that fails with %s says that the ledger cannot be used: a later one may succeed",
   (code) => {
     const error = new Database.SqliteError("disk I/O error", code);
-    expect(toLedgerError(error, "ledger.sqlite")).toMatchObject({ code: "LEDGER_UNAVAILABLE" });
+    expect(toSqliteLedgerError(error, "ledger.sqlite")).toMatchObject({ code: "LEDGER_UNAVAILABLE" });
   },
 );
 
@@ -67,7 +67,7 @@ it("a hash that one flipped bit made a text is damage, and the other checks go o
   bytes[header] = 0x4d;
   writeFileSync(path, bytes);
   const database = new Database(path, { readonly: true });
-  const problems = inspectDatabase(database);
+  const problems = inspectSqliteLedger(database);
   database.close();
   expect(problems.map(({ kind }) => kind)).toContain("file_damaged");
   expect(problems.map(({ message }) => message)).toContainEqual(expect.stringMatching(/must be .*Buffer/u));

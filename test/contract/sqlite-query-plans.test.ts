@@ -4,9 +4,9 @@ import { describe, expect, it } from "vitest";
 import type { CoordinationId, EpochMs, EventId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
   createAppendedQuery,
-  createEventsQuery,
-  createLabelledQuery,
-  createLabelRowsQuery,
+  createRunOrCauseQuery,
+  createLabelledEventsQuery,
+  createLabelPlacesQuery,
   createTimeQuery,
 } from "../../src/infra/ledger/find-events.ts";
 import { createRunsQuery } from "../../src/infra/ledger/find-runs.ts";
@@ -79,27 +79,27 @@ const PLANS: readonly (readonly [
   ],
   [
     "the events that one caused",
-    createEventsQuery({ filter: { cause: caused }, limit: 9 }, NEWEST),
+    createRunOrCauseQuery({ filter: { cause: caused }, limit: 9 }, NEWEST),
     /event USING INDEX event_by_cause \(run_key=\? AND causation_id=\? AND rowid>\?\)/u,
   ],
   [
     "the events of a coordination",
-    createEventsQuery({ filter: { session }, runId: caused.coordinationId, limit: 9 }, NEWEST),
+    createRunOrCauseQuery({ filter: { session }, runId: caused.coordinationId, limit: 9 }, NEWEST),
     /event USING INDEX sqlite_autoindex_event_1 \(run_key=\? AND sequence>\?\)/u,
   ],
   [
     "the places of a label",
-    createLabelRowsQuery(NEWEST),
+    createLabelPlacesQuery(NEWEST),
     /run_label USING PRIMARY KEY \(kind=\? AND value=\? AND \(started_at_ms/u,
   ],
   [
     "the events of a labelled coordination",
-    createLabelledQuery({ filter: { session }, limit: 9 }, NEWEST, place),
+    createLabelledEventsQuery({ filter: { session }, limit: 9 }, NEWEST, place),
     /event USING INDEX sqlite_autoindex_event_1 \(run_key=\? AND sequence>\?\)/u,
   ],
   [
     "the events of a labelled step",
-    createLabelledQuery({ filter: { session }, limit: 9 }, NEWEST, { ...place, stepId: "s" }),
+    createLabelledEventsQuery({ filter: { session }, limit: 9 }, NEWEST, { ...place, stepId: "s" }),
     /event USING INDEX event_by_step \(run_key=\? AND node_id=\? AND rowid>\?\)/u,
   ],
   [

@@ -3,7 +3,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ContentInput } from "../../src/agents/coordination/ports/content-store.ts";
-import { prepareWrites } from "../../src/infra/sqlite/database/statements.ts";
+import { prepareLedgerWrites } from "../../src/infra/sqlite/database/write-statements.ts";
 import { contentOf, openRun } from "../support/ledger-fixtures.ts";
 import { openTestLedger, createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { appendEnd } from "./ledger-store-tested.ts";
@@ -87,7 +87,7 @@ describe("retention in a ledger file", () => {
   it("reaches every text and every use through an index, so that kept texts cost a sweep nothing", async () => {
     using folder = createTempFolder();
     const database = new Database(await createLedgerIn(folder));
-    const { hasExpired, deleteExpired, keepers, unmarkKept, deleteUses } = prepareWrites(database);
+    const { hasExpired, deleteExpired, keepers, unmarkKept, deleteUses } = prepareLedgerWrites(database);
     for (const { source } of [hasExpired, deleteExpired, keepers, unmarkKept, deleteUses]) {
       const sql = source.replaceAll(/\?|@\w+/gu, "1");
       const steps = database

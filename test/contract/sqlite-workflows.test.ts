@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { readSchemaVersion } from "../../src/infra/sqlite/database/migrate.ts";
 import type { RunKind } from "../../src/infra/ledger/stored-run.ts";
-import { prepareRunReads } from "../../src/infra/sqlite/database/run-statements.ts";
+import { prepareRunReads } from "../../src/infra/sqlite/database/run-reads.ts";
 import {
   prepareWorkflowReads,
   prepareWorkflowWrites,

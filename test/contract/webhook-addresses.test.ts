@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from "node:net";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { isPublicAddress } from "../../src/infra/http/public-address.ts";
-import { createWebhookTarget } from "../../src/infra/webhook/webhook-target.ts";
+import { readWebhookTarget } from "../../src/infra/webhook/webhook-target.ts";
 import { startReceiver, send, replyStatus } from "./webhook-scene.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 100) * 20;
@@ -193,7 +193,7 @@ describe("a webhook without allowPrivate", () => {
     ],
     ["no url", "The webhook's URL cannot be read."],
   ])("is refused before anything is resolved: %s", async (url, message) => {
-    expect(createWebhookTarget({ url, allowPrivate: false })).toEqual({ kind: "refused", message });
+    expect(readWebhookTarget({ url, allowPrivate: false })).toEqual({ kind: "refused", message });
     const { outcome } = await send({
       webhook: { url, allowPrivate: false },
       resolve: () => Promise.reject(new Error("resolved")),

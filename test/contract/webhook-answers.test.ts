@@ -9,7 +9,7 @@ import {
   type CheckedAnswer,
 } from "../../src/infra/webhook/answer-check.ts";
 import { createSeenIds } from "../../src/infra/webhook/seen-ids.ts";
-import { answerTokenOf, signatureOf } from "../../src/infra/webhook/webhook-signature.ts";
+import { createAnswerToken, signWebhookMessage } from "../../src/infra/webhook/webhook-signature.ts";
 import { createFakeClock, START_MS, type FakeClock } from "../support/fake-clock.ts";
 import { startReceiver, send, replyStatus } from "./webhook-scene.ts";
 
@@ -79,7 +79,7 @@ const reasonOf = (checked: CheckedAnswer): string => (checked.ok ? "accepted" : 
 describe("the signature", () => {
   it("is that of the Standard Webhooks specification", () => {
     // The example that its libraries are tested with.
-    const signature = signatureOf("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", {
+    const signature = signWebhookMessage("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", {
       id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
       timestamp: "1614265330",
       body: Buffer.from('{"test": 2432232314}'),
@@ -89,8 +89,8 @@ describe("the signature", () => {
 
   it("and the token of an answer are those that anybody can make with the secret", () => {
     const parts = { id: "a", timestamp: "1", body: Buffer.from("{}") };
-    expect(signatureOf(SECRET, parts)).toBe(`v1,${hmacOf("a.1.{}", "base64")}`);
-    expect(answerTokenOf(SECRET, QUESTION)).toBe(hmacOf(`answer:${QUESTION}`, "base64url"));
+    expect(signWebhookMessage(SECRET, parts)).toBe(`v1,${hmacOf("a.1.{}", "base64")}`);
+    expect(createAnswerToken(SECRET, QUESTION)).toBe(hmacOf(`answer:${QUESTION}`, "base64url"));
   });
 });
 

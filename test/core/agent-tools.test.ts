@@ -12,7 +12,7 @@ import type {
 } from "../../src/agents/coordination/ports/outbound.ts";
 import { NO_AGENTS } from "../../src/agents/coordination/runtime/workflow-host/records/agent-dependencies.ts";
 import {
-  findToolDenial,
+  countOrDenyCall,
   type GatedTool,
 } from "../../src/agents/coordination/runtime/workflow-host/agents/tool-gate.ts";
 import { createToolRates } from "../../src/agents/coordination/runtime/workflow-host/agents/tool-rates.ts";
@@ -100,7 +100,7 @@ describe("the gate of a tool", () => {
   const createGate = (toolScopes: Readonly<Record<string, readonly string[]>>, burst = 10) => {
     const toolRates = createToolRates(createFakeClock(), { perMinute: 1, burst });
     return (tool: GatedTool) =>
-      findToolDenial({ agentHost: { ...NO_AGENTS, toolScopes }, toolRates }, run, tool);
+      countOrDenyCall({ agentHost: { ...NO_AGENTS, toolScopes }, toolRates }, run, tool);
   };
 
   test("asks for the scopes of each name of it, whichever it is called by", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   type AnswerRequest,
-  questionIdOf,
+  createQuestionId,
   parseQuestionId,
 } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import { createWorld, type World } from "../support/fake-clock-host.ts";
@@ -56,7 +56,7 @@ const outputOf = async ({ world }: { world: World }): Promise<unknown> => {
 
 describe("naming a question", () => {
   it("is unambiguous though ids of coordinations may hold colons", () => {
-    const id = questionIdOf("a:b:c" as never, "escalation-12");
+    const id = createQuestionId("a:b:c" as never, "escalation-12");
     expect(parseQuestionId(id)).toEqual({ coordinationId: "a:b:c", escalationId: "escalation-12" });
   });
 

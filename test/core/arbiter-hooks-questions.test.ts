@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { questionIdOf } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
+import { createQuestionId } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import { edit, read, requireRefused, requireReview, write } from "./arbiter-calls.ts";
 import {
@@ -38,7 +38,7 @@ describe("a child's contested write where the host can ask nobody", () => {
     expect(s.events("conflict.detected")[0]?.contest?.reviewByMs).toBe(deadlineAtMs);
     expect(deadlineAtMs).toBe(s.clock.now() + ESCALATE_MS);
     expect(answersOf(s)).toEqual([]);
-    expect(questionIdOf("co-1" as never, "escalation-1")).toBe(FIRST);
+    expect(createQuestionId("co-1" as never, "escalation-1")).toBe(FIRST);
   });
 
   it("is the same question when the same call is made again", async () => {

@@ -6,7 +6,6 @@ import {
   type StepId,
   DELIVERY_STEP_ID,
 } from "../../src/agents/coordination/contracts/ids.ts";
-import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import type { Scripted } from "../support/scripted-runner.ts";
 import { read, requireRefused, createShellCall, write } from "./arbiter-calls.ts";
@@ -268,30 +267,6 @@ describe("a child that was spawned by one that was cancelled", () => {
     const answer = requireRefused(await s.does(write(s, below, { "notes.md": "x" })));
     expect(answer.sentence).toContain("step-3 was given up, or one that it works for");
     expect((await s.does(read(s, below, "notes.md"))).kind).toBe("free");
-  });
-});
-
-describe("a step of a plan whose surrounding log cannot be read", () => {
-  it("is told who holds a file", async () => {
-    const disk = { isDamaged: false };
-    await using s = await openScene({
-      wrap: (store) => ({
-        ...store,
-        read: (runId, range) =>
-          disk.isDamaged && runId === "plan-1"
-            ? Promise.reject(new CoordinationError("LEDGER_CORRUPT", "plan-1 is damaged"))
-            : store.read(runId, range),
-      }),
-    });
-    await s.plan([{ stepId: "above" }]);
-    const ownerSession = s.sessionOf("above");
-    await s.plan([{ stepId: "inside" }], { coordinationId: "plan-2", ownerSession });
-    await s.does(write(s, await s.child("b", { source: OTHER }), { "1.md": "b" }));
-    disk.isDamaged = true;
-    await s.restart();
-    const answer = requireRefused(await s.does(write(s, s.sessionOf("inside"), { "1.md": "i" })));
-    expect(answer.sentence).toContain("held by step-1 of coordination co-1");
-    s.lines.length = 0;
   });
 });
 

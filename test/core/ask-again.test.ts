@@ -3,13 +3,16 @@ import { describe, expect, test } from "vitest";
 import type { CoordinationId, EventId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import {
-  askAgain,
+  checkRecordedModelCall,
   type AskAgainDependencies,
 } from "../../src/agents/coordination/runtime/workflow-host/models/ask-again.ts";
 import type { ChatModel, ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import type { ProgrammedAnswer } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { modelAskedOf } from "../../src/agents/coordination/runtime/workflow-host/models/model-request.ts";
-import { envelopeOf, findRecordedEnvelope } from "../../src/agents/coordination/workflow/envelope-kind.ts";
+import { hashModelRequest } from "../../src/agents/coordination/runtime/workflow-host/models/model-request.ts";
+import {
+  classifyEnvelope,
+  findRecordedEnvelope,
+} from "../../src/agents/coordination/workflow/envelope-kind.ts";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { compileWorkflow } from "../../src/agents/coordination/workflow/state/graph.ts";
 import type { ModelAsk } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
@@ -84,7 +87,7 @@ const refusal: Draft = {
 };
 const createModelAsked = (request: ModelAsk, provider = "mock"): Draft => {
   const model = { provider, model: request.model ?? "mock" };
-  const modelAsked = modelAskedOf({ sha256: hashText }, request, model) ?? expect.fail("it has a key");
+  const modelAsked = hashModelRequest({ sha256: hashText }, request, model) ?? expect.fail("it has a key");
   const payload = { nodeId: "call", ...model, requestDigest: modelAsked.digest };
   return { type: "coordination.model_asked", nodeId: "call", payload };
 };
@@ -131,7 +134,12 @@ async function playAsk(
   const effect = { kind: "ask_model", id: `${nodeId}:1:ask`, nodeId, request } as const;
   const call = { effect, recorded, sourceRunId: SOURCE };
   const { signal } = new AbortController();
-  const replayDrafts = await askAgain(dependencies, createWaitingRun(configurable), call, signal);
+  const replayDrafts = await checkRecordedModelCall(
+    dependencies,
+    createWaitingRun(configurable),
+    call,
+    signal,
+  );
   return {
     drafts: replayDrafts.map(({ type, payload }) => ({ type, payload })),
     requests: requests,
@@ -261,7 +269,7 @@ describe("a replay that asks a model again", () => {
 
   test("takes the recorded outcome of a request that names no model, whichever answers by now", async () => {
     const { isPlayed: _, ...live } = REQUEST;
-    const modelAsked = modelAskedOf({ sha256: hashText }, live, {
+    const modelAsked = hashModelRequest({ sha256: hashText }, live, {
       provider: "host-of-then",
       model: "model-of-then",
     });
@@ -302,10 +310,12 @@ describe("an outcome", () => {
   const report = { text: "{}", model: "m", usage: {} };
 
   test("is an answer, a refusal or neither", () => {
-    expect(envelopeOf({ kind: "model_answered", ...report })).toBe("valid");
-    expect(envelopeOf({ kind: "model_refused", model: "m", usage: {} })).toBe("refusal");
-    expect(envelopeOf({ kind: "model_answered", ...report, problems: ["(root): no"] })).toBeUndefined();
-    expect(envelopeOf({ kind: "failed", error: { code: "unreachable", message: "no" } })).toBeUndefined();
+    expect(classifyEnvelope({ kind: "model_answered", ...report })).toBe("valid");
+    expect(classifyEnvelope({ kind: "model_refused", model: "m", usage: {} })).toBe("refusal");
+    expect(classifyEnvelope({ kind: "model_answered", ...report, problems: ["(root): no"] })).toBeUndefined();
+    expect(
+      classifyEnvelope({ kind: "failed", error: { code: "unreachable", message: "no" } }),
+    ).toBeUndefined();
   });
 
   test("is that of the first end of its own node", () => {

@@ -6,15 +6,15 @@ import {
   addRunUsage,
   changeSpawnCount,
   countTokens,
-  createBill,
+  createEmptyBill,
   mergeRunUsage,
   nameRun,
-  replaceSum,
+  replaceStepUsage,
   subtractTotals,
-  sumOfStep,
+  computeStepUsage,
   type Bill,
 } from "../../src/agents/coordination/ledger/bill.ts";
-import { replayOf, replayOn } from "../../src/agents/coordination/replay/replay-log.ts";
+import { startReplay, continueReplay } from "../../src/agents/coordination/replay/replay-log.ts";
 import { acknowledge, complete, fail, OPEN, openScene, RUN, SETTLE, spawn, stepId } from "./scene.ts";
 import { usageOf } from "./usage-scene.ts";
 
@@ -37,7 +37,7 @@ const recordOf = ({ step, run, meter, calls }: Told): RunUsage =>
   usageOf(stepId(step), calls, { runId: `run-${step}-${run}`, meter });
 
 const foldBill = (records: readonly Told[]): Bill =>
-  records.reduce((bill, entry) => addRunUsage(bill, recordOf(entry), AGENT), createBill());
+  records.reduce((bill, entry) => addRunUsage(bill, recordOf(entry), AGENT), createEmptyBill());
 
 describe("a bill", () => {
   it("is the sum of the largest totals of each run and meter, in whatever order and however often they come", () => {
@@ -69,7 +69,7 @@ describe("a bill", () => {
           expect(countTokens(next.total)).toBeGreaterThanOrEqual(countTokens(bill.total));
           expect(next.sum.tokens).toBeGreaterThanOrEqual(bill.sum.tokens);
           return next;
-        }, createBill());
+        }, createEmptyBill());
       }),
     );
   });
@@ -77,28 +77,28 @@ describe("a bill", () => {
 
 describe("what a step used", () => {
   const step = stepId(1);
-  const bill = addRunUsage(createBill(), usageOf(step, 2), AGENT);
+  const bill = addRunUsage(createEmptyBill(), usageOf(step, 2), AGENT);
 
   it("is what its calls say, or its runner where that is more, each of tokens and cost", () => {
-    expect(sumOfStep(bill, step, undefined)).toEqual({ tokens: 300, costMicroUsd: 2_000 });
-    expect(sumOfStep(bill, step, { tokens: 301, costMicroUsd: 1_999 })).toEqual({
+    expect(computeStepUsage(bill, step, undefined)).toEqual({ tokens: 300, costMicroUsd: 2_000 });
+    expect(computeStepUsage(bill, step, { tokens: 301, costMicroUsd: 1_999 })).toEqual({
       tokens: 301,
       costMicroUsd: 2_000,
     });
-    expect(sumOfStep(bill, step, { tokens: 299, costMicroUsd: 2_001 })).toEqual({
+    expect(computeStepUsage(bill, step, { tokens: 299, costMicroUsd: 2_001 })).toEqual({
       tokens: 300,
       costMicroUsd: 2_001,
     });
   });
 
   it("is nothing for a step of which nothing is recorded", () => {
-    expect(sumOfStep(bill, stepId(2), undefined)).toEqual({ tokens: 0, costMicroUsd: 0 });
+    expect(computeStepUsage(bill, stepId(2), undefined)).toEqual({ tokens: 0, costMicroUsd: 0 });
   });
 
   it("takes the place of what it used before in the sum of the coordination", () => {
     const before = { tokens: 10, costMicroUsd: 5 };
-    const first = replaceSum(bill, { before: { tokens: 0, costMicroUsd: 0 }, after: before });
-    const second = replaceSum(first, { before, after: { tokens: 17, costMicroUsd: 9 } });
+    const first = replaceStepUsage(bill, { before: { tokens: 0, costMicroUsd: 0 }, after: before });
+    const second = replaceStepUsage(first, { before, after: { tokens: 17, costMicroUsd: 9 } });
     expect([first.sum, second.sum]).toEqual([before, { tokens: 17, costMicroUsd: 9 }]);
     expect(second.total).toEqual(bill.total);
   });
@@ -108,7 +108,7 @@ describe("what a step used", () => {
     const begun = addRunUsage(bill, { ...usageOf(step, 1, { runId: "second" }), models: [] }, AGENT);
     const called = addRunUsage(begun, { ...usageOf(step, 1, { runId: "second" }), models: ["b"] }, AGENT);
     expect([listModels(begun), listModels(called)]).toEqual([["mock/scripted"], ["b"]]);
-    const silent = addRunUsage(createBill(), { ...usageOf(step, 1), models: [] }, AGENT);
+    const silent = addRunUsage(createEmptyBill(), { ...usageOf(step, 1), models: [] }, AGENT);
     expect(listModels(silent)).toEqual([]);
   });
 
@@ -150,7 +150,7 @@ describe("what a step used", () => {
 describe("spawns on a bill", () => {
   it("are counted for each agent and together, up and down", () => {
     const other = "other" as AgentId;
-    let bill = createBill();
+    let bill = createEmptyBill();
     for (const [agentId, by] of [
       [AGENT, 1],
       [AGENT, 1],
@@ -186,7 +186,7 @@ describe("usage in the log", () => {
     expect(scene.when({ type: "stopAtBudget", stepId: stepId(1), stopped: "call" })).toMatchObject({
       code: "COORDINATION_ENDED",
     });
-    const replayed = replayOn(replayOf(RUN), scene.log, { from: 0, outputs: new Map() });
+    const replayed = continueReplay(startReplay(RUN), scene.log, { from: 0, outputs: new Map() });
     expect(replayed.difference).toBeUndefined();
     expect(replayed.state).toEqual(scene.state);
   });

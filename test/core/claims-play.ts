@@ -20,13 +20,13 @@ import {
   conflictStrategySchema,
   type ConflictStrategy,
 } from "../../src/agents/coordination/contracts/plan.ts";
-import { isCovering } from "../../src/agents/coordination/contracts/resource-names.ts";
+import { isClaimCovering } from "../../src/agents/coordination/contracts/resource-names.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
 import {
-  holdingOf,
+  formatHoldingKey,
   type Coordination,
   type HeldClaim,
   type OpenCoordination,
@@ -169,7 +169,7 @@ export function playClaims(moves: readonly Move[]): Played {
         const before: Coordination = state;
         const decision = decide(before, command, now);
         const facts = decision.kind === "accepted" ? decision.facts : [];
-        const recorded = record(before, facts, now);
+        const recorded = recordFacts(before, facts, now);
         log.push(...recorded.events);
         state = recorded.state;
         played.push({
@@ -262,7 +262,7 @@ function ownClaim(
   resource: string,
   { act, moment }: { readonly act: Request; readonly moment: Moment },
 ): HeldClaim | undefined {
-  const heldClaim = claims.get(holdings.get(holdingOf(nameStep(act.step), resource)) ?? 0);
+  const heldClaim = claims.get(holdings.get(formatHoldingKey(nameStep(act.step), resource)) ?? 0);
   return heldClaim && (act.careless || heldClaim.expiresAtMs > moment.now) ? heldClaim : undefined;
 }
 
@@ -309,7 +309,7 @@ function listOthersOn(
 }
 
 export function isOverlapping(one: string, other: string): boolean {
-  return isCovering(one, other) || isCovering(other, one);
+  return isClaimCovering(one, other) || isClaimCovering(other, one);
 }
 
 function createForeigner({ now }: Moment): Contestant {

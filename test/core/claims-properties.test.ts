@@ -6,10 +6,10 @@ import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contra
 import {
   findNextDeadline,
   planDispatch,
-} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
-import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
+} from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
+import { listClaimChanges } from "../../src/agents/coordination/ledger/claim-changes.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
-import { holdingOf, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { formatHoldingKey, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import {
   claimHistories,
   isOverlapping,
@@ -76,7 +76,7 @@ function isHeldUp(events: readonly RunEvent[], { stepId }: RequestResources): bo
 
 function findLeaseOn({ command, after }: Played["steps"][number], resource: string): number {
   if (command.type !== "requestResources") throw new Error(command.type);
-  const token = requireKnown(after).holdings.get(holdingOf(command.stepId, resource)) ?? 0;
+  const token = requireKnown(after).holdings.get(formatHoldingKey(command.stepId, resource)) ?? 0;
   return requireKnown(after).claims.get(token)?.expiresAtMs ?? 0;
 }
 
@@ -166,7 +166,7 @@ describe("for every history of claims", () => {
         const { claims, holdings } = requireKnown(after);
         const newest: Record<string, number> = {};
         for (const { stepId, resource, token } of claims.values())
-          newest[holdingOf(stepId, resource)] = token;
+          newest[formatHoldingKey(stepId, resource)] = token;
         expect(holdings.toObject()).toEqual(newest);
       }
     });
@@ -186,7 +186,7 @@ describe("for every history of claims", () => {
   it("what is kept beside the log is what the state holds, and what the log says", () => {
     prove(({ log, state }) => {
       const kept = new Map<number, number>();
-      for (const change of log.flatMap(claimChangesOf)) {
+      for (const change of log.flatMap(listClaimChanges)) {
         if (change.kind === "released") kept.delete(change.token);
         else kept.set(change.token, change.expiresAtMs);
       }

@@ -3,15 +3,15 @@ import { arbitrate } from "../../src/agents/coordination/arbitration/arbitrate.t
 import type { Contestant } from "../../src/agents/coordination/contracts/arbitration.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ConflictStrategy } from "../../src/agents/coordination/contracts/plan.ts";
-import { contestOf } from "../../src/agents/coordination/dispatch/conflict-facts.ts";
+import { createArbitrationInput } from "../../src/agents/coordination/dispatch/conflict-facts.ts";
 import type { Assessed } from "../../src/agents/coordination/runtime/arbiter/assessed-target.ts";
 import {
   describeGivenUpAttempt,
-  recordRefusedSentence,
+  describeRecordRefusal,
   describeRefusal,
   createReviewText,
-  createUndeterminedReview,
-  describeUndetermined,
+  createUndeterminedReviewText,
+  describeUndeterminedRefusal,
   describeCallUnderWay,
 } from "../../src/agents/coordination/runtime/arbiter/conflict-sentence.ts";
 import type { Participant } from "../../src/agents/coordination/runtime/arbiter/participants.ts";
@@ -47,7 +47,7 @@ function assessContest({ against, strategy = "owner_wins", cause = "overlap", ..
   return {
     target: { resource, names: [resource], aliases: [], index: 0, propose: undefined, replaces },
     request: { resource, token: 9, expiresAtMs: UNTIL, contest },
-    ruling: arbitrate(contestOf(me.stepId, contest)),
+    ruling: arbitrate(createArbitrationInput(me.stepId, contest)),
     holders: holders.map(({ stepId, claimedSequence: token }) => ({
       resource,
       stepId,
@@ -152,13 +152,13 @@ describe("other sentences", () => {
     expect(describeCallUnderWay("file:/repo/notes.md", { ...call, isReserved: true })).toMatch(
       /\/repo\/notes\.md is to be changed by a call of step-2.* \(write\) about which a person is asked since 2026-01-02T10:00:00Z\. Go on with other work/u,
     );
-    expect(describeUndetermined("exec", { because: "undeclared" })).toContain(
+    expect(describeUndeterminedRefusal("exec", { because: "undeclared" })).toContain(
       "what exec would change cannot be told",
     );
-    expect(describeUndetermined("crm", { because: "extractor_failed", extractor: 'a"b' })).toContain(
+    expect(describeUndeterminedRefusal("crm", { because: "extractor_failed", extractor: 'a"b' })).toContain(
       'the extractor "a\\"b" of another plugin failed',
     );
-    expect(recordRefusedSentence("too many")).toBe("Coordination refused this call: too many.");
+    expect(describeRecordRefusal("too many")).toBe("Coordination refused this call: too many.");
     expect(describeGivenUpAttempt("step-2")).toContain("attempt of step step-2 was given up");
   });
 });
@@ -205,7 +205,7 @@ describe("what a person is asked", () => {
     expect(title).toContain("file-0");
     expect(description.length).toBeLessThanOrEqual(512);
     expect(description).toContain("their claims end");
-    const unchecked = createUndeterminedReview("x".repeat(200));
+    const unchecked = createUndeterminedReviewText("x".repeat(200));
     expect(unchecked.title.length).toBeLessThanOrEqual(80);
     expect(unchecked.description.length).toBeLessThanOrEqual(512);
   });

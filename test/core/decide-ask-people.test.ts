@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import {
-  draftForwarding,
+  draftForwardingToPeople,
   draftQuestion,
   type Question,
 } from "../../src/agents/coordination/dispatch/ask-people.ts";
@@ -55,11 +55,11 @@ describe("notices of a question", () => {
   it("go to people when the question is put to them later", () => {
     const { notices, ...payload } = draftAt(state);
     expect(notices).toEqual(NOTICES);
-    expect(draftForwarding(state, payload, timeAt(0))).toEqual({
+    expect(draftForwardingToPeople(state, payload, timeAt(0))).toEqual({
       type: "escalation.forwarded",
       payload: { escalationId: "escalation-1", deadlineAtMs: timeAt(60_000), notices: NOTICES },
     });
-    expect(draftForwarding(openObserved(), payload, timeAt(0)).payload).toEqual({
+    expect(draftForwardingToPeople(openObserved(), payload, timeAt(0)).payload).toEqual({
       escalationId: "escalation-1",
       deadlineAtMs: timeAt(DAY_MS),
     });

@@ -4,14 +4,14 @@ import type { AgentId, StepId } from "../../src/agents/coordination/contracts/id
 import type { BudgetReached, RunUsage, TreeBudget } from "../../src/agents/coordination/contracts/usage.ts";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import {
-  describeReached,
+  explainBudgetStop,
   findReachedBudget,
   recordUsage,
   stopAtBudget,
 } from "../../src/agents/coordination/dispatch/decide-budget.ts";
 import { nameRun } from "../../src/agents/coordination/ledger/bill.ts";
 import type { OpenCoordination } from "../../src/agents/coordination/ledger/state.ts";
-import { replayOf, replayOn } from "../../src/agents/coordination/replay/replay-log.ts";
+import { startReplay, continueReplay } from "../../src/agents/coordination/replay/replay-log.ts";
 import { acknowledge, fail, nameChild, OPEN, openScene, RUN, spawn, stepId, type Scene } from "./scene.ts";
 import { usageOf } from "./usage-scene.ts";
 
@@ -72,7 +72,7 @@ describe("the operator's budget", () => {
     const refused = scene.when(spawn("b"));
     scene.happened("facts" in refused ? (refused.facts ?? []) : []);
     expect(scene.when(spawn("c"))).toMatchObject({ code: "BUDGET_SPENT", facts: [] });
-    const replayed = replayOn(replayOf(RUN), scene.log, { from: 0, outputs: new Map() });
+    const replayed = continueReplay(startReplay(RUN), scene.log, { from: 0, outputs: new Map() });
     expect(replayed.difference).toBeUndefined();
   });
 
@@ -264,6 +264,6 @@ describe("what a bound stops", () => {
     ],
   ])("is said in words: %j", (reached, sentence) => {
     const spawnStop = { stepId: stepId(1), limit: "spawns", allowed: 1, used: 1, stopped: "spawn" } as const;
-    expect(describeReached({ ...spawnStop, ...reached })).toBe(sentence);
+    expect(explainBudgetStop({ ...spawnStop, ...reached })).toBe(sentence);
   });
 });

@@ -3,16 +3,16 @@ import { describe, expect, it } from "vitest";
 import type { Command, ResourceRequest } from "../../src/agents/coordination/contracts/commands.ts";
 import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
-  findOpenReview,
+  findConflictUnderReview,
   findSameConflict,
   isContested,
 } from "../../src/agents/coordination/dispatch/conflict-facts.ts";
 import {
-  canAskAbout,
+  canAskAboutContests,
   CONFLICT_QUESTIONS_MAX,
-  createApprovalCheck,
-  findOpenQuestion,
-  isApproved,
+  createUnusedApprovalCheck,
+  findOpenConflictQuestion,
+  isChangeApproved,
   listApprovedReviews,
 } from "../../src/agents/coordination/dispatch/conflict-questions.ts";
 import {
@@ -169,7 +169,7 @@ describe("a question about a contested write", () => {
     const names = Array.from({ length: CONFLICT_QUESTIONS_MAX }, (_, at) => `file:/repo/${at}.md`);
     const scene = openAsking(askFor(1, ...names.slice(2)));
     const canAsk = (...resources: readonly string[]): boolean =>
-      canAskAbout(
+      canAskAboutContests(
         openOf(scene),
         stepId(1),
         resources.map((resource) => createWish(1, resource)).filter(isContested),
@@ -182,7 +182,7 @@ describe("a question about a contested write", () => {
   it("is found by who asked and about what, while it is open", () => {
     const scene = openAsking(askFor(1, NOTES, REPORT));
     const find = (step: number, resource: string): string | undefined =>
-      findOpenQuestion(openOf(scene), stepId(step), resource)?.escalationId;
+      findOpenConflictQuestion(openOf(scene), stepId(step), resource)?.escalationId;
     expect([find(1, NOTES), find(1, REPORT), find(2, NOTES), find(1, "queue:q")]).toEqual([
       "escalation-1",
       "escalation-2",
@@ -235,7 +235,7 @@ describe("the answer to a question about a contested write", () => {
 });
 
 describe("an approved write", () => {
-  const claimOf = (rest: Partial<Parameters<typeof isApproved>[1]> = {}) => ({
+  const claimOf = (rest: Partial<Parameters<typeof isChangeApproved>[1]> = {}) => ({
     stepId: stepId(1),
     resource: NOTES,
     acquiredAtMs: timeAt(0),
@@ -252,12 +252,13 @@ describe("an approved write", () => {
     const scene = openApproved();
     const state = openOf(scene);
     const atMs = findApprovalTime(scene);
-    const check = (rest: Parameters<typeof claimOf>[0]): boolean => isApproved(state, claimOf(rest), others);
+    const check = (rest: Parameters<typeof claimOf>[0]): boolean =>
+      isChangeApproved(state, claimOf(rest), others);
     expect(check({ acquiredAtMs: atMs })).toBe(true);
     expect(check({ acquiredAtMs: timeAt(LEASE_MS) })).toBe(false);
     expect(check({ stepId: stepId(2) })).toBe(false);
     expect(check({ resource: REPORT })).toBe(false);
-    const isKept = createApprovalCheck(state);
+    const isKept = createUnusedApprovalCheck(state);
     expect(isKept(claimOf())).toBe(true);
     expect(isKept(claimOf({ resource: REPORT }))).toBe(false);
   });
@@ -266,7 +267,7 @@ describe("an approved write", () => {
     const scene = openApproved();
     const atMs = findApprovalTime(scene);
     const check = (...claims: ReturnType<typeof createContestant>[]): boolean =>
-      isApproved(openOf(scene), claimOf(), { claims, current: undefined });
+      isChangeApproved(openOf(scene), claimOf(), { claims, current: undefined });
     expect(check()).toBe(true);
     expect(check(createContestant(2, 7, { changedAtMs: atMs }))).toBe(true);
     expect(check(createContestant(2, 7, { changedAtMs: timeAt(LEASE_MS) }))).toBe(false);
@@ -282,18 +283,18 @@ describe("an approved write", () => {
     const question = request(1, { ...wish, current: "v1", ...(contest && { contest }) });
     const state = openOf(openAsking(question, approve, settle(1, "approved", CLAIM)));
     const check = (current: string | undefined): boolean =>
-      isApproved(state, claimOf(), { claims: [outside], current });
+      isChangeApproved(state, claimOf(), { claims: [outside], current });
     expect([check("v1"), check("v2"), check(undefined)]).toEqual([true, false, false]);
   });
 
   it("happens once", () => {
     const used = openApproved(change(1, "v2", { token: CLAIM.token }));
-    expect(isApproved(openOf(used), claimOf(), others)).toBe(false);
+    expect(isChangeApproved(openOf(used), claimOf(), others)).toBe(false);
     const changedBefore = openAsking(change(1, "v1"), askFor(1, NOTES), approve);
     changedBefore.when(settle(1, "approved", CLAIM));
-    expect(isApproved(openOf(changedBefore), claimOf(), others)).toBe(true);
+    expect(isChangeApproved(openOf(changedBefore), claimOf(), others)).toBe(true);
     const changedByOther = openApproved(change(2, "v2", { token: 3 }));
-    expect(isApproved(openOf(changedByOther), claimOf(), others)).toBe(true);
+    expect(isChangeApproved(openOf(changedByOther), claimOf(), others)).toBe(true);
   });
 
   it("is none where people denied it, or where there is no claim yet", () => {
@@ -302,7 +303,7 @@ describe("an approved write", () => {
       openAsking(askFor(1, NOTES), approve),
       openAsking(askFor(1, NOTES)),
     ])
-      expect(isApproved(openOf(scene), claimOf(), others)).toBe(false);
+      expect(isChangeApproved(openOf(scene), claimOf(), others)).toBe(false);
   });
 });
 
@@ -366,7 +367,7 @@ describe("an earlier ruling", () => {
   it("of people is found while they review it, by step and resource", () => {
     const scene = openAsking(askFor(1, NOTES, REPORT), askFor(OWNER_STEP_ID, NOTES));
     const find = (step: StepId, resource: string): string | undefined =>
-      findOpenReview(openOf(scene), step, resource)?.conflictId;
+      findConflictUnderReview(openOf(scene), step, resource)?.conflictId;
     expect([find(stepId(1), NOTES), find(stepId(1), REPORT), find(stepId(2), NOTES)]).toEqual([
       nameConflict(1),
       nameConflict(2),

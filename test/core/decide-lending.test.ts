@@ -4,8 +4,12 @@ import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { Usage } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { countUsed, listLoans, sumLent } from "../../src/agents/coordination/dispatch/plan-rules.ts";
-import { findNextDeadline } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+import {
+  computeUseSinceAllowed,
+  listLoans,
+  sumLoans,
+} from "../../src/agents/coordination/dispatch/plan-rules.ts";
+import { findNextDeadline } from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
 import {
   admit,
   answer,
@@ -286,8 +290,8 @@ it("in any history, no more is begun and lent together than the budget allows, a
       const scene = planScene(openPlan({ steps: 4, plan: { budget: { spawns: SPAWNS } } }), admit(...steps));
       for (const move of history) {
         met.add(scene.says(createMove(scene, move)).split(" ")[0] ?? "");
-        const lent = sumLent(scene.open).spawns;
-        expect(countUsed(scene.open.plan).spawns + lent).toBeLessThanOrEqual(SPAWNS);
+        const lent = sumLoans(scene.open).spawns;
+        expect(computeUseSinceAllowed(scene.open.plan).spawns + lent).toBeLessThanOrEqual(SPAWNS);
         const isWaiting = NAMES.some((name) => ["waiting", "backoff"].includes(scene.status(name)));
         if (lent === 0 && isWaiting)
           expect(scene.plans(scene.nowMs + 60_000).join()).toMatch(/runStep|tripBreaker/u);

@@ -4,7 +4,7 @@ import { OWNER_STEP_ID, type EpochMs, type StepId } from "../../src/agents/coord
 import {
   findNextDeadline,
   planDispatch,
-} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+} from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
 import {
   answer,
   createAsk,

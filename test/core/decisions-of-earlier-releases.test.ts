@@ -4,7 +4,7 @@ import type { Command } from "../../src/agents/coordination/contracts/commands.t
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { FactDraft } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
 import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
 import { CHECKING, createHeldScene, createRunningScene, DOUBTING, finishDone } from "./gates-scene.ts";
 import {
@@ -37,7 +37,7 @@ const listTypes = (facts: readonly FactDraft[]): string => facts.map(({ type }) 
 
 /** Decides the log of a scene with these facts behind it again, and returns where that differs from what is recorded. */
 async function findDifference({ state, log }: PlanScene, facts: readonly FactDraft[], ms = DEADLINE_MS) {
-  const whole = [...log, ...record(state, facts, timeAt(ms)).events];
+  const whole = [...log, ...recordFacts(state, facts, timeAt(ms)).events];
   const store = {
     read: (_: unknown, { from, limit }: { from: number; limit: number }) =>
       Promise.resolve(whole.slice(from, from + limit)),

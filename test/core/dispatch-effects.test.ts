@@ -6,10 +6,10 @@ import type { Capacity } from "../../src/agents/coordination/dispatch/effects/ca
 import { isContinuedByUs } from "../../src/agents/coordination/dispatch/effects/followed-steps.ts";
 import {
   findNextDeadline,
-  mustStopObserved,
+  mustStopSpawn,
   planDispatch,
   planRecovery,
-} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+} from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
 import type { PlannedCoordination } from "../../src/agents/coordination/dispatch/plan-rules.ts";
 import { createAsk, createContest, createContestant, createHolder, NOTES, request } from "./claims-scene.ts";
 import {
@@ -171,7 +171,7 @@ describe("what a child of a plan spawned", () => {
   }
   const isStopped = (scene: PlanScene): boolean => {
     const spawned = [...scene.open.steps.values()].find(({ spec }) => !spec.planned);
-    return spawned !== undefined && mustStopObserved(scene.open, spawned, timeAt(scene.nowMs));
+    return spawned !== undefined && mustStopSpawn(scene.open, spawned, timeAt(scene.nowMs));
   };
 
   it("is let alone while its parent works, waits for a ruling or goes on in the same session", () => {

@@ -2,7 +2,10 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { isToMerge, planWorktreeEffects } from "../../src/agents/coordination/dispatch/worktree-effects.ts";
+import {
+  mustMergeWorktree,
+  planWorktreeEffects,
+} from "../../src/agents/coordination/dispatch/worktree-effects.ts";
 import { openOf } from "./claims-scene.ts";
 import {
   admit,
@@ -124,10 +127,10 @@ describe("what a held attempt left in its worktree", () => {
 
   it("is that of the attempt, which must be held and have a worktree", () => {
     const state = openOf(openHeld());
-    expect(isToMerge(state, STEP, 1)).toBe(true);
-    expect(isToMerge(state, STEP, 2)).toBe(false);
-    expect(isToMerge(state, "b" as StepId, 1)).toBe(false);
-    expect(isToMerge({ ...state, worktrees: state.worktrees.clear() }, STEP, 1)).toBe(false);
+    expect(mustMergeWorktree(state, STEP, 1)).toBe(true);
+    expect(mustMergeWorktree(state, STEP, 2)).toBe(false);
+    expect(mustMergeWorktree(state, "b" as StepId, 1)).toBe(false);
+    expect(mustMergeWorktree({ ...state, worktrees: state.worktrees.clear() }, STEP, 1)).toBe(false);
     const retried = openOf(
       openBegun({ retryBudget: 1 }).then(
         startStep("a"),
@@ -137,7 +140,7 @@ describe("what a held attempt left in its worktree", () => {
         finish("a", 2),
       ),
     );
-    expect([1, 2].map((attempt) => isToMerge(retried, STEP, attempt))).toEqual([false, true]);
-    expect(isToMerge(openOf(openBegun()), STEP, 1)).toBe(false);
+    expect([1, 2].map((attempt) => mustMergeWorktree(retried, STEP, attempt))).toEqual([false, true]);
+    expect(mustMergeWorktree(openOf(openBegun()), STEP, 1)).toBe(false);
   });
 });

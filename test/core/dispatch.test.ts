@@ -6,22 +6,22 @@ import {
   UNBOUND_TARGET,
 } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
-import { envelopeOf } from "../../src/agents/coordination/dispatch/envelope-of.ts";
+import { buildEnvelope } from "../../src/agents/coordination/dispatch/build-envelope.ts";
 import {
   findNextDeadline,
   planDispatch,
   planRecovery,
-} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+} from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
 import {
   commandFromOutcome,
   ruleOnObservation,
 } from "../../src/agents/coordination/dispatch/effects/rule-on-observation.ts";
-import { createUnopened } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopenedCoordination } from "../../src/agents/coordination/ledger/state.ts";
 import {
-  nameOfChild,
-  referencesOf,
-  summarize,
-  formatTraceName,
+  nameChildReference,
+  listEventReferences,
+  summarizeCoordination,
+  nameTraceReference,
 } from "../../src/agents/coordination/ledger/summary.ts";
 import {
   acknowledge,
@@ -51,7 +51,7 @@ const OVERDUE_MS = 1_000 + TIMEOUT_MS + ACKNOWLEDGE_MS;
 
 describe("planDispatch", () => {
   it.each([
-    ["an unopened coordination", createUnopened(RUN)],
+    ["an unopened coordination", createUnopenedCoordination(RUN)],
     ["an ended coordination", openScene(OPEN, SETTLE).state],
   ])("plans nothing for %s, ever", (_, state) => {
     expect(findNextDeadline(state)).toBeUndefined();
@@ -239,7 +239,7 @@ describe("ruleOnObservation", () => {
   });
 
   it.each([
-    ["a coordination that was never opened", createUnopened(RUN), 1],
+    ["a coordination that was never opened", createUnopenedCoordination(RUN), 1],
     ["a coordination that ended", openScene(OPEN, spawn("a"), fail(1), SETTLE).state, 1],
     ["a step that ended", openScene(OPEN, spawn("a"), fail(1)).state, 1],
     ["another attempt", runningScene.state, 2],
@@ -271,7 +271,7 @@ describe("ruleOnObservation", () => {
 describe("envelopeOf", () => {
   it("is the ledger's record of a step", () => {
     const { state } = openScene(OPEN, spawn("a", { parentStepId: stepId(7) }), acknowledge(1));
-    const envelope = envelopeOf(state, stepId(1));
+    const envelope = buildEnvelope(state, stepId(1));
     expect(envelope).toEqual({
       coordinationId: "co-1",
       stepId: "step-1",
@@ -289,18 +289,18 @@ describe("envelopeOf", () => {
   });
 
   it("has no target before the acknowledgement and no deadline after the end", () => {
-    expect(envelopeOf(dispatchedScene.state, stepId(1))).toMatchObject({ targetSession: UNBOUND_TARGET });
-    const after = envelopeOf(openScene(OPEN, spawn("a"), acknowledge(1), complete(1)).state, stepId(1));
+    expect(buildEnvelope(dispatchedScene.state, stepId(1))).toMatchObject({ targetSession: UNBOUND_TARGET });
+    const after = buildEnvelope(openScene(OPEN, spawn("a"), acknowledge(1), complete(1)).state, stepId(1));
     expect(after).toMatchObject({ targetSession: nameChild(1) });
     expect(after).not.toHaveProperty("deadlineMs");
-    expect(envelopeOf(openScene(OPEN, spawn("a", { call: {} })).state, stepId(1))?.trace).toEqual({
+    expect(buildEnvelope(openScene(OPEN, spawn("a", { call: {} })).state, stepId(1))?.trace).toEqual({
       causalRef: "co-1:4",
     });
   });
 
   it("is nothing for a step that the ledger does not know", () => {
-    expect(envelopeOf(createUnopened(RUN), stepId(1))).toBeUndefined();
-    expect(envelopeOf(openScene(OPEN).state, stepId(1))).toBeUndefined();
+    expect(buildEnvelope(createUnopenedCoordination(RUN), stepId(1))).toBeUndefined();
+    expect(buildEnvelope(openScene(OPEN).state, stepId(1))).toBeUndefined();
   });
 });
 
@@ -361,7 +361,7 @@ describe("what is kept beside the log", () => {
     );
     const { state } = scene;
     if (state.kind === "unopened") throw new Error("unopened");
-    expect(summarize(state)).toEqual({
+    expect(summarizeCoordination(state)).toEqual({
       status: "running",
       ownerSession: OWNER,
       objective: createContentRef("objective"),
@@ -370,24 +370,26 @@ describe("what is kept beside the log", () => {
     });
     const over = openScene(OPEN, SETTLE).state;
     if (over.kind === "unopened") throw new Error("unopened");
-    expect(summarize(over).status).toBe("success");
+    expect(summarizeCoordination(over).status).toBe("success");
   });
 
   it("is a reference for the trace and one for each child, and no other", () => {
     const { log } = openScene(OPEN, spawn("a"), acknowledge(1), complete(1), SETTLE);
-    expect(log.flatMap(referencesOf)).toEqual([
-      { name: formatTraceName({ session: OWNER, gateway: undefined }, "trace-1") },
-      { name: nameOfChild(nameChild(1)), stepId: "step-1" },
+    expect(log.flatMap(listEventReferences)).toEqual([
+      { name: nameTraceReference({ session: OWNER, gateway: undefined }, "trace-1") },
+      { name: nameChildReference(nameChild(1)), stepId: "step-1" },
     ]);
-    expect(openScene({ ...OPEN, trace: {} } as typeof OPEN).log.flatMap(referencesOf)).toEqual([]);
+    expect(openScene({ ...OPEN, trace: {} } as typeof OPEN).log.flatMap(listEventReferences)).toEqual([]);
     const { log: named } = openScene({ ...OPEN, gateway: "a" } as typeof OPEN);
-    expect(named.flatMap(referencesOf)).toEqual([
-      { name: formatTraceName({ session: OWNER, gateway: "a" }, "trace-1") },
+    expect(named.flatMap(listEventReferences)).toEqual([
+      { name: nameTraceReference({ session: OWNER, gateway: "a" }, "trace-1") },
     ]);
   });
 
   it("never takes a trace for a child, or for that of another gateway", () => {
-    const names = [undefined, "a", "b"].map((gateway) => formatTraceName({ session: OWNER, gateway }, "x"));
-    expect(new Set([...names, nameOfChild(OWNER)]).size).toBe(4);
+    const names = [undefined, "a", "b"].map((gateway) =>
+      nameTraceReference({ session: OWNER, gateway }, "x"),
+    );
+    expect(new Set([...names, nameChildReference(OWNER)]).size).toBe(4);
   });
 });

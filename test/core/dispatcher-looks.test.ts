@@ -4,7 +4,7 @@ import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { waitFor } from "../../src/agents/coordination/std/wait-for.ts";
+import { waitForDuration } from "../../src/agents/coordination/std/wait-for.ts";
 import { createPQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
 import type { FakeClock } from "../support/fake-clock.ts";
 import { createWorld, SETTINGS, spawnOf, type World } from "../support/fake-clock-host.ts";
@@ -287,7 +287,7 @@ describe("a spawn that the host answers with an error", () => {
     if (admission.kind === "refused") throw new Error(admission.reason);
     const { childSessionKey, childRunId } = world.host.spawn(spawn);
     world.host.says = async () => {
-      await waitFor(world.clock, 9_000);
+      await waitForDuration(world.clock, 9_000);
       return { kind: "running", childSessionKey, childRunId };
     };
     await world.clock.advance(SETTINGS.acknowledgeMs);
@@ -317,7 +317,7 @@ describe("a spawn that the host answers with an error", () => {
     const children: ReturnType<typeof world.host.spawn>[] = [];
     // As long as a real host takes to read its records.
     world.host.says = async () => {
-      await waitFor(world.clock, 100);
+      await waitForDuration(world.clock, 100);
       const [child] = children;
       return child
         ? { kind: "running", childSessionKey: child.childSessionKey, childRunId: child.childRunId }
@@ -344,7 +344,7 @@ describe("an effect that becomes due again with what it recorded", () => {
         const isLoan = request.events.some(({ type }) => type === "budget.lent");
         if (isLoan) loans += 1;
         // The first one lends the budget, the second one gives back what is left of it.
-        if (isLoan && loans === 2) await waitFor(world.clock, 5_000);
+        if (isLoan && loans === 2) await waitForDuration(world.clock, 5_000);
         return store.append(request);
       },
     }));

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { envelopeOf } from "../../src/agents/coordination/dispatch/envelope-of.ts";
-import { settleObserved } from "../../src/agents/coordination/dispatch/settle-plan.ts";
+import { buildEnvelope } from "../../src/agents/coordination/dispatch/build-envelope.ts";
+import { settleObservedSpawns } from "../../src/agents/coordination/dispatch/settle-plan.ts";
 import type { Coordination, OpenCoordination } from "../../src/agents/coordination/ledger/state.ts";
 import { RUN, stepId } from "./scene.ts";
 
 function findEnvelope(phase: object, spec: object = {}) {
   const step = { spec: { call: {}, ...spec }, phase };
   const state = { kind: "open", coordinationId: RUN, steps: new Map([[stepId(1), step]]) };
-  return envelopeOf(state as unknown as Coordination, stepId(1));
+  return buildEnvelope(state as unknown as Coordination, stepId(1));
 }
 
 describe("the envelope of a step", () => {
@@ -29,7 +29,7 @@ describe("the envelope of a step", () => {
 
 describe("the end of observed spawns", () => {
   const settle = (fields: object) =>
-    settleObserved({
+    settleObservedSpawns({
       openSteps: { toArray: () => [] },
       tellings: new Map(),
       openQuestions: new Map(),

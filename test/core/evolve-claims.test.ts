@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import type { Contestant } from "../../src/agents/coordination/contracts/arbitration.ts";
 import type { ClaimChange } from "../../src/agents/coordination/contracts/claim-entry.ts";
 import { OWNER_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
-import { isCovering, isFile } from "../../src/agents/coordination/contracts/resource-names.ts";
+import { isClaimCovering, isFileResource } from "../../src/agents/coordination/contracts/resource-names.ts";
 import { isFact, type FactDraft } from "../../src/agents/coordination/contracts/run-event.ts";
-import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
-import { holdingOf } from "../../src/agents/coordination/ledger/state.ts";
+import { listClaimChanges } from "../../src/agents/coordination/ledger/claim-changes.ts";
+import { formatHoldingKey } from "../../src/agents/coordination/ledger/state.ts";
 import { CONFLICTS_NAME } from "../../src/agents/coordination/contracts/coordination-summary.ts";
-import { nameOfChanged, referencesOf } from "../../src/agents/coordination/ledger/summary.ts";
+import { nameChangeReference, listEventReferences } from "../../src/agents/coordination/ledger/summary.ts";
 import {
   createAsk,
   openAtWork,
@@ -56,9 +56,9 @@ describe("the claims of a coordination", () => {
       expiresAtMs: timeAt(60_000),
     });
     expect(listHoldings(scene)).toEqual({
-      [holdingOf(stepId(1), NOTES)]: 3,
-      [holdingOf(stepId(2), NOTES)]: 5,
-      [holdingOf(stepId(1), REPORT)]: 8,
+      [formatHoldingKey(stepId(1), NOTES)]: 3,
+      [formatHoldingKey(stepId(2), NOTES)]: 5,
+      [formatHoldingKey(stepId(1), REPORT)]: 8,
     });
   });
 
@@ -77,7 +77,7 @@ describe("the claims of a coordination", () => {
     const scene = openAtWork(1);
     scene.happened([createAcquired(1, 3), createAcquired(1, 4)]);
     scene.happened([createReleased(1, 3)]);
-    expect(listHoldings(scene)).toEqual({ [holdingOf(stepId(1), NOTES)]: 4 });
+    expect(listHoldings(scene)).toEqual({ [formatHoldingKey(stepId(1), NOTES)]: 4 });
     scene.happened([createReleased(1, 4)]);
     expect(listHoldings(scene)).toEqual({});
     expect(openOf(scene).claims.size).toBe(0);
@@ -228,7 +228,7 @@ describe("what is kept beside the log", () => {
   scene.when({ type: "releaseClaims", because: "operator" });
 
   it("of claims follows from their events alone", () => {
-    const changes: ClaimChange[] = scene.log.flatMap(claimChangesOf);
+    const changes: ClaimChange[] = scene.log.flatMap(listClaimChanges);
     expect(changes).toEqual([
       {
         kind: "acquired",
@@ -245,9 +245,11 @@ describe("what is kept beside the log", () => {
   });
 
   it("names who changed a resource last, and that there were conflicts", () => {
-    const names = scene.log.flatMap(referencesOf).filter(({ name }) => !/^(?:trace|child):/u.test(name));
+    const names = scene.log
+      .flatMap(listEventReferences)
+      .filter(({ name }) => !/^(?:trace|child):/u.test(name));
     expect(names).toEqual([
-      { name: nameOfChanged(NOTES), stepId: "step-1" },
+      { name: nameChangeReference(NOTES), stepId: "step-1" },
       { name: CONFLICTS_NAME, stepId: "step-2" },
     ]);
   });
@@ -255,7 +257,7 @@ describe("what is kept beside the log", () => {
   it("names no conflict of a ledger of 0.1.0", () => {
     const old = openAtWork(2);
     old.happened([createDetected()]);
-    expect(old.log.flatMap(referencesOf).map(({ name }) => name)).not.toContain(CONFLICTS_NAME);
+    expect(old.log.flatMap(listEventReferences).map(({ name }) => name)).not.toContain(CONFLICTS_NAME);
   });
 });
 
@@ -300,7 +302,7 @@ describe("a claim on one resource", () => {
     ["file:/", "file:/repo"],
     ["queue:build", "queue:build"],
   ])("%s holds for %s", (pattern, resource) => {
-    expect(isCovering(pattern, resource)).toBe(true);
+    expect(isClaimCovering(pattern, resource)).toBe(true);
   });
 
   it.each([
@@ -310,10 +312,10 @@ describe("a claim on one resource", () => {
     ["session:agent:main", "session:agent:main:main"],
     ["file:/repo", "queue:/repo/a"],
   ])("%s does not hold for %s", (pattern, resource) => {
-    expect(isCovering(pattern, resource)).toBe(false);
+    expect(isClaimCovering(pattern, resource)).toBe(false);
   });
 
   it("is one on a file by its name", () => {
-    expect(["file:/a", "queue:file:/a", "files:/a"].map(isFile)).toEqual([true, false, false]);
+    expect(["file:/a", "queue:file:/a", "files:/a"].map(isFileResource)).toEqual([true, false, false]);
   });
 });

@@ -3,10 +3,10 @@ import type { Command } from "../../src/agents/coordination/contracts/commands.t
 import type { FactPayloads } from "../../src/agents/coordination/contracts/facts.ts";
 import type { FactDraft } from "../../src/agents/coordination/contracts/run-event.ts";
 import {
-  addSpending,
+  addStepSpending,
   addStray,
-  countSpawn,
-  createProgress,
+  addSpawnSpending,
+  createEmptyProgress,
   ONE_SPAWN,
   spentFromUsage,
 } from "../../src/agents/coordination/ledger/plan-progress.ts";
@@ -79,7 +79,7 @@ describe("the spending of a plan", () => {
     const scene = openAtWork();
     const open = openOf(scene);
     for (const parent of [undefined, stepId(9)]) {
-      const counted = countSpawn({ ...open, plan: planOf(scene) }, parent);
+      const counted = addSpawnSpending({ ...open, plan: planOf(scene) }, parent);
       expect(counted.plan?.spent.spawns).toBe(2);
       expect(counted.steps).toBe(open.steps);
     }
@@ -90,11 +90,11 @@ describe("the spending of a plan", () => {
     const open = openOf(scene);
     const steps = open.steps.set(idOf(DELIVERY), deliveryOf(scene, { status: "waiting", attempt: 0 }));
     const withDelivery = { ...open, steps };
-    expect(addSpending(withDelivery, idOf(DELIVERY), ONE_SPAWN)).toBe(withDelivery);
-    expect(addSpending(open, idOf("@step-3"), ONE_SPAWN)).toBe(open);
-    expect(addSpending(open, stepId(9), ONE_SPAWN)).toBe(open);
+    expect(addStepSpending(withDelivery, idOf(DELIVERY), ONE_SPAWN)).toBe(withDelivery);
+    expect(addStepSpending(open, idOf("@step-3"), ONE_SPAWN)).toBe(open);
+    expect(addStepSpending(open, stepId(9), ONE_SPAWN)).toBe(open);
     const { plan: _, ...observed } = open;
-    expect(addSpending(observed, idOf("a"), ONE_SPAWN)).toBe(observed);
+    expect(addStepSpending(observed, idOf("a"), ONE_SPAWN)).toBe(observed);
   });
 
   it("is nothing where no usage was said", () => {
@@ -129,7 +129,7 @@ describe("D3: a child of an attempt that was given up", () => {
   it("is none of a spawn, of the delivery, of a session that nobody knows or of an attempt that is over", () => {
     const scene = play(openAtWork(), SPAWN_OF_A, startStep("@step-3"), runOut("@step-3"));
     expect(listStrays(scene)).toEqual([]);
-    const plan = createProgress(timeAt(0));
+    const plan = createEmptyProgress(timeAt(0));
     const { spec, phase, ...rest } = stepOf(scene, "a");
     expect(addStray(plan, { ...rest, spec, phase }).strays.size).toBe(1);
     expect(addStray(plan, deliveryOf(scene, phase))).toBe(plan);

@@ -3,8 +3,8 @@ import type { Command } from "../../src/agents/coordination/contracts/commands.t
 import type { FactPayloads } from "../../src/agents/coordination/contracts/facts.ts";
 import type { FactDraft } from "../../src/agents/coordination/contracts/run-event.ts";
 import {
-  addAdmission,
-  createProgress,
+  addAdmittedStep,
+  createEmptyProgress,
   releaseApprovedStep,
 } from "../../src/agents/coordination/ledger/plan-progress.ts";
 import type { Step } from "../../src/agents/coordination/ledger/state.ts";
@@ -66,13 +66,13 @@ describe("the progress of a plan", () => {
     expect(planOf(scene).admitted).toBe(2);
     const { planned } = stepOf(scene, "a").spec;
     const delivery = { spec: { ...stepOf(scene, "a").spec, stepId: idOf(DELIVERY), planned } } as Step;
-    expect(addAdmission(planOf(scene), delivery, openOf(scene).steps).admitted).toBe(2);
+    expect(addAdmittedStep(planOf(scene), delivery, openOf(scene).steps).admitted).toBe(2);
   });
 
   it("has nothing of a step that is none of the plan", () => {
     const scene = openScene(OPEN, spawn("a"));
-    const plan = createProgress(timeAt(0));
-    expect(addAdmission(plan, stepOf(scene, "step-1"), openOf(scene).steps)).toBe(plan);
+    const plan = createEmptyProgress(timeAt(0));
+    expect(addAdmittedStep(plan, stepOf(scene, "step-1"), openOf(scene).steps)).toBe(plan);
   });
 });
 

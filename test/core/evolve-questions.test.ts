@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { FactPayloads } from "../../src/agents/coordination/contracts/facts.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { FactDraft } from "../../src/agents/coordination/contracts/run-event.ts";
-import { isAboutResult } from "../../src/agents/coordination/ledger/evolve-questions.ts";
+import { isQuestionAboutResult } from "../../src/agents/coordination/ledger/evolve-questions.ts";
 import type { Escalation, Step } from "../../src/agents/coordination/ledger/state.ts";
 import { openOf } from "./claims-scene.ts";
 import { admit, dispatch, failStep, openPlan, planStep, startStep } from "./planned-scene.ts";
@@ -219,7 +219,7 @@ describe("a question about a result", () => {
     [false, { cause: "agent", confidence: createConfidence("result") }],
     [false, { cause: "retries_exhausted" }],
   ])("is %s of %j", (is, fields) => {
-    expect(isAboutResult(createAsked(fields).payload as Asked)).toBe(is);
+    expect(isQuestionAboutResult(createAsked(fields).payload as Asked)).toBe(is);
   });
 
   it("is noted with the held result, and no other question is", () => {

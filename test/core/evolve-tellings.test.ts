@@ -2,13 +2,13 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { listTellingsTo } from "../../src/agents/coordination/ledger/tellings.ts";
+import { listTellingsToSession } from "../../src/agents/coordination/ledger/tellings.ts";
 import { answer, ask, contentRef, createSpawnedScene, DOUBTING, OWNER, recordTold } from "./gates-scene.ts";
 import type { PlanScene } from "./planned-scene.ts";
 import { complete, nameChild } from "./scene.ts";
 
 const listIds = ({ state }: PlanScene, session: SessionKey = OWNER): string[] =>
-  state.kind === "unopened" ? [] : listTellingsTo(state, session).map(({ tellingId }) => tellingId);
+  state.kind === "unopened" ? [] : listTellingsToSession(state, session).map(({ tellingId }) => tellingId);
 
 const askParent = (words: string) => ask({ askedOf: OWNER, question: contentRef(words) });
 const createAsking = (): PlanScene => createSpawnedScene(DOUBTING).then(askParent("first"));

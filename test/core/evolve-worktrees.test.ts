@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { FactDraft } from "../../src/agents/coordination/contracts/run-event.ts";
-import { worktreeKeyOf } from "../../src/agents/coordination/ledger/evolve-worktrees.ts";
+import { formatWorktreeKey } from "../../src/agents/coordination/ledger/evolve-worktrees.ts";
 import { openOf } from "./claims-scene.ts";
 import { admit, dispatch, openPlan, planStep, runOut, startStep } from "./planned-scene.ts";
 import { OPEN, openScene, timeAt, type Scene } from "./scene.ts";
@@ -53,7 +53,9 @@ const listWorktrees = (scene: Scene): unknown => openOf(scene).worktrees.toArray
 
 describe("W1: the worktrees of a coordination", () => {
   it("may be there from the dispatch on, of the steps that work alone and of no others", () => {
-    expect(listWorktrees(openIsolated())).toEqual([[worktreeKeyOf(ALONE, 1), { stepId: ALONE, attempt: 1 }]]);
+    expect(listWorktrees(openIsolated())).toEqual([
+      [formatWorktreeKey(ALONE, 1), { stepId: ALONE, attempt: 1 }],
+    ]);
   });
 
   it("are none of a spawn, which is no step of a plan", () => {
@@ -73,7 +75,7 @@ describe("W1: the worktrees of a coordination", () => {
   });
 
   it("are told apart by their steps and by their attempts", () => {
-    const keys = [worktreeKeyOf(ALONE, 1), worktreeKeyOf(ALONE, 2), worktreeKeyOf(SHARED, 1)];
+    const keys = [formatWorktreeKey(ALONE, 1), formatWorktreeKey(ALONE, 2), formatWorktreeKey(SHARED, 1)];
     expect(new Set(keys).size).toBe(3);
     expect(openOf(openRetried()).worktrees.keySeq().toArray()).toEqual(keys.slice(0, 2));
   });
@@ -81,7 +83,7 @@ describe("W1: the worktrees of a coordination", () => {
   it("are where the log says, from its repository's commit on", () => {
     const scene = openIsolated();
     scene.happened([createOpened()]);
-    expect(openOf(scene).worktrees.get(worktreeKeyOf(ALONE, 1))).toStrictEqual({
+    expect(openOf(scene).worktrees.get(formatWorktreeKey(ALONE, 1))).toStrictEqual({
       ...attemptOf(),
       opened: OPENED,
     });
@@ -94,7 +96,7 @@ describe("W1: the worktrees of a coordination", () => {
   ] as const)("%s", (_, facts, merge) => {
     const scene = openIsolated();
     scene.happened([createOpened(), ...facts]);
-    expect(openOf(scene).worktrees.get(worktreeKeyOf(ALONE, 1))).toStrictEqual({
+    expect(openOf(scene).worktrees.get(formatWorktreeKey(ALONE, 1))).toStrictEqual({
       ...attemptOf(),
       opened: OPENED,
       merge,
@@ -120,7 +122,7 @@ describe("W1: the worktrees of a coordination", () => {
   it("go when they are removed, each alone", () => {
     const scene = openRetried();
     scene.happened([createRemoved()]);
-    expect(openOf(scene).worktrees.keySeq().toArray()).toEqual([worktreeKeyOf(ALONE, 2)]);
+    expect(openOf(scene).worktrees.keySeq().toArray()).toEqual([formatWorktreeKey(ALONE, 2)]);
     scene.happened([createRemoved(2)]);
     expect(listWorktrees(scene)).toEqual([]);
   });

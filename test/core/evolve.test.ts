@@ -6,7 +6,11 @@ import {
 } from "../../src/agents/coordination/contracts/ids.ts";
 import type { FactDraft, RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { evolve, fold } from "../../src/agents/coordination/ledger/evolve.ts";
-import { createUnopened, type Coordination, type Step } from "../../src/agents/coordination/ledger/state.ts";
+import {
+  createUnopenedCoordination,
+  type Coordination,
+  type Step,
+} from "../../src/agents/coordination/ledger/state.ts";
 import {
   acknowledge,
   timeAt,
@@ -192,7 +196,7 @@ describe("a state", () => {
   it("is never changed by what comes after it", () => {
     const { log } = openScene(OPEN, spawn("a"), acknowledge(1), spawn("b"), complete(1), fail(2), SETTLE);
     const texts: string[] = [];
-    const states: Coordination[] = [createUnopened(RUN)];
+    const states: Coordination[] = [createUnopenedCoordination(RUN)];
     const printState = (state: Coordination): string =>
       JSON.stringify(state, (_, value: unknown) => (value instanceof Map ? [...value] : value));
     for (const event of log) {

@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readResult } from "../../src/agents/coordination/runtime/workflow-host/agents/agent-result.ts";
+import { readAgentResult } from "../../src/agents/coordination/runtime/workflow-host/agents/agent-result.ts";
 import {
   dropTrailingSlashes,
   resolvePeerAddress,
-  readUnfenced,
+  stripJsonFence,
 } from "../../src/agents/coordination/std/foreign-text.ts";
 import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
-import { openWopBaseUrl } from "../../src/plugins/openclaw/openwop/openwop-address.ts";
+import { formatOpenWopBaseUrl } from "../../src/plugins/openclaw/openwop/openwop-address.ts";
 import { listSourceFiles, SRC } from "../architecture/read-imports.ts";
 
 /** Returns how long the work takes, in milliseconds. */
@@ -27,7 +27,7 @@ describe("a text in a fence", () => {
     ["```\n```", ""],
     ["```\n```\n```", "```"],
   ])("is what stands in the fence: %j", (text, bare) => {
-    expect(readUnfenced(text)).toBe(bare);
+    expect(stripJsonFence(text)).toBe(bare);
   });
 
   it.each([
@@ -43,14 +43,14 @@ describe("a text in a fence", () => {
     "Here it is:\n```json\n{}\n```",
     "```json\n{}\n```\nThat is it.",
   ])("is left as it is where it is no fence of JSON: %j", (text) => {
-    expect(readUnfenced(text)).toBe(text);
+    expect(stripJsonFence(text)).toBe(text);
   });
 
   it("takes no longer than its length says", () => {
     const contract = createAjvOutputContract();
     const text = `\`\`\`${"\n".repeat(2_000)}x`;
-    expect(measureMs(() => readResult(contract, undefined, { text, finish: "stop" }))).toBeLessThan(50);
-    expect(measureMs(() => readUnfenced(`\`\`\`${"\n".repeat(1_000_000)}\`\`\`x`))).toBeLessThan(500);
+    expect(measureMs(() => readAgentResult(contract, undefined, { text, finish: "stop" }))).toBeLessThan(50);
+    expect(measureMs(() => stripJsonFence(`\`\`\`${"\n".repeat(1_000_000)}\`\`\`x`))).toBeLessThan(500);
   });
 });
 
@@ -75,8 +75,8 @@ describe("slashes at the end of a text", () => {
 
   it("of an operator's address take no longer either", () => {
     const baseUrl = `https://a.example${"/".repeat(100_000)}x`;
-    expect(measureMs(() => openWopBaseUrl(baseUrl, PLACE))).toBeLessThan(100);
-    expect(openWopBaseUrl("https://a.example/b//", PLACE)).toBe("https://a.example/b");
+    expect(measureMs(() => formatOpenWopBaseUrl(baseUrl, PLACE))).toBeLessThan(100);
+    expect(formatOpenWopBaseUrl("https://a.example/b//", PLACE)).toBe("https://a.example/b");
   });
 
   it("are dropped by no pattern, which tries again at each of them", () => {

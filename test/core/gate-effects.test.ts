@@ -5,7 +5,7 @@ import {
   findNextDeadline,
   planDispatch,
   planRecovery,
-} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+} from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
 import {
   answer,
   ask,

@@ -1,4 +1,4 @@
-import { isStrict } from "../../src/agents/coordination/ledger/withheld-words.ts";
+import { isStrictGate } from "../../src/agents/coordination/ledger/withheld-words.ts";
 import { beforeEach, describe, expect, it } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { GatesConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
@@ -8,9 +8,9 @@ import type { LogFields } from "../../src/agents/coordination/ports/logger.ts";
 import {
   findDoubt,
   createGating,
-  gateOf,
+  buildGate,
 } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
-import { questionPolicyOf } from "../../src/agents/coordination/runtime/questions/question-policy.ts";
+import { createQuestionPolicy } from "../../src/agents/coordination/runtime/questions/question-policy.ts";
 import { createGateDependencies } from "../support/gate-dependencies.ts";
 import { graphOf, problemsOf, step, stepOf } from "./plan-scene.ts";
 import { MAIN } from "./scene.ts";
@@ -20,7 +20,7 @@ const parseGates = (gates: object): GatesConfig =>
 const DEFAULTS = parseGates({});
 const LINT = { kind: "command", command: "lint" };
 const findGate = (config: GatesConfig, verify?: object, plugins: readonly string[] = []) =>
-  gateOf(config, { agentId: MAIN, runner: "subagent", plugins, ...(verify && { verify }) });
+  buildGate(config, { agentId: MAIN, runner: "subagent", plugins, ...(verify && { verify }) });
 
 describe("the configuration of gates", () => {
   it("has the floors and thresholds of OpenWOP where nothing is said", () => {
@@ -101,12 +101,12 @@ describe("whether people are to begin what its planner doubts", () => {
 describe("what holds the results of an agent", () => {
   it("is the threshold alone where nothing is to be checked", () => {
     expect(findGate(DEFAULTS)).toEqual({ threshold: 7_000 });
-    expect(isStrict({ threshold: 7_000 })).toBe(false);
+    expect(isStrictGate({ threshold: 7_000 })).toBe(false);
   });
 
   it("is nothing where gates are off, and for the telling of the owner", () => {
     expect(findGate(parseGates({ enabled: false }))).toBeUndefined();
-    expect(gateOf(DEFAULTS, { agentId: MAIN, runner: "owner", plugins: ["plugin:x"] })).toBeUndefined();
+    expect(buildGate(DEFAULTS, { agentId: MAIN, runner: "owner", plugins: ["plugin:x"] })).toBeUndefined();
   });
 
   it("has the operator's words for the agent in place of those for all", () => {
@@ -123,12 +123,12 @@ describe("what holds the results of an agent", () => {
       revisionsMax: 2,
       verifyMs: 120_000,
     });
-    const other = gateOf(config, { agentId: "other" as AgentId, runner: "subagent", plugins: [] });
+    const other = buildGate(config, { agentId: "other" as AgentId, runner: "subagent", plugins: [] });
     expect(other).toEqual({ threshold: 9_000, requireConfidence: true });
   });
 
   it("takes no agent for configured because of its name", () => {
-    const named = gateOf(DEFAULTS, { agentId: "constructor" as AgentId, runner: "subagent", plugins: [] });
+    const named = buildGate(DEFAULTS, { agentId: "constructor" as AgentId, runner: "subagent", plugins: [] });
     expect(named).toEqual({ threshold: 7_000 });
   });
 
@@ -165,9 +165,9 @@ describe("what holds the results of an agent", () => {
   });
 
   it("keeps every text back where something is checked or a confidence is demanded", () => {
-    expect(isStrict({ threshold: 0, checks: ["a"] })).toBe(true);
-    expect(isStrict({ threshold: 0, requireConfidence: true })).toBe(true);
-    expect(isStrict({ threshold: 0, checks: [] })).toBe(false);
+    expect(isStrictGate({ threshold: 0, checks: ["a"] })).toBe(true);
+    expect(isStrictGate({ threshold: 0, requireConfidence: true })).toBe(true);
+    expect(isStrictGate({ threshold: 0, checks: [] })).toBe(false);
   });
 
   it("goes with every step of a plan", () => {
@@ -197,7 +197,8 @@ describe("what holds for questions", () => {
     }),
     settings: { escalateMs: 60_000 },
   });
-  const createPolicy = (...rules: Parameters<typeof createRules>) => questionPolicyOf(createRules(...rules));
+  const createPolicy = (...rules: Parameters<typeof createRules>) =>
+    createQuestionPolicy(createRules(...rules));
   beforeEach(() => void lines.splice(0));
 
   it("is their time alone where nobody is to be told", () => {
@@ -220,11 +221,11 @@ describe("what holds for questions", () => {
     const notify = Array.from({ length: BOUNDS.noticesMax }, (_, afterMs) => ({ channel: "chat", afterMs }));
     const names = ["plugin:q"];
     const [first, second] = [createRules({ notify }, names), createRules({ notify }, ["plugin:q"])];
-    for (const rules of [first, first, second]) questionPolicyOf(rules);
+    for (const rules of [first, first, second]) createQuestionPolicy(rules);
     expect(lines).toHaveLength(2);
     // It registers later.
     names.push("plugin:r");
-    for (const rules of [first, first]) questionPolicyOf(rules);
+    for (const rules of [first, first]) createQuestionPolicy(rules);
     expect(lines.slice(2)).toEqual([expect.stringMatching(/^plugin:r: /u)]);
   });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import { parseHostAgentId } from "../../src/agents/coordination/contracts/host-agent-id.ts";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
-import { gateOf } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
+import { buildGate } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
 
 const parseConfig = (phase1: object) => parsePluginConfig({ coordination: { phase1 } });
 const LINT = { kind: "pattern", pattern: "x" } as const;
@@ -33,7 +33,7 @@ describe("an agent's gate", () => {
         agents: { [demanded]: { checks: ["lint"], requireConfidence: true } },
       },
     });
-    const gate = gateOf(gates, { agentId: spelled as AgentId, runner: "subagent", plugins: [] });
+    const gate = buildGate(gates, { agentId: spelled as AgentId, runner: "subagent", plugins: [] });
     expect(gate).toMatchObject({ checks: ["lint"], requireConfidence: true });
   });
 
@@ -41,7 +41,7 @@ describe("an agent's gate", () => {
     const agents = { "my coder": { checks: ["lint"] } };
     const { gates } = parseConfig({ gates: { verifiers: { lint: LINT }, agents } });
     const checksOf = (agentId: string) =>
-      gateOf(gates, { agentId: agentId as AgentId, runner: "subagent", plugins: [] })?.checks;
+      buildGate(gates, { agentId: agentId as AgentId, runner: "subagent", plugins: [] })?.checks;
     expect(checksOf("My-Coder")).toEqual(["lint"]);
     expect(checksOf("mycoder")).toBeUndefined();
     expect(checksOf("main")).toBeUndefined();

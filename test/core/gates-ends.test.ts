@@ -4,8 +4,8 @@ import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { FactDraft } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import { planDispatch } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
+import { planDispatch } from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
 import {
   answer,
   CHECKING,
@@ -279,7 +279,7 @@ describe("a result that comes when its step is to be stopped", () => {
       ];
       const until = facts.findIndex(({ type }) => type === newest) + 1;
       const scene = createRunningScene(CHECKING, { others: [planStepAfter("b")] });
-      const recorded = record(scene.state, facts.slice(0, until), timeAt(scene.nowMs));
+      const recorded = recordFacts(scene.state, facts.slice(0, until), timeAt(scene.nowMs));
       const planned = planDispatch(recorded.state, timeAt(scene.nowMs));
       expect(planned).toContainEqual(expect.objectContaining({ kind: "skipSteps", stepIds: ["a"] }));
       expect(planned.filter(({ kind }) => kind === "runStep")).toEqual([]);

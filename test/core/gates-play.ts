@@ -16,13 +16,13 @@ import {
   findNextDeadline,
   planDispatch,
   type Effect,
-} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
+} from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import {
-  childOf,
-  sessionOf,
-  createUnopened,
+  findChildOfPhase,
+  findSessionOfPhase,
+  createUnopenedCoordination,
   type Coordination,
   type OpenCoordination,
   type Step,
@@ -51,13 +51,13 @@ export interface History {
 export function playGates(setup: Setup): History {
   const played: Played[] = [];
   const log: RunEvent[] = [];
-  let state: Coordination = createUnopened(RUN);
+  let state: Coordination = createUnopenedCoordination(RUN);
   let now = timeAt(0);
   const submit = (command: Command): void => {
     const before = state;
     const decision = decide(state, command, now);
     const facts = "facts" in decision ? (decision.facts ?? []) : [];
-    const recorded = record(state, facts, now);
+    const recorded = recordFacts(state, facts, now);
     state = recorded.state;
     log.push(...recorded.events);
     played.push({ command, now, before, decision, events: recorded.events });
@@ -130,7 +130,7 @@ function createStated(pick: number) {
 
 /** A session of its own for every attempt; a spawn keeps the one that it has. */
 function pickSession({ spec, phase }: Step, attempt: number): SessionKey {
-  const knownSession = childOf(phase)?.childSessionKey;
+  const knownSession = findChildOfPhase(phase)?.childSessionKey;
   return knownSession && !spec.planned
     ? knownSession
     : nameChild(`${spec.stepId.replace("@", "")}-${attempt}`);
@@ -164,7 +164,7 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
   },
   ack: (situation, each) => {
     const step = stepFor(situation, each, "dispatched");
-    const session = step && (sessionOf(step.phase) ?? nameChild(step.spec.stepId));
+    const session = step && (findSessionOfPhase(step.phase) ?? nameChild(step.spec.stepId));
     return step && session && createAcknowledgement(describeTarget(step, each), session);
   },
   finish: createOutcomeMaker((of, { b }) => ({
@@ -228,7 +228,7 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
   },
   ask: (situation, each) => {
     const step = stepFor(situation, each, "running");
-    const session = step && sessionOf(step.phase);
+    const session = step && findSessionOfPhase(step.phase);
     const question = { sha256: (each.b % 3).toString().repeat(64), bytes: 1 };
     return {
       type: "askPeople",
@@ -284,7 +284,7 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
     if (setup.isPlan && !parent) return undefined;
     const parentFields = parent && {
       parentStepId: parent.spec.stepId,
-      sourceSession: sessionOf(parent.phase) ?? OWNER,
+      sourceSession: findSessionOfPhase(parent.phase) ?? OWNER,
     };
     return spawn(`call-${b}`, { ...(gate && { gate }), ...parentFields });
   },

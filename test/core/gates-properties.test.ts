@@ -7,16 +7,16 @@ import {
   findNextDeadline,
   planDispatch,
   planRecovery,
-} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
+} from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
 import { evolve, fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import {
-  createUnopened,
+  createUnopenedCoordination,
   type Coordination,
   type OpenCoordination,
 } from "../../src/agents/coordination/ledger/state.ts";
-import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
-import { project } from "../../src/agents/coordination/openwop/project.ts";
+import { listEventReferences, summarizeCoordination } from "../../src/agents/coordination/ledger/summary.ts";
+import { projectFact } from "../../src/agents/coordination/openwop/project.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createMemoryLedger } from "../support/memory-store.ts";
@@ -137,19 +137,25 @@ describe("for every history of verdicts, answers, deadlines and crashes", () => 
     prove(
       async ({ log, state }) => {
         if (state.kind === "unopened") return;
-        let before: Coordination = createUnopened(RUN);
+        let before: Coordination = createUnopenedCoordination(RUN);
         for (const [index, event] of log.entries()) {
           before = evolve(before, event);
           if (!isFact(event) || before.kind === "unopened") continue;
-          const drafts = project(event, before);
-          expect(project(event, before)).toEqual(drafts);
+          const drafts = projectFact(event, before);
+          expect(projectFact(event, before)).toEqual(drafts);
           const behind = log.slice(index + 1, index + 1 + drafts.length).map(({ type }) => type);
           expect(behind).toEqual(drafts.map(({ type }) => type));
         }
         for (const event of log) expect(openWop.problemsOf(event)).toEqual([]);
         const store = createMemoryLedger().open(createFakeClock());
-        const references = log.flatMap(referencesOf);
-        await store.append({ runId: RUN, events: log, summary: summarize(state), references, contents: [] });
+        const references = log.flatMap(listEventReferences);
+        await store.append({
+          runId: RUN,
+          events: log,
+          summary: summarizeCoordination(state),
+          references,
+          contents: [],
+        });
         expect((await verifyLedger(store)).problems).toEqual([]);
       },
       Math.ceil(RUNS / 6),
@@ -242,7 +248,7 @@ function endOf(from: Coordination, now: EpochMs, setup: Setup): Coordination {
     const before: Coordination = state;
     for (const command of [...commands, ...listOverdue(state, time)]) {
       const decision = decide(state, command, time);
-      if (decision.kind === "accepted") state = record(state, decision.facts, time).state;
+      if (decision.kind === "accepted") state = recordFacts(state, decision.facts, time).state;
     }
     if (state === before) time = nextOf(state, time);
   }

@@ -10,7 +10,7 @@ import {
   type WithheldTexts,
 } from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
 import {
-  readCoordination,
+  readCoordinationView,
   type CoordinationView,
 } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import {
@@ -187,7 +187,7 @@ export function createGateways({ spawnsMax = 1_000, movedFrom }: GatewaysOptions
     start,
     startAlone: (name, script) => start(name, script, {}, true),
     view: async (runId) => {
-      const found = await readCoordination(reading, runId);
+      const found = await readCoordinationView(reading, runId);
       if (!found) throw new Error(`there is no ${runId}`);
       return found;
     },

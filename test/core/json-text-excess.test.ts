@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { findJsonExcess } from "../../src/agents/coordination/std/json-text-excess.ts";
+import { findJsonExcess, parseBoundedJson } from "../../src/agents/coordination/std/json-text-excess.ts";
 
 const tricky = fc.string({ unit: fc.constantFrom('"', "\\", "[", "]", "{", "}", ",", ":", "a", "😀") });
 const { value: jsonValue } = fc.letrec<{ value: unknown }>((tie) => ({
@@ -51,5 +51,12 @@ describe("the excess of a JSON text", () => {
       "]".repeat(1_000_000),
     ])
       expect(findJsonExcess(text, { depthMax: 1, valuesMax: 1 })).toBeUndefined();
+  });
+});
+
+describe("parsing within bounds", () => {
+  it("reads no text that is not JSON or breaks a bound", () => {
+    const parse = (text: string): unknown => parseBoundedJson(text, { depthMax: 1, valuesMax: 2 });
+    expect(["[1,2]", "[1,2,3]", "[[]]", "[1,"].map(parse)).toEqual([[1, 2], undefined, undefined, undefined]);
   });
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isFull, computeLaneRoom } from "../../src/agents/coordination/lanes/lane-room.ts";
+import { isLaneFull, computeLaneRoom } from "../../src/agents/coordination/lanes/lane-room.ts";
 import { canHoldPlace } from "../../src/agents/coordination/lanes/may-hold.ts";
 import {
   ruleOnSpawn,
@@ -45,7 +45,7 @@ describe("given a lane with a bounded queue", () => {
   it("N3: a lane that was full and has emptied has all its room, whatever its size", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10_000 }), (queueMax) => {
-        expect(isFull({ waiting: queueMax, queueMax, wasFull: false })).toBe(true);
+        expect(isLaneFull({ waiting: queueMax, queueMax, wasFull: false })).toBe(true);
         expect(computeLaneRoom({ waiting: 0, queueMax, wasFull: true })).toBe(queueMax);
       }),
       { numRuns: RUNS },

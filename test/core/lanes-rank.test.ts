@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { PRIORITIES, type Priority } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { AgentId, EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { createBinaryHeap } from "../../src/agents/coordination/lanes/binary-heap.ts";
-import { pickBest, type ReadyRequest } from "../../src/agents/coordination/lanes/pick-best.ts";
+import { pickBestRequests, type ReadyRequest } from "../../src/agents/coordination/lanes/pick-best.ts";
 import {
   compareRanks,
   rankRequest,
@@ -154,34 +154,34 @@ describe("for all requests", () => {
 describe("given more ready requests than a lane has room for", () => {
   it("the best are picked, in their order", () => {
     const all = [5, 3, 9, 1, 7].map((ms) => request({ readyAtMs: timeAt(ms) }));
-    const picked = pickBest(all, { count: 3, agingMs: AGING_MS });
+    const picked = pickBestRequests(all, { count: 3, agingMs: AGING_MS });
     expect(picked.map(({ readyAtMs }) => readyAtMs)).toEqual([1, 3, 5]);
   });
 
   it("those that came first are picked when nothing tells them apart", () => {
     const all = ["s1", "s2", "s3"].map((session) => request({ session: session as SessionKey }));
-    expect(pickBest(all, { count: 2, agingMs: AGING_MS })).toEqual(all.slice(0, 2));
+    expect(pickBestRequests(all, { count: 2, agingMs: AGING_MS })).toEqual(all.slice(0, 2));
   });
 
   it("none is picked for a lane without room", () => {
-    expect(pickBest([request()], { count: 0, agingMs: AGING_MS })).toEqual([]);
+    expect(pickBestRequests([request()], { count: 0, agingMs: AGING_MS })).toEqual([]);
   });
 
   it("all are picked when there is room for more", () => {
-    expect(pickBest([request(), request()], { count: 9, agingMs: AGING_MS })).toHaveLength(2);
+    expect(pickBestRequests([request(), request()], { count: 9, agingMs: AGING_MS })).toHaveLength(2);
   });
 
   it("N4: a session gets no more than its allowance and the next session gets the rest", () => {
     const requestOf = (session: string, ms: number): ReadyRequest =>
       request({ session: session as SessionKey, readyAtMs: timeAt(ms) });
     const all = [requestOf("s1", 1), requestOf("s1", 2), requestOf("s1", 3), requestOf("s2", 4)];
-    const picked = pickBest(all, { count: 3, agingMs: AGING_MS, allowance: { ofSession: () => 1 } });
+    const picked = pickBestRequests(all, { count: 3, agingMs: AGING_MS, allowance: { ofSession: () => 1 } });
     expect(picked).toEqual([all[0], all[3]]);
   });
 
   it("N4: a session that has used up its allowance gets nothing", () => {
     const allowance = { ofSession: () => -1 };
-    expect(pickBest([request()], { count: 3, agingMs: AGING_MS, allowance })).toEqual([]);
+    expect(pickBestRequests([request()], { count: 3, agingMs: AGING_MS, allowance })).toEqual([]);
   });
 
   it("picks the same as putting all in order and taking those that are allowed", () => {
@@ -206,7 +206,7 @@ describe("given more ready requests than a lane has room for", () => {
               countTaken("session") < (session ?? Infinity) && countTaken("agentId") < (agent ?? Infinity);
             if (isAllowed && expected.length < max) expected.push(each);
           }
-          const picked = pickBest(all, { count: max, agingMs: AGING_MS, allowance });
+          const picked = pickBestRequests(all, { count: max, agingMs: AGING_MS, allowance });
           expect(picked.map((each) => all.indexOf(each))).toEqual(expected.map((each) => all.indexOf(each)));
         },
       ),

@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { refuseLate } from "../../src/agents/coordination/dispatch/late-outcome.ts";
+import { refuseAndRecordLate } from "../../src/agents/coordination/dispatch/late-outcome.ts";
 import type { Step } from "../../src/agents/coordination/ledger/state.ts";
 import { stepId } from "./scene.ts";
 
-type Outcome = Parameters<typeof refuseLate>[1]["outcome"];
+type Outcome = Parameters<typeof refuseAndRecordLate>[1]["outcome"];
 
 const createStep = (status: string, late?: readonly string[]): Step =>
   ({ spec: { stepId: stepId(1) }, phase: { status, attempt: 2 }, ...(late && { late }) }) as unknown as Step;
 
 /** The code, the reason and why it is recorded, if it is. */
 function describeRefusal(step: Step, attempt: number, outcome: Outcome): readonly string[] {
-  const decision = refuseLate(step, { attempt, outcome });
+  const decision = refuseAndRecordLate(step, { attempt, outcome });
   if (decision.kind !== "refused") throw new Error(`it is ${decision.kind}`);
   const reasons = (decision.facts ?? []).map(({ payload }) => (payload as { because: string }).because);
   return [decision.code, decision.reason, ...reasons];

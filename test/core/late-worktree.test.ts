@@ -3,7 +3,10 @@ import { describe, expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { Coordination } from "../../src/agents/coordination/ledger/state.ts";
-import { findPlace, type Place } from "../../src/agents/coordination/runtime/attempts/open-worktree.ts";
+import {
+  prepareWorkFolder,
+  type Place,
+} from "../../src/agents/coordination/runtime/attempts/open-worktree.ts";
 import { removeForgottenWorktrees } from "../../src/agents/coordination/runtime/worktrees/remove-forgotten.ts";
 import {
   admit,
@@ -59,7 +62,7 @@ function openWhile(
   };
   const { open } = scene;
   return {
-    place: findPlace(dependencies as never, { state: open, step: scene.step("a") }),
+    place: prepareWorkFolder(dependencies as never, { state: open, step: scene.step("a") }),
     removed,
     warnings,
   };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import { planDispatch } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+import { planDispatch } from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
 import { parseQuestionId } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import { isTellingKey } from "../../src/agents/coordination/runtime/questions/tell-session.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";

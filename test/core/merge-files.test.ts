@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { TextMerge } from "../../src/agents/coordination/ports/text-merge.ts";
 import type { WorktreeChange } from "../../src/agents/coordination/ports/worktrees.ts";
-import { mergeFiles } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
+import { planMergedFiles } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
 
 const WORKTREE = { name: "a-1", repository: "/nowhere", base: "a".repeat(40) };
 const version = fc.constantFrom(
@@ -37,7 +37,7 @@ const createDependencies = (isClean: boolean) => ({
 it("takes what only the agent changed, keeps what only others changed, and never drops what both did", async () => {
   await fc.assert(
     fc.asyncProperty(changes, fc.boolean(), async (all, isClean) => {
-      const { writes, unmerged } = await mergeFiles(createDependencies(isClean), WORKTREE, all);
+      const { writes, unmerged } = await planMergedFiles(createDependencies(isClean), WORKTREE, all);
       for (const { path, base, theirs, ours } of all) {
         const write = writes.find((candidate) => candidate.path === path);
         const isForPeople = unmerged.some((file) => file.path === path);

@@ -14,7 +14,7 @@ import {
 } from "./planned-world.ts";
 import type { PlanSubmitted } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { DELIVERY_STEP_ID, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { readTree, type TreeNode } from "../../src/plugins/reports/tree.ts";
+import { readAgentTree, type TreeNode } from "../../src/plugins/reports/tree.ts";
 import { spawnOf } from "../support/fake-clock-host.ts";
 import { endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
 
@@ -162,7 +162,7 @@ describe("the budget of a plan", () => {
 
 describe("the tree of a plan", () => {
   const readTreeOf = async (run: PlanRun) =>
-    readTree(run.world.ledger.open(run.world.clock), await run.view(), run.world.clock.now());
+    readAgentTree(run.world.ledger.open(run.world.clock), await run.view(), run.world.clock.now());
 
   const listUses = (node: TreeNode | undefined): unknown[] =>
     (node?.children ?? [])

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ChannelNotice, NoticeOutcome } from "../../src/agents/coordination/ports/human-channel.ts";
 import { NOTICE_TURN_MS } from "../../src/agents/coordination/dispatch/effects/gate-effects.ts";
-import { titleOf } from "../../src/agents/coordination/runtime/questions/notify-people.ts";
+import { formatTitle } from "../../src/agents/coordination/runtime/questions/notify-people.ts";
 import { createWorld, SETTINGS, type World } from "../support/fake-clock-host.ts";
 import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
 import { createShellCall, write } from "./arbiter-calls.ts";
@@ -333,12 +333,14 @@ describe("a question that is told", () => {
       "merge",
     ] as const;
     const titles = causes.flatMap((cause) => [
-      titleOf({ cause, stepId: "a" as never, confidence: undefined }),
-      titleOf({ cause, stepId: undefined, confidence: { floor: 5_000, of: "result" } }),
-      titleOf({ cause, stepId: undefined, confidence: { floor: 5_000, of: "verdict" } }),
+      formatTitle({ cause, stepId: "a" as never, confidence: undefined }),
+      formatTitle({ cause, stepId: undefined, confidence: { floor: 5_000, of: "result" } }),
+      formatTitle({ cause, stepId: undefined, confidence: { floor: 5_000, of: "verdict" } }),
     ]);
     for (const title of titles) expect(title).toMatch(/^[A-Z][^\n]+[.?]$/u);
-    expect(titleOf({ cause: "verifier", stepId: "a" as never, confidence: undefined })).toContain("step a");
+    expect(formatTitle({ cause: "verifier", stepId: "a" as never, confidence: undefined })).toContain(
+      "step a",
+    );
   });
 
   it("says of a conflict whether the write is still to happen, or a command has made it already", async () => {

@@ -4,10 +4,10 @@ import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { ChildRequest, ChildRun } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
-import { explainRefusedRun } from "../../src/agents/coordination/dispatch/observe-child.ts";
+import { createRefusedRunError } from "../../src/agents/coordination/dispatch/observe-child.ts";
 import type { Step } from "../../src/agents/coordination/ledger/state.ts";
 import { isEverythingWithheld } from "../../src/agents/coordination/ledger/withheld-words.ts";
-import { questionOf } from "../../src/agents/coordination/runtime/questions/notify-people.ts";
+import { createChannelQuestion } from "../../src/agents/coordination/runtime/questions/notify-people.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createMemoryLedger } from "../support/memory-store.ts";
 import {
@@ -188,7 +188,7 @@ describe("a run that was refused", () => {
   it("is told with all its differences", () => {
     const scene = openRunning();
     scene.when(observe({ ...SMALL, folder: "/else" }, { refused: true }));
-    expect(explainRefusedRun(stepOf(scene))).toEqual({
+    expect(createRefusedRunError(stepOf(scene))).toEqual({
       code: "not_as_asked",
       message:
         "model mock/large was asked, and mock/small would have run; folder /repo was asked, and /else would have run",
@@ -198,8 +198,8 @@ describe("a run that was refused", () => {
   it("is told without any where none is known, and one that was not refused is not told", () => {
     const scene = openRunning({});
     scene.when(observe(SMALL, { refused: true }));
-    expect(explainRefusedRun(stepOf(scene))).toEqual({ code: "not_as_asked", message: "" });
-    expect(explainRefusedRun(stepOf(openRunning()))).toBeUndefined();
+    expect(createRefusedRunError(stepOf(scene))).toEqual({ code: "not_as_asked", message: "" });
+    expect(createRefusedRunError(stepOf(openRunning()))).toBeUndefined();
   });
 });
 
@@ -230,7 +230,7 @@ describe("the result of a child that does not run as it was asked", () => {
     const [question] = state.kind === "open" ? state.escalations.values() : [];
     if (state.kind !== "open" || !question) throw new Error("people were not asked");
     const content = createMemoryLedger().open(createFakeClock());
-    expect(await questionOf({ content }, state, question)).toMatchObject({
+    expect(await createChannelQuestion({ content }, state, question)).toMatchObject({
       cause: "confidence",
       title:
         "The agent is not sure of the result of step step-1. Let it count? Its agent did not run as it was asked.",

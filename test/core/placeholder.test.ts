@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  findHeldBack,
+  findHeldBackName,
   formatPlaceholder,
   isOnlyPlaceholders,
-  replaceHeldBack,
+  replacePlaceholders,
 } from "../../src/agents/coordination/gates/placeholder.ts";
 
 const sha256 = fc.string({
@@ -19,8 +19,8 @@ describe("what stands for a text that was kept back", () => {
   it("names the text, and is found again wherever it stands", () => {
     fc.assert(
       fc.property(sha256, fc.string(), fc.string(), (hash, before, after) => {
-        expect(findHeldBack(formatPlaceholder(hash))).toBe(hash);
-        expect(findHeldBack(`${before}${formatPlaceholder(hash)}${after}`)).toBe(hash);
+        expect(findHeldBackName(formatPlaceholder(hash))).toBe(hash);
+        expect(findHeldBackName(`${before}${formatPlaceholder(hash)}${after}`)).toBe(hash);
       }),
     );
   });
@@ -28,7 +28,7 @@ describe("what stands for a text that was kept back", () => {
   it("comes through JSON, and JSON in JSON, as it is", () => {
     const placeholder = formatPlaceholder(A);
     expect(JSON.stringify(placeholder)).toBe(`"${placeholder}"`);
-    expect(findHeldBack(JSON.stringify({ text: JSON.stringify([placeholder]) }))).toBe(A);
+    expect(findHeldBackName(JSON.stringify({ text: JSON.stringify([placeholder]) }))).toBe(A);
   });
 
   it("says nothing of the text but its hash", () => {
@@ -38,21 +38,21 @@ describe("what stands for a text that was kept back", () => {
   it("is replaced at every place where it stands, each by its own", () => {
     const text = `one ${formatPlaceholder(A)} two ${formatPlaceholder(B)}${formatPlaceholder(A)}.`;
     const seen: string[] = [];
-    const replaced = replaceHeldBack(text, (hash, placeholder) => {
+    const replaced = replacePlaceholders(text, (hash, placeholder) => {
       expect(placeholder).toBe(formatPlaceholder(hash));
       seen.push(hash);
       return `<${hash.slice(0, 1)}>`;
     });
     expect(replaced).toBe("one <a> two <b><a>.");
     expect(seen).toEqual([A, B, A]);
-    expect(replaceHeldBack(text, () => "$&$1$<sha256>")).toBe(
+    expect(replacePlaceholders(text, () => "$&$1$<sha256>")).toBe(
       "one $&$1$<sha256> two $&$1$<sha256>$&$1$<sha256>.",
     );
   });
 
   it("of the first of several is told first, and telling does not depend on what was told before", () => {
     const text = formatPlaceholder(A) + formatPlaceholder(B);
-    for (let time = 0; time < 3; time += 1) expect(findHeldBack(text)).toBe(A);
+    for (let time = 0; time < 3; time += 1) expect(findHeldBackName(text)).toBe(A);
   });
 
   it.each([
@@ -67,8 +67,8 @@ describe("what stands for a text that was kept back", () => {
     "",
     A,
   ])("%j is no placeholder", (text) => {
-    expect(findHeldBack(text)).toBeUndefined();
-    expect(replaceHeldBack(text, () => "!")).toBe(text);
+    expect(findHeldBackName(text)).toBeUndefined();
+    expect(replacePlaceholders(text, () => "!")).toBe(text);
   });
 });
 

@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { stepAdmittedSchema, type ContentRef } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { EventId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { plannedStepsOf, type Admitting } from "../../src/agents/coordination/plan/admission-of.ts";
+import {
+  createPlannedSteps,
+  type Admitting,
+} from "../../src/agents/coordination/plan/create-planned-steps.ts";
 import { graphOf, step } from "./plan-scene.ts";
 
 const refOf = (text: string): ContentRef => ({ sha256: "0".repeat(64), bytes: text.length });
@@ -32,7 +35,7 @@ describe("plannedStepsOf", () => {
       }),
       ...[step("c"), step("a")],
     ]);
-    const steps = plannedStepsOf(graph, admitting);
+    const steps = createPlannedSteps(graph, admitting);
     expect(steps.map(({ stepId }) => stepId)).toEqual(["a", "c", "b"]);
     expect(steps[2]).toEqual({
       stepId: "b",
@@ -64,7 +67,7 @@ describe("plannedStepsOf", () => {
     const graph = graphOf([step("a", [], { confidence: 0.4 }), step("b")]);
     const kept = { eventId: "co-1:7" as EventId, output: refOf("out"), released: "approved" } as const;
     const gate = { threshold: 7_000 };
-    const [a, b] = plannedStepsOf(graph, {
+    const [a, b] = createPlannedSteps(graph, {
       ...admitting,
       gateStep: () => ({ gate, decision: { confidence: 4_000, floor: 5_000 } }),
       carried: new Map([["a" as StepId, kept]]),
@@ -82,7 +85,7 @@ describe("plannedStepsOf", () => {
     const requests: unknown[] = [];
     const gate = { threshold: 7_000, checks: ["lint"] };
     const decision = { confidence: 4_000, floor: 5_000 };
-    const [a, b] = plannedStepsOf(graph, {
+    const [a, b] = createPlannedSteps(graph, {
       ...admitting,
       gateStep: ({ stepId, confidence }, runner) => {
         requests.push([stepId, confidence, runner]);
@@ -99,7 +102,7 @@ describe("plannedStepsOf", () => {
   });
 
   it("has no name for a step whose id is too long for one", () => {
-    const [long] = plannedStepsOf(graphOf([step("s".repeat(65))]), admitting);
+    const [long] = createPlannedSteps(graphOf([step("s".repeat(65))]), admitting);
     expect(long).not.toHaveProperty("name");
   });
 
@@ -114,7 +117,7 @@ describe("plannedStepsOf", () => {
       },
     };
     const listRange = (from: number, to: number): string[] =>
-      plannedStepsOf(graph, counting, { from, to }).map(({ stepId }) => stepId);
+      createPlannedSteps(graph, counting, { from, to }).map(({ stepId }) => stepId);
     expect([...listRange(0, 4), ...listRange(4, 8), ...listRange(8, 12)]).toEqual(
       graph.steps.map(({ stepId }) => stepId),
     );

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { fillInput, type Filled } from "../../src/agents/coordination/plan/fill-input.ts";
-import { instructionOf } from "../../src/agents/coordination/plan/instruction.ts";
+import { formatInstruction } from "../../src/agents/coordination/plan/instruction.ts";
 import type { Json } from "../../src/agents/coordination/plan/step-graph.ts";
 import { graphOf, step, stepOf } from "./plan-scene.ts";
 
@@ -121,11 +121,13 @@ describe("fillInput", () => {
 
 describe("instructionOf", () => {
   it("is the task alone where there is no input", () => {
-    expect(instructionOf("Do it.", {})).toBe("Do it.");
+    expect(formatInstruction("Do it.", {})).toBe("Do it.");
   });
 
   it("has the input as JSON behind the task", () => {
-    expect(instructionOf("Do it.", { a: [1] })).toBe('Do it.\n\nInput (JSON):\n{\n  "a": [\n    1\n  ]\n}');
+    expect(formatInstruction("Do it.", { a: [1] })).toBe(
+      'Do it.\n\nInput (JSON):\n{\n  "a": [\n    1\n  ]\n}',
+    );
   });
 
   it("is no longer than a filled input may be, however many and deep its values are", () => {
@@ -133,7 +135,7 @@ describe("instructionOf", () => {
     const deep = Array.from({ length: 30 }).reduce<Json>((inner) => [inner], ones);
     const filled = fill({ x: "{{steps.a.outputs.deep}}", y: "{{steps.a.outputs.deep}}" }, { a: { deep } });
     if (filled.kind === "unfillable") throw new Error(filled.message);
-    const text = instructionOf("Do it.", filled.input);
+    const text = formatInstruction("Do it.", filled.input);
     expect(text.length).toBeLessThan(BOUNDS.filledInputCharsMax + 100);
     expect(text).toBe(`Do it.\n\nInput (JSON):\n${JSON.stringify(filled.input)}`);
   });

@@ -3,13 +3,16 @@ import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import { planDispatch } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
+import { planDispatch } from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
-import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopenedCoordination, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
-import { factsOf } from "../../src/agents/coordination/replay/decide-again.ts";
-import { listCarried, createForkSources } from "../../src/agents/coordination/runtime/log/carried-results.ts";
+import { listDecidedFacts } from "../../src/agents/coordination/replay/decide-again.ts";
+import {
+  listCarriedResults,
+  createForkSources,
+} from "../../src/agents/coordination/runtime/log/carried-results.ts";
 import { findProblemsOfFork } from "../../src/agents/coordination/runtime/verify-fork.ts";
 import { planHistories, playPlan, type RandomPlan } from "./planned-arbitraries.ts";
 import { admit } from "./planned-scene.ts";
@@ -23,7 +26,7 @@ function forkOf(
   log: readonly RunEvent[],
   { opening, steps }: RandomPlan,
 ): { log: RunEvent[]; state: Coordination } {
-  const carried = listCarried(fold(RUN, log));
+  const carried = listCarriedResults(fold(RUN, log));
   const forkedFrom = { coordinationId: RUN, sequence: log.length };
   const ownSteps = steps.map(({ carried: _, decision, ...spec }) => {
     const result = carried.get(spec.stepId);
@@ -33,9 +36,12 @@ function forkOf(
     { ...(opening as Command & { type: "openCoordination" }), forkedFrom },
     admit(...ownSteps),
   ];
-  const forked: { log: RunEvent[]; state: Coordination } = { log: [], state: createUnopened(FORK) };
+  const forked: { log: RunEvent[]; state: Coordination } = {
+    log: [],
+    state: createUnopenedCoordination(FORK),
+  };
   for (const command of commands) {
-    const recorded = record(forked.state, factsOf(decide(forked.state, command, START)), START);
+    const recorded = recordFacts(forked.state, listDecidedFacts(decide(forked.state, command, START)), START);
     forked.log.push(...recorded.events);
     forked.state = recorded.state;
   }
@@ -123,7 +129,7 @@ describe("a fork of any history of a plan, from any index", () => {
           const steps = [...state.steps.values()].map(({ spec }) => ({ ...spec, sequence: 0 }));
           const forkedFrom = { coordinationId: RUN, sequence: place };
           const problems = await findProblemsOfFork(sources, { runId: FORK, forkedFrom, steps });
-          const there = listCarried(fold(RUN, log.slice(0, place)));
+          const there = listCarriedResults(fold(RUN, log.slice(0, place)));
           const differing = steps.filter(
             ({ stepId, carried }) => carried?.eventId !== there.get(stepId)?.eventId,
           );

@@ -7,7 +7,7 @@ import {
 import type { ForkRequest } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
-import { createUnopened } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopenedCoordination } from "../../src/agents/coordination/ledger/state.ts";
 import { createForkSources } from "../../src/agents/coordination/runtime/log/carried-results.ts";
 import { forkPlan } from "../../src/agents/coordination/runtime/plans/fork-plan.ts";
 import type { RunLog } from "../../src/agents/coordination/runtime/log/run-log.ts";
@@ -192,9 +192,9 @@ describe("a fork is refused, and nothing is recorded,", () => {
     await fork(planRun, { from: placeOf(planRun, "step.completed", "b") });
     const { ledger, clock, plans, settings } = planRun.world;
     const store = ledger.open(clock);
-    const states = [createUnopened(FORK), fold(FORK, logOf(planRun, FORK))];
+    const states = [createUnopenedCoordination(FORK), fold(FORK, logOf(planRun, FORK))];
     const runs = {
-      state: () => Promise.resolve(states.shift() ?? createUnopened(FORK)),
+      state: () => Promise.resolve(states.shift() ?? createUnopenedCoordination(FORK)),
     } as unknown as RunLog;
     const { refOf } = planDependencies(plans);
     const forks = createForkSources({ store });

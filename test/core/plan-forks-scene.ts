@@ -4,7 +4,7 @@ import { isCoordinationError } from "../../src/agents/coordination/contracts/err
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { isFact, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import {
-  readCoordination,
+  readCoordinationView,
   type CoordinationView,
 } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { ForkRequest, PlanForked } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
@@ -66,7 +66,7 @@ export const viewOf = async (
   { world: { ledger, clock } }: PlanRun,
   id: CoordinationId,
 ): Promise<CoordinationView> => {
-  const view = await readCoordination(ledger.open(clock), id);
+  const view = await readCoordinationView(ledger.open(clock), id);
   if (!view) throw new Error(`no ${id}`);
   return view;
 };

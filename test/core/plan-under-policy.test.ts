@@ -10,12 +10,12 @@ import { parsePlan, type CoordinationPlan } from "../../src/agents/coordination/
 import { parseReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import { checkPlan } from "../../src/agents/coordination/plan/check-plan.ts";
 import type { CompiledStep } from "../../src/agents/coordination/plan/step-graph.ts";
-import { gateOf } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
+import { buildGate } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
 import {
-  planUnderPolicy,
+  rewritePlanUnderPolicy,
   type OperatorRules,
 } from "../../src/agents/coordination/replay/plan-under-policy.ts";
-import { chooseStrategyUnderPolicy } from "../../src/agents/coordination/replay/under-policy.ts";
+import { chooseStrategyUnderPolicy } from "../../src/agents/coordination/replay/strategy-under-policy.ts";
 import { plan, createRetries, step, type Fields } from "./planned-world.ts";
 
 const planOf = (steps: readonly Fields[], fields: Fields = {}): CoordinationPlan => {
@@ -34,7 +34,7 @@ const createRules = (gates: object = {}): OperatorRules => ({
 const stepIdsOf = ({ steps }: CoordinationPlan): Set<StepId> => new Set(steps.map(({ stepId }) => stepId));
 
 const applyPolicy = (fullPlan: CoordinationPlan, policy: object, config: object = {}): CoordinationPlan =>
-  planUnderPolicy(
+  rewritePlanUnderPolicy(
     { plan: fullPlan, anew: stepIdsOf(fullPlan) },
     parseReplayPolicy(policy),
     createRules(config),
@@ -103,7 +103,7 @@ describe("a plan under a policy", () => {
   });
 
   it("is what it was where the policy speaks of nothing in it", () => {
-    expect(planUnderPolicy({ plan: fullPlan, anew: stepIdsOf(fullPlan) }, {}, createRules())).toEqual(
+    expect(rewritePlanUnderPolicy({ plan: fullPlan, anew: stepIdsOf(fullPlan) }, {}, createRules())).toEqual(
       fullPlan,
     );
   });
@@ -141,7 +141,7 @@ describe("a plan under a policy", () => {
         const ruled = planOf([step("a")], { conflictPolicy: plans });
         const policy = parseReplayPolicy({ conflicts: policys });
         const applied = chooseStrategy(resource, { operator, plan: ruled.conflictPolicy });
-        const forked = planUnderPolicy({ plan: ruled, anew: stepIdsOf(ruled) }, policy, createRules());
+        const forked = rewritePlanUnderPolicy({ plan: ruled, anew: stepIdsOf(ruled) }, policy, createRules());
         expect(chooseStrategy(resource, { operator, plan: forked.conflictPolicy }).strategy).toBe(
           chooseStrategyUnderPolicy(resource, applied, { policy, plan: ruled }).strategy,
         );
@@ -195,7 +195,7 @@ describe("a plan under a policy", () => {
       plugins: [],
       verify: verify!,
     } as const;
-    expect(gateOf(parseGates(config), gated)).toMatchObject({ checks: ["lint"], revisionsMax: 1 });
+    expect(buildGate(parseGates(config), gated)).toMatchObject({ checks: ["lint"], revisionsMax: 1 });
   });
 
   it("may name what holds anyway", () => {
@@ -209,7 +209,7 @@ describe("a plan under a policy", () => {
     const policy = parseReplayPolicy({ gates: { confidenceThreshold: 0.9 }, retry: { budget: 7 } });
     const strict = createRules({ agents: { writer: { confidenceThreshold: 0.95 } } });
     const anew = new Set(["a" as StepId]);
-    const { steps, failurePolicy } = planUnderPolicy({ plan: fullPlan, anew }, policy, strict);
+    const { steps, failurePolicy } = rewritePlanUnderPolicy({ plan: fullPlan, anew }, policy, strict);
     expect(steps.map(({ verify, retry }) => [verify?.confidenceThreshold, retry?.budget])).toEqual([
       [0.9, 7],
       [undefined, 0],
@@ -217,7 +217,9 @@ describe("a plan under a policy", () => {
     expect(failurePolicy.retryBudget).toBe(7);
     const budget = parseReplayPolicy({ failurePolicy: { retryBudget: 0 } });
     const tried = planOf([step("a"), step("b", createRetries(4))], { defaults: {} });
-    expect(planUnderPolicy({ plan: tried, anew }, budget, createRules()).failurePolicy.retryBudget).toBe(0);
+    expect(
+      rewritePlanUnderPolicy({ plan: tried, anew }, budget, createRules()).failurePolicy.retryBudget,
+    ).toBe(0);
   });
 
   it("is put under checks in time, however many steps and checks there are, and refused where it grows too large", () => {

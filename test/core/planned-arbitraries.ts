@@ -11,10 +11,10 @@ import {
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
-import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
-import type { RunStep } from "../../src/agents/coordination/dispatch/effects/plan-effects.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
+import type { RunStep } from "../../src/agents/coordination/dispatch/effects/next-plan-effects.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
+import { createUnopenedCoordination, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { nameChild, createContentRef, RUN, spawn, START } from "./scene.ts";
 import {
   createCommandForGate,
@@ -350,7 +350,7 @@ function createCommandAtWork(
 }
 
 export function playPlan({ plan, moves: some }: PlanHistory): PlannedHistory {
-  let state: Coordination = createUnopened(RUN);
+  let state: Coordination = createUnopenedCoordination(RUN);
   let now: EpochMs = START;
   const log: RunEvent[] = [];
   const steps: PlannedHistory["steps"][number][] = [];
@@ -359,7 +359,7 @@ export function playPlan({ plan, moves: some }: PlanHistory): PlannedHistory {
     const decision = decide(before, command, now);
     const facts = "facts" in decision ? (decision.facts ?? []) : [];
     if (facts.length > 0) {
-      const recorded = record(before, facts, now);
+      const recorded = recordFacts(before, facts, now);
       log.push(...recorded.events);
       state = recorded.state;
     }

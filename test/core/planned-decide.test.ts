@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import { planDispatch } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+import { planDispatch } from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
 import {
   acknowledge,
   timeAt,

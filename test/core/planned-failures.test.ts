@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { FACT_PAYLOADS } from "../../src/agents/coordination/contracts/facts.ts";
-import { findNextDeadline } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+import { findNextDeadline } from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
 import { computeBackoffMs, computeBackoffRange } from "../../src/agents/coordination/plan/backoff.ts";
 import { timeAt, createContentRef } from "./scene.ts";
 import {

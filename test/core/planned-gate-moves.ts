@@ -7,7 +7,7 @@ import { createEventId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import type { GateEffect } from "../../src/agents/coordination/dispatch/effects/gate-effects.ts";
 import {
-  sessionOf,
+  findSessionOfPhase,
   type Coordination,
   type Escalation,
   type Step,
@@ -140,7 +140,7 @@ export function createGateCommand(state: Coordination, move: GateMove): Command 
     listKnownSteps(state).filter(({ phase }) => phase.status === "dispatched" || phase.status === "running"),
     move.pick,
   );
-  const session = step && sessionOf(step.phase);
+  const session = step && findSessionOfPhase(step.phase);
   if (!step || !session) return undefined;
   const { stepId } = step.spec;
   return move.kind === "ask" ? ask(session, { stepId }) : withhold(stepId, step.phase.attempt);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import { findNextDeadline } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+import { findNextDeadline } from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
 import { timeAt, MAIN, spawn, type stepId } from "./scene.ts";
 import {
   admit,

@@ -6,16 +6,16 @@ import { coordinationEnvelopeSchema } from "../../src/agents/coordination/contra
 import { addMs, DELIVERY_STEP_ID, type EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { decodeEvent, isFact, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import { envelopeOf } from "../../src/agents/coordination/dispatch/envelope-of.ts";
+import { buildEnvelope } from "../../src/agents/coordination/dispatch/build-envelope.ts";
 import {
   findNextDeadline,
   planDispatch,
   planRecovery,
-} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
-import { isPlanned, stopOf } from "../../src/agents/coordination/dispatch/plan-rules.ts";
+} from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
+import { isPlanned, findStopReason } from "../../src/agents/coordination/dispatch/plan-rules.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { isEnded, type Coordination, type Step } from "../../src/agents/coordination/ledger/state.ts";
-import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
+import { listEventReferences, summarizeCoordination } from "../../src/agents/coordination/ledger/summary.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createMemoryLedger } from "../support/memory-store.ts";
@@ -39,7 +39,8 @@ const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 300);
 const openWop = loadOpenWopSchemas();
 const prove = shareHistories(planHistories, playPlan, RUNS);
 
-const stepsOf = (state: Coordination): Exclude<Coordination, { kind: "unopened" }>["steps"] =>
+type Steps = Exclude<Coordination, { kind: "unopened" }>["steps"];
+const stepsOf = (state: Coordination): Steps =>
   state.kind === "unopened" ? OrderedMap<never, never>() : state.steps;
 
 const filterByType = <T extends RunEvent["type"]>(
@@ -49,10 +50,7 @@ const filterByType = <T extends RunEvent["type"]>(
   log.filter((event): event is Extract<RunEvent, { type: T }> => event.type === type);
 
 /** Where a plan's progress must have a step, told from the phases alone. */
-function placesOf(
-  { spec, phase, isApproved }: Step,
-  steps: ReturnType<typeof stepsOf>,
-): Record<string, boolean> {
+function placesOf({ spec, phase, isApproved }: Step, steps: Steps): Record<string, boolean> {
   const { status } = phase;
   const { dependsOn = [], fanIn = 0 } = spec.planned ?? {};
   const phases = dependsOn.flatMap((id) => steps.get(id)?.phase ?? []);
@@ -96,15 +94,21 @@ describe("for every history of a plan", () => {
       async ({ log, state }) => {
         if (state.kind === "unopened") return;
         const store = createMemoryLedger().open(createFakeClock());
-        const references = log.flatMap(referencesOf);
-        await store.append({ runId: RUN, events: log, summary: summarize(state), references, contents: [] });
+        const references = log.flatMap(listEventReferences);
+        await store.append({
+          runId: RUN,
+          events: log,
+          summary: summarizeCoordination(state),
+          references,
+          contents: [],
+        });
         const { forkedFrom } = state.created;
         const missing = forkedFrom && `its source ${forkedFrom.coordinationId} is not there`;
         const { problems } = await verifyLedger(store);
         expect(problems.map(({ message }) => message)).toEqual(missing ? [missing] : []);
         for (const event of log) expect(openWop.problemsOf(event)).toEqual([]);
         for (const stepId of state.steps.keys())
-          expect(coordinationEnvelopeSchema.safeParse(envelopeOf(state, stepId)).error).toBeUndefined();
+          expect(coordinationEnvelopeSchema.safeParse(buildEnvelope(state, stepId)).error).toBeUndefined();
       },
       Math.ceil(RUNS / 3),
     ));
@@ -198,7 +202,7 @@ describe("for every history of a plan", () => {
       for (const { command, decision, before, now } of steps) {
         if (command.type !== "dispatchStep" || decision.kind !== "accepted") continue;
         if (before.kind !== "open" || !isPlanned(before) || command.stepId === DELIVERY_STEP_ID) continue;
-        expect(stopOf(before, now)).toBeUndefined();
+        expect(findStopReason(before, now)).toBeUndefined();
         expect(before.plan.budgetQuestion).toBeUndefined();
         expect(before.plan.decisionQuestion).toBeUndefined();
       }

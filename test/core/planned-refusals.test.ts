@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import { outcomeOf } from "../../src/agents/coordination/runtime/attempts/attempt-outcome.ts";
+import { draftAttemptOutcome } from "../../src/agents/coordination/runtime/attempts/attempt-outcome.ts";
 import {
   replayCoordination,
   type ReplayedCoordination,
@@ -88,7 +88,7 @@ describe("an attempt that a provider refused", () => {
   it("is told from other failures by what the runner saw", async () => {
     const scene = createPlan(0).then(dispatch("a"), startStep("a"));
     const draft = (refusal?: { readonly retryAfterMs?: number }) =>
-      outcomeOf(
+      draftAttemptOutcome(
         {} as never,
         { state: scene.open, step: scene.step("a") },
         { outcome: "failed", message: "it went wrong", ...(refusal && { refusal }) },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import { chooseNextAttempt } from "../../src/agents/coordination/dispatch/next-try.ts";
+import { chooseNextAttempt } from "../../src/agents/coordination/dispatch/next-attempt.ts";
 import { computeBackoffMs } from "../../src/agents/coordination/plan/backoff.ts";
 import type { Step } from "../../src/agents/coordination/ledger/state.ts";
 import {

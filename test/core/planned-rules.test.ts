@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
-  findReachedLimit,
+  findReachedPlanLimit,
   hasIdleSteps,
   hasStoppedBeginning,
   hasWorkToBegin,
@@ -46,11 +46,11 @@ describe("the budget of a plan that people let go on", () => {
     const steps = [...ONE_STEP, planStep("b"), planStep("c")];
     const scene = openAtWork({ ...HITL, plan: { budget } }, steps);
     scene.then(finish("a", 1, { usage: budget }));
-    expect(findReachedLimit(scene.open, NOW)).toBe(name);
+    expect(findReachedPlanLimit(scene.open, NOW)).toBe(name);
     scene.then(TRIP, retry());
-    expect(findReachedLimit(scene.open, NOW)).toBeUndefined();
+    expect(findReachedPlanLimit(scene.open, NOW)).toBeUndefined();
     scene.then(dispatch("b"), finish("b", 1, { usage: { [name]: 99 } }));
-    expect(findReachedLimit(scene.open, NOW)).toBeUndefined();
+    expect(findReachedPlanLimit(scene.open, NOW)).toBeUndefined();
   });
 });
 

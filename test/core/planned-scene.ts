@@ -15,10 +15,14 @@ import type { Finding } from "../../src/agents/coordination/contracts/verificati
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
-import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
 import { isPlanned, type PlannedCoordination } from "../../src/agents/coordination/dispatch/plan-rules.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { createUnopened, type Coordination, type Step } from "../../src/agents/coordination/ledger/state.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
+import {
+  createUnopenedCoordination,
+  type Coordination,
+  type Step,
+} from "../../src/agents/coordination/ledger/state.ts";
 import { timeAt, createContentRef, MAIN, OPEN, OWNER, RUN } from "./scene.ts";
 
 type Opening = FactPayloads["coordination.created"];
@@ -298,7 +302,7 @@ export function describeDecision(decision: Decision): string {
 }
 
 export function planScene(...commands: readonly Command[]): PlanScene {
-  let state: Coordination = createUnopened(RUN);
+  let state: Coordination = createUnopenedCoordination(RUN);
   let nowMs = 0;
   const log: RunEvent[] = [];
   const scene: PlanScene = {
@@ -317,7 +321,7 @@ export function planScene(...commands: readonly Command[]): PlanScene {
       nowMs = ms;
       const decision = decide(state, command, timeAt(ms));
       const facts = "facts" in decision ? (decision.facts ?? []) : [];
-      const recorded = record(state, facts, timeAt(ms));
+      const recorded = recordFacts(state, facts, timeAt(ms));
       state = recorded.state;
       log.push(...recorded.events);
       return decision;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import { OWNER_STEP_ID, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { computeVerdict } from "../../src/agents/coordination/dispatch/settle-plan.ts";
+import { computePlanVerdict } from "../../src/agents/coordination/dispatch/settle-plan.ts";
 import { createAsk, NOTES, request } from "./claims-scene.ts";
 import {
   admit,
@@ -135,15 +135,15 @@ describe("the verdict on a plan", () => {
   const ONE_OF_EACH = { total: 5, completed: 1, failed: 1, timedOut: 1, cancelled: 1, skipped: 1 };
 
   it("counts the steps of the plan by their ends, without the delivery", () => {
-    expect(computeVerdict(openEnded().open)).toEqual({ status: "partial", steps: ONE_OF_EACH });
+    expect(computePlanVerdict(openEnded().open)).toEqual({ status: "partial", steps: ONE_OF_EACH });
     const informed = openEnded(SETTLE_PLAN, dispatch(DELIVERY), finish(DELIVERY));
-    expect(computeVerdict(informed.open).steps).toEqual(ONE_OF_EACH);
+    expect(computePlanVerdict(informed.open).steps).toEqual(ONE_OF_EACH);
   });
 
   it("counts no step that is at work, and no spawn of an agent of the plan", () => {
     const scene = openWorking();
     scene.then(spawn("x", { parentStepId: "a" as StepId, sourceSession: nameSessionOfAttempt("a") }));
-    expect(computeVerdict(scene.open).steps).toEqual({
+    expect(computePlanVerdict(scene.open).steps).toEqual({
       total: 1,
       completed: 0,
       failed: 0,
@@ -184,26 +184,26 @@ describe("the verdict on a plan", () => {
       () => openTwo().then(finish("a"), cancel(), failStep("b", 1, "child_cancelled")),
     ],
   ])("is %s where %s", (status, _, open) => {
-    expect(computeVerdict(open().open).status).toBe(status);
+    expect(computePlanVerdict(open().open).status).toBe(status);
   });
 
   it("is escalated where people gave no answer in time, unless somebody cancelled it", () => {
     const scene = openTwo(HITL).then(finish("a"), failStep("b"));
     scene.passes(3_600_000);
     scene.then(expire());
-    expect(computeVerdict(scene.open).status).toBe("escalated");
+    expect(computePlanVerdict(scene.open).status).toBe("escalated");
     scene.then(cancel());
-    expect(computeVerdict(scene.open).status).toBe("cancelled");
+    expect(computePlanVerdict(scene.open).status).toBe("cancelled");
   });
 
   it("is partial where a criterion was not met, and says which", () => {
     const scene = openWorked(CRITERIA).then(judge(false));
-    expect(computeVerdict(scene.open)).toMatchObject({
+    expect(computePlanVerdict(scene.open)).toMatchObject({
       status: "partial",
       successCriteria: [{ key: "shipped", met: false }],
     });
-    expect(computeVerdict(openWorked(CRITERIA).then(judge()).open).status).toBe("success");
-    expect(computeVerdict(openWorked().open)).not.toHaveProperty("successCriteria");
+    expect(computePlanVerdict(openWorked(CRITERIA).then(judge()).open).status).toBe("success");
+    expect(computePlanVerdict(openWorked().open)).not.toHaveProperty("successCriteria");
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { findNextDeadline } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+import { findNextDeadline } from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
 import { timeAt, nameChild, spawn } from "./scene.ts";
 import {
   admit,

@@ -4,7 +4,7 @@ import type { AgentId, CoordinationId } from "../../src/agents/coordination/cont
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
 import {
-  readCoordination,
+  readCoordinationView,
   type CoordinationView,
 } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
@@ -94,7 +94,7 @@ export async function submitTo(world: World, planFields: Fields): Promise<PlanRu
   expect(submitted).toMatchObject({ kind: "accepted" });
   await waitUntilSettled();
   const view = async (): Promise<CoordinationView> => {
-    const found = await readCoordination(world.ledger.open(world.clock), PLAN_ID);
+    const found = await readCoordinationView(world.ledger.open(world.clock), PLAN_ID);
     if (!found) throw new Error("no such coordination");
     return found;
   };

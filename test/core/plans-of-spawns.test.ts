@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
-import { nameOfNested } from "../../src/agents/coordination/ledger/summary.ts";
+import { nameNestedPlanReference } from "../../src/agents/coordination/ledger/summary.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { createWorld, OWNER, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
@@ -118,7 +118,7 @@ describe("the plan of a subagent that was spawned outside of any plan", () => {
   it("is cancelled also where its spawn was cancelled, and had ended, just before it was opened", async () => {
     const world = createWorld({}, createScriptedRunner(scriptOf({ n: ["work"] })));
     const interruption: { run?: () => Promise<void> } = {};
-    const nested = nameOfNested(SPAWN.coordinationId, SPAWN.stepId);
+    const nested = nameNestedPlanReference(SPAWN.coordinationId, SPAWN.stepId);
     const coordinator = world.start((store) => ({
       ...store,
       find: async (name) => {

@@ -2,7 +2,7 @@
 import { describe, expect, it, test } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import { parsePolicyPack } from "../../src/agents/coordination/contracts/config/policy-pack.ts";
-import { treeBudgetOf } from "../../src/agents/coordination/contracts/config/tree-budget.ts";
+import { createTreeBudget } from "../../src/agents/coordination/contracts/config/tree-budget.ts";
 import { findAgentEntry } from "../../src/agents/coordination/contracts/host-agent-id.ts";
 import { combinePacks } from "../../src/agents/coordination/policies/combine-packs.ts";
 
@@ -32,7 +32,7 @@ function expectBothRules({ gates, privileges, budget }: ReturnType<typeof parseP
     write: ["docs/**"],
     tools: { deny: ["exec"] },
   });
-  expect(treeBudgetOf(budget)).toEqual({ agents: { coder: { spawns: 3, depth: 2 } } });
+  expect(createTreeBudget(budget)).toEqual({ agents: { coder: { spawns: 3, depth: 2 } } });
 }
 
 const SPELLINGS = [

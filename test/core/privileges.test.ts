@@ -15,7 +15,7 @@ import {
 import { describeRefusedCall } from "../../src/agents/coordination/privileges/privilege-sentence.ts";
 import { findToolRefusal, isMatchingTool } from "../../src/agents/coordination/privileges/tool-rule.ts";
 import {
-  isCatchingAll,
+  isGlobOfAll,
   isWithinGlobs,
   splitGlob,
 } from "../../src/agents/coordination/privileges/write-rule.ts";
@@ -132,8 +132,8 @@ describe("files that may be changed", () => {
   });
 
   it("are all where a glob catches everything, which narrows nothing", () => {
-    expect(["/**", "/", "//**", "/**/**"].map(isCatchingAll)).toEqual([true, true, true, true]);
-    expect(["**", "src/**", "/w/**", "/*"].map(isCatchingAll)).toEqual([false, false, false, false]);
+    expect(["/**", "/", "//**", "/**/**"].map(isGlobOfAll)).toEqual([true, true, true, true]);
+    expect(["**", "src/**", "/w/**", "/*"].map(isGlobOfAll)).toEqual([false, false, false, false]);
   });
 
   it("are told in time that a glob of many wildcards cannot stretch", () => {

@@ -6,7 +6,7 @@ import type { CoordinationId } from "../../src/agents/coordination/contracts/ids
 import { formatProgressLine } from "../../src/agents/coordination/runtime/plans/take-progress.ts";
 import { readProgressLines } from "../../src/agents/coordination/runtime/log/read-progress.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { reportStatus } from "../../src/plugins/openclaw/plans/coordination-status.ts";
+import { readStatusReport } from "../../src/plugins/openclaw/plans/coordination-status.ts";
 import { createWorld, type World } from "../support/fake-clock-host.ts";
 import { createGatesWith, listEvents, spawnChild, waitUntilQuiet } from "./gates-world.ts";
 
@@ -50,7 +50,7 @@ describe("a child", () => {
     expect(await coordinator.progress(child.session, { percent: 40, line: "half\u202eway" })).toMatchObject({
       kind: "recorded",
     });
-    const { steps } = await reportStatus(content, await view());
+    const { steps } = await readStatusReport(content, await view());
     expect(steps[0]?.progress).toMatchObject({ percent: 40, line: "halfway" });
     const [fact] = listEvents(world, "step.progressed");
     expect(JSON.stringify(fact)).not.toContain("halfway");
@@ -87,7 +87,7 @@ describe("a child", () => {
     const shown = await view();
     expect(shown.steps[0]?.progress).toMatchObject({ percent: 40, lineWithheld: true });
     expect(await readProgressLines(content, shown)).toEqual(new Map());
-    const report = JSON.stringify(await reportStatus(content, shown));
+    const report = JSON.stringify(await readStatusReport(content, shown));
     expect(report).toContain('"percent":40');
     expect(report).not.toContain("old mill");
     await coordinator.stop();

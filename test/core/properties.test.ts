@@ -4,15 +4,19 @@ import { describe, expect, it } from "vitest";
 import { coordinationEnvelopeSchema } from "../../src/agents/coordination/contracts/envelope.ts";
 import { addMs, type EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { decodeEvent, isFact, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { envelopeOf } from "../../src/agents/coordination/dispatch/envelope-of.ts";
+import { buildEnvelope } from "../../src/agents/coordination/dispatch/build-envelope.ts";
 import {
   findNextDeadline,
   planDispatch,
   planRecovery,
-} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+} from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
 import { evolve, fold } from "../../src/agents/coordination/ledger/evolve.ts";
-import { isEnded, createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
-import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
+import {
+  isEnded,
+  createUnopenedCoordination,
+  type Coordination,
+} from "../../src/agents/coordination/ledger/state.ts";
+import { listEventReferences, summarizeCoordination } from "../../src/agents/coordination/ledger/summary.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { histories, playMoves, RUN, type Move, type Played } from "../support/arbitraries.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -66,7 +70,7 @@ describe("for every history of commands", () => {
       const stored = log.map((event) => decodeEvent(JSON.parse(JSON.stringify(event))));
       expect(stored).toStrictEqual(log);
       expect(fold(RUN, stored)).toStrictEqual(state);
-      let piecewise: Coordination = createUnopened(RUN);
+      let piecewise: Coordination = createUnopenedCoordination(RUN);
       for (const event of stored) piecewise = evolve(piecewise, event);
       expect(piecewise).toStrictEqual(state);
     }));
@@ -76,8 +80,14 @@ describe("for every history of commands", () => {
       async ({ log, state }) => {
         if (state.kind === "unopened") return;
         const store = createMemoryLedger().open(createFakeClock());
-        const references = log.flatMap(referencesOf);
-        await store.append({ runId: RUN, events: log, summary: summarize(state), references, contents: [] });
+        const references = log.flatMap(listEventReferences);
+        await store.append({
+          runId: RUN,
+          events: log,
+          summary: summarizeCoordination(state),
+          references,
+          contents: [],
+        });
         expect((await verifyLedger(store)).problems).toEqual([]);
       },
       Math.ceil(RUNS / 3),
@@ -88,7 +98,7 @@ describe("for every history of commands", () => {
       ({ log, state }) => {
         for (const event of log) expect(openWop.problemsOf(event)).toEqual([]);
         for (const stepId of stepsOf(state).keys())
-          expect(coordinationEnvelopeSchema.safeParse(envelopeOf(state, stepId)).error).toBeUndefined();
+          expect(coordinationEnvelopeSchema.safeParse(buildEnvelope(state, stepId)).error).toBeUndefined();
       },
       Math.ceil(RUNS / 3),
     ));

@@ -8,9 +8,9 @@ import {
   computeRefusedWaitMs,
   createProviderLane,
   findNextCallTime,
-  recordAnswered,
-  recordBegun,
-  recordRefused,
+  recordCallAnswer,
+  recordCallBeginning,
+  recordCallRefusal,
   type ProviderLane,
 } from "../../src/agents/coordination/lanes/provider-lane.ts";
 
@@ -30,11 +30,11 @@ function refuse(
   { now, begunAt = now, letGoAt = begunAt, retryAfterMs }: Refusing,
 ): ProviderLane {
   const call = { begunAtMs: timeOf(begunAt), letGoAtMs: timeOf(letGoAt), retryAfterMs, fraction: 0.5 };
-  return recordRefused(lane, call, { now: timeOf(now), rules: RULES });
+  return recordCallRefusal(lane, call, { now: timeOf(now), rules: RULES });
 }
 
 function begin(lane: ProviderLane, ...times: readonly number[]): ProviderLane {
-  return times.reduce((begun, time) => recordBegun(begun, timeOf(time)), lane);
+  return times.reduce((begun, time) => recordCallBeginning(begun, timeOf(time)), lane);
 }
 
 /** Five calls began, 100 ms apart, and the sixth was refused, as was heard at 600. */
@@ -68,18 +68,18 @@ describe("the lane of a provider", () => {
 
   it("lets calls go on as much earlier as they take to begin at least", () => {
     let lane = createNarrowed();
-    lane = recordBegun(lane, timeOf(1_000), timeOf(1_000));
+    lane = recordCallBeginning(lane, timeOf(1_000), timeOf(1_000));
     expect(findNext(lane, 1_000)).toBe(1_140);
     for (let call = 0; call < 40; call += 1)
-      lane = recordBegun(lane, timeOf(2_000 + call), timeOf(1_900 + call));
+      lane = recordCallBeginning(lane, timeOf(2_000 + call), timeOf(1_900 + call));
     expect(lane.leadMs).toBeGreaterThan(90);
     expect(lane.leadMs).toBeLessThanOrEqual(100);
-    expect(recordBegun(lane, timeOf(3_020), timeOf(3_000)).leadMs).toBe(20);
+    expect(recordCallBeginning(lane, timeOf(3_020), timeOf(3_000)).leadMs).toBe(20);
   });
 
   it("comes near a longer time to begin by a tenth of the difference, and takes a shorter one at once", () => {
     const lanes = [100, 100, 5].reduce(
-      (all, leadMs) => [...all, recordBegun(all.at(-1)!, timeOf(leadMs), timeOf(0))],
+      (all, leadMs) => [...all, recordCallBeginning(all.at(-1)!, timeOf(leadMs), timeOf(0))],
       [createProviderLane()],
     );
     const leads = lanes.map(({ leadMs }) => leadMs);
@@ -107,7 +107,7 @@ describe("the lane of a provider", () => {
 
   it("learns nothing from calls that were let go on in the moment in which the pace began", () => {
     const lane = createNarrowed();
-    expect(recordAnswered(lane, timeOf(600))).toBe(lane);
+    expect(recordCallAnswer(lane, timeOf(600))).toBe(lane);
     expect(refuse(begin(lane, 610), { now: 700, begunAt: 610, letGoAt: 600 }).refusedInRow).toBe(1);
   });
 
@@ -134,7 +134,7 @@ describe("the lane of a provider", () => {
     let lane = slower;
     const paces: number[] = [];
     for (let call = 0; call < 80; call += 1) {
-      lane = recordAnswered(lane, timeOf(4_000 + call));
+      lane = recordCallAnswer(lane, timeOf(4_000 + call));
       paces.push(computeCallsPerSecond(lane, timeOf(5_000)));
     }
     expect(paces[0]).toBeCloseTo(4.514);
@@ -142,7 +142,7 @@ describe("the lane of a provider", () => {
     expect(paces[9]).toBeLessThan(5);
     expect(paces[79]).toBeGreaterThan(5);
     expect(paces[79]).toBeLessThan(5.6);
-    expect(recordAnswered(slower, timeOf(2_999))).toEqual(slower);
+    expect(recordCallAnswer(slower, timeOf(2_999))).toEqual(slower);
   });
 
   it("keeps what it knows the provider takes together when later crowds are refused", () => {
@@ -180,7 +180,7 @@ describe("the lane of a provider", () => {
     let lane = createNarrowed();
     for (const now of [2_000, 4_000, 8_000]) lane = refuse(lane, { now });
     expect(lane.refusedInRow).toBe(4);
-    expect(recordAnswered(lane, timeOf(9_000)).refusedInRow).toBe(0);
+    expect(recordCallAnswer(lane, timeOf(9_000)).refusedInRow).toBe(0);
   });
 
   it("lets no step begin while calls for more than a second wait", () => {
@@ -202,7 +202,7 @@ describe("the lane of a provider", () => {
         for (const { kind, afterMs, retryAfterMs } of events) {
           now += afterMs;
           if (kind === "begin") lane = begin(lane, now);
-          else if (kind === "answer") lane = recordAnswered(lane, timeOf(now));
+          else if (kind === "answer") lane = recordCallAnswer(lane, timeOf(now));
           else lane = refuse(lane, { now, ...(retryAfterMs !== undefined && { retryAfterMs }) });
           const next = findNext(lane, now);
           expect(next).toBeGreaterThanOrEqual(now);

@@ -1,18 +1,18 @@
 import { describe, expect, it } from "vitest";
 import {
-  readQuestion,
-  writeQuestion,
+  readQuestionText,
+  encodeQuestion,
 } from "../../src/agents/coordination/runtime/questions/question-text.ts";
 import { createContentRef } from "./scene.ts";
 
 const QUESTION = { question: createContentRef("question") };
 
 const readFrom = (kept: string | undefined) =>
-  readQuestion({ content: { get: () => Promise.resolve(kept) } }, QUESTION);
+  readQuestionText({ content: { get: () => Promise.resolve(kept) } }, QUESTION);
 
 describe("the text of a question", () => {
   it("is read as it was written", async () => {
-    expect(await readFrom(writeQuestion({ question: "Which one?" }))).toEqual({ question: "Which one?" });
+    expect(await readFrom(encodeQuestion({ question: "Which one?" }))).toEqual({ question: "Which one?" });
   });
 
   it.each([undefined, "", '{"question":"cut of', "null", "[]", '{"question":7}'])(

@@ -6,7 +6,7 @@ import type { ReplayPolicy } from "../../src/agents/coordination/contracts/confi
 import { createCounterfactual, type WhatIf } from "../../src/agents/coordination/replay/what-if.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import type { Coordination, Step } from "../../src/agents/coordination/ledger/state.ts";
-import { replayOf, replayOn } from "../../src/agents/coordination/replay/replay-log.ts";
+import { startReplay, continueReplay } from "../../src/agents/coordination/replay/replay-log.ts";
 import { claimHistories, playClaims } from "./claims-play.ts";
 import { playGates } from "./gates-play.ts";
 import { setups } from "./gates-setups.ts";
@@ -45,7 +45,7 @@ describe.each(KINDS)("a replay of any history of %s", (_, logs) => {
       fc.property(logs, fc.nat({ max: 60 }), (played, from) => {
         const log = keepHonest(played);
         const id = log[0]?.runId ?? RUN;
-        const replayed = replayOn(replayOf(id), storeAndRead(log), { from, outputs: NO_OUTPUTS });
+        const replayed = continueReplay(startReplay(id), storeAndRead(log), { from, outputs: NO_OUTPUTS });
         expect(replayed.difference).toBeUndefined();
         expect(replayed.state.nextSequence).toBe(log.length);
       }),
@@ -64,7 +64,11 @@ function replayWhatIf(log: readonly RunEvent[], policy: ReplayPolicy, from = 0):
     decisions += 1;
     other.take(decided);
   };
-  const replayed = replayOn(replayOf(idOf(log)), storeAndRead(log), { from, outputs: NO_OUTPUTS, onDecided });
+  const replayed = continueReplay(startReplay(idOf(log)), storeAndRead(log), {
+    from,
+    outputs: NO_OUTPUTS,
+    onDecided,
+  });
   expect(replayed.difference).toBeUndefined();
   return decisions === 0 ? undefined : other.result();
 }

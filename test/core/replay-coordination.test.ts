@@ -5,10 +5,10 @@ import type { EpochMs, StepId } from "../../src/agents/coordination/contracts/id
 import { parseReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import { decodeEvent, isFact, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
-import { factsOf } from "../../src/agents/coordination/replay/decide-again.ts";
-import { chooseStrategyUnderPolicy } from "../../src/agents/coordination/replay/under-policy.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
+import { createUnopenedCoordination, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { listDecidedFacts } from "../../src/agents/coordination/replay/decide-again.ts";
+import { chooseStrategyUnderPolicy } from "../../src/agents/coordination/replay/strategy-under-policy.ts";
 import {
   replayCoordination,
   type ReplayedCoordination,
@@ -89,10 +89,14 @@ const RETRIED: Setup = {
 };
 
 function playCommands(commands: readonly Command[], timeOf: (index: number) => EpochMs) {
-  let state: Coordination = createUnopened(RUN);
+  let state: Coordination = createUnopenedCoordination(RUN);
   const events: RunEvent[] = [];
   for (const [index, command] of commands.entries()) {
-    const recorded = record(state, factsOf(decide(state, command, timeOf(index))), timeOf(index));
+    const recorded = recordFacts(
+      state,
+      listDecidedFacts(decide(state, command, timeOf(index))),
+      timeOf(index),
+    );
     state = recorded.state;
     events.push(...recorded.events);
   }

@@ -4,19 +4,19 @@ import { describe, expect, it } from "vitest";
 import { isMatchingPattern } from "../../src/agents/coordination/arbitration/matches-pattern.ts";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import {
-  formatMachine,
+  formatMachineName,
   formatOwnResource,
   formatResource,
-  isCovering,
-  isFile,
-  kindOf,
+  isClaimCovering,
+  isFileResource,
+  readResourceKind,
   listResourceAndAbove,
   nameFile,
   nameHardLinks,
-  parseFile,
+  parseFileResource,
 } from "../../src/agents/coordination/contracts/resource-names.ts";
 import { normalizeResources } from "../../src/agents/coordination/plan/compile-plan.ts";
-import { reachOf } from "../../src/infra/ledger/claim-rows.ts";
+import { computeReach } from "../../src/infra/ledger/claim-rows.ts";
 
 const roots = fc.constantFrom("/", "c:/", "//server/share/");
 const names = fc.constantFrom("a", "b", "@b", "a:", "@box:", "a.md", "ä", "0", "~");
@@ -27,7 +27,7 @@ const machines = fc.constantFrom(undefined, "box", "box-1", "box.example", "b");
 
 /** As a store looks for claims on what is above and below. */
 function isReached(claimed: string, wanted: string): boolean {
-  const { names: above, from, before } = reachOf(wanted);
+  const { names: above, from, before } = computeReach(wanted);
   return above.includes(claimed) || (from <= claimed && claimed < before) || claimed === wanted;
 }
 
@@ -43,13 +43,17 @@ describe("the name of a file", () => {
     fc.assert(
       fc.property(paths, machines, (path, machine) => {
         const name = nameFile(path, machine);
-        expect(parseFile(name)).toEqual({ path, ...(machine !== undefined && { machine }) });
-        expect([isFile(name), kindOf(name), formatOwnResource(name)]).toEqual([true, "file", path]);
+        expect(parseFileResource(name)).toEqual({ path, ...(machine !== undefined && { machine }) });
+        expect([isFileResource(name), readResourceKind(name), formatOwnResource(name)]).toEqual([
+          true,
+          "file",
+          path,
+        ]);
       }),
     );
-    expect(parseFile("queue:mail")).toBeUndefined();
+    expect(parseFileResource("queue:mail")).toBeUndefined();
     // A path that a plan names from a workspace.
-    expect(parseFile("file:@types/a.d.ts")).toEqual({ path: "@types/a.d.ts" });
+    expect(parseFileResource("file:@types/a.d.ts")).toEqual({ path: "@types/a.d.ts" });
   });
 
   it("is read by its path alone on its machine, and with the machine elsewhere", () => {
@@ -66,8 +70,8 @@ describe("a claim on a file", () => {
   it("covers on one machine what it covers where there is one only, and nothing on another one", () => {
     fc.assert(
       fc.property(paths, paths, machines, machines, (holder, wanted, one, other) => {
-        const covers = isCovering(nameFile(holder, one), nameFile(wanted, other));
-        expect(covers).toBe(one === other && isCovering(nameFile(holder), nameFile(wanted)));
+        const covers = isClaimCovering(nameFile(holder, one), nameFile(wanted, other));
+        expect(covers).toBe(one === other && isClaimCovering(nameFile(holder), nameFile(wanted)));
       }),
     );
   });
@@ -76,8 +80,8 @@ describe("a claim on a file", () => {
     fc.assert(
       fc.property(paths, paths, machines, machines, (claimed, wanted, one, other) => {
         const [a, b] = [nameFile(claimed, one), nameFile(wanted, other)];
-        expect(isReached(a, b)).toBe(isCovering(a, b) || isCovering(b, a));
-        expect(listResourceAndAbove(b).includes(a)).toBe(isCovering(a, b));
+        expect(isReached(a, b)).toBe(isClaimCovering(a, b) || isClaimCovering(b, a));
+        expect(listResourceAndAbove(b).includes(a)).toBe(isClaimCovering(a, b));
       }),
       { numRuns: 2_000 },
     );
@@ -112,15 +116,15 @@ describe("the name of a machine", () => {
     ["", "machine"],
     ["::", "machine"],
   ])("of %j is %j", (hostname, machine) => {
-    expect(formatMachine(hostname)).toBe(machine);
+    expect(formatMachineName(hostname)).toBe(machine);
   });
 
   it("always leads back out of the name of a file", () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 300, unit: "grapheme" }), (hostname) => {
-        const machine = formatMachine(hostname);
+        const machine = formatMachineName(hostname);
         expect(machine.length).toBeLessThanOrEqual(BOUNDS.nameCharsMax);
-        expect(parseFile(nameFile("/a", machine))).toEqual({ path: "/a", machine });
+        expect(parseFileResource(nameFile("/a", machine))).toEqual({ path: "/a", machine });
       }),
     );
   });

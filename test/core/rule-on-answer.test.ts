@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { Answerer, AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { listAnswers, findAnswerRefusal } from "../../src/agents/coordination/escalation/rule-on-answer.ts";
+import {
+  listPossibleAnswers,
+  findAnswerRefusal,
+} from "../../src/agents/coordination/escalation/rule-on-answer.ts";
 import { timeAt } from "./scene.ts";
 
 const CHILD = "agent:main:subagent:1" as SessionKey;
@@ -49,7 +52,7 @@ describe("an answer", () => {
   });
 
   it("to a question of 0.1.0 is an approval or a refusal", () => {
-    expect(listAnswers({ answers: undefined })).toEqual(["approve", "deny"]);
+    expect(listPossibleAnswers({ answers: undefined })).toEqual(["approve", "deny"]);
     const { answers: _, ...before } = ASKED;
     expect(findAnswerRefusal(before, GIVEN)).toBeUndefined();
     expect(findAnswerRefusal(before, { ...GIVEN, answer: "answer", hasText: true })).toBe("not_an_answer");

@@ -1,7 +1,7 @@
 /** Owns: that the same session key in two gateways with one ledger is two sessions: each has coordinations of its own. */
 import { afterEach, describe, expect, it } from "vitest";
 import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { listChildren } from "../../src/agents/coordination/runtime/children-of-session.ts";
+import { listChildrenOfSession } from "../../src/agents/coordination/runtime/children-of-session.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
@@ -114,7 +114,7 @@ describe("of two gateways with one ledger", () => {
     const pair = await openPair();
     await spawn(pair, pair.a, "t");
     const listIn = (coordinator: Coordinator, gateway: string) =>
-      listChildren(
+      listChildrenOfSession(
         { findRuns: (query) => pair.store.findRuns(query), view: (id) => coordinator.view(id), gateway },
         OWNER,
       );

@@ -11,8 +11,8 @@ import type {
 import type { FactDraft, RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
+import { createUnopenedCoordination, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 
 export const RUN = "co-1" as CoordinationId;
 export const OWNER = "agent:main:main" as SessionKey;
@@ -98,11 +98,11 @@ export interface Scene {
 
 /** A coordination to which these commands have happened, each a second after the one before. */
 export function openScene(...commands: readonly Command[]): Scene {
-  let state: Coordination = createUnopened(RUN);
+  let state: Coordination = createUnopenedCoordination(RUN);
   const log: RunEvent[] = [];
   let clock = 0;
   const recordHappened = (facts: readonly FactDraft[], ms: number): void => {
-    const recorded = record(state, facts, timeAt(ms));
+    const recorded = recordFacts(state, facts, timeAt(ms));
     state = recorded.state;
     log.push(...recorded.events);
   };

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { findPlaces, readPage } from "../../src/agents/coordination/results/cut-text.ts";
+import { findOccurrences, cutTextPage } from "../../src/agents/coordination/results/cut-text.ts";
 import { createReadOn, SHORTENED } from "../../src/agents/coordination/results/read-on.ts";
 import { shortenValue } from "../../src/agents/coordination/results/shorten-json.ts";
 import { shortenText } from "../../src/agents/coordination/results/shorten-text.ts";
@@ -159,7 +159,7 @@ describe("the pages of a text", () => {
   const readAll = (text: string, chars: number): string => {
     let read = "";
     for (let from: number | undefined = 0; from !== undefined;) {
-      const page = readPage(text, from, chars);
+      const page = cutTextPage(text, from, chars);
       expect(JSON.stringify(page.text).length).toBeLessThanOrEqual(Math.max(2 * chars, 14));
       read += page.text;
       from = page.next;
@@ -176,18 +176,18 @@ describe("the pages of a text", () => {
   });
 
   it("begin with a whole character, and end with the text", () => {
-    expect(readPage("a😀b", 2, 10)).toEqual({ from: 1, text: "😀b" });
-    expect(readPage("a😀b", 99, 10)).toEqual({ from: 4, text: "" });
+    expect(cutTextPage("a😀b", 2, 10)).toEqual({ from: 1, text: "😀b" });
+    expect(cutTextPage("a😀b", 99, 10)).toEqual({ from: 4, text: "" });
   });
 });
 
 describe("searching in a text", () => {
   it("tells where a text is, and what stands around it", () => {
     const text = `${"x".repeat(1_000)}needle${"y".repeat(1_000)}needle`;
-    const [first, second] = findPlaces(text, { wanted: "needle", from: 0, placesMax: 5 });
+    const [first, second] = findOccurrences(text, { wanted: "needle", from: 0, placesMax: 5 });
     expect(first).toEqual({ at: 1_000, around: `${"x".repeat(80)}needle${"y".repeat(80)}` });
     expect(second?.at).toBe(2_006);
-    expect(findPlaces(text, { wanted: "needle", from: 1_001, placesMax: 5 })).toHaveLength(1);
-    expect(findPlaces(text, { wanted: "needle", from: 0, placesMax: 1 })).toHaveLength(1);
+    expect(findOccurrences(text, { wanted: "needle", from: 1_001, placesMax: 5 })).toHaveLength(1);
+    expect(findOccurrences(text, { wanted: "needle", from: 0, placesMax: 1 })).toHaveLength(1);
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { CheckAnswer } from "../../src/agents/coordination/ports/verifier.ts";
-import { findRow, observationOf } from "../../src/plugins/openclaw/runners/host-runner.ts";
+import { findSpawnRow, observeRow } from "../../src/plugins/openclaw/runners/host-runner.ts";
 import { createWorld, spawnOf, type World } from "../support/fake-clock-host.ts";
 import type { GivenGates } from "../support/gate-dependencies.ts";
 import { createScriptedRunner, endDone, endFailing } from "../support/scripted-runner.ts";
@@ -247,7 +247,7 @@ const answerFromRow = ({ world }: PlanRun, session: SessionKey): ((delivery: str
     world.host.says = (query) => {
       const rows = [{ ...row, deliveryStatus }] as never;
       if (query.childSessionKey !== session) return Promise.resolve({ kind: "unknown" });
-      return Promise.resolve(observationOf(findRow(rows, query), query, world.clock.now()));
+      return Promise.resolve(observeRow(findSpawnRow(rows, query), query, world.clock.now()));
     };
   };
 };

@@ -4,7 +4,7 @@ import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import {
   convertToBasisPointsDown,
   parseConfidence,
-  readConfidenceOfCut,
+  readConfidenceOfCutText,
   readStatedConfidence,
 } from "../../src/agents/coordination/gates/stated-confidence.ts";
 
@@ -132,7 +132,7 @@ describe("what an agent states at the end of an answer that was cut", () => {
     ['{"confidence": 0.9}', "", UNREADABLE],
     ['my "confidence" is high\nwords', "more\nwords", {}],
   ])("%j ... %j is %j", (beginning, end, expected) => {
-    expect(readConfidenceOfCut(beginning, end)).toEqual(expected);
+    expect(readConfidenceOfCutText(beginning, end)).toEqual(expected);
   });
 });
 

@@ -7,7 +7,7 @@ import type { RunEvent } from "../../src/agents/coordination/contracts/run-event
 import {
   addCounts,
   createCoordinationCounter,
-  createCounts,
+  createZeroCounts,
   type Counts,
 } from "../../src/agents/coordination/stats/count-coordination.ts";
 import { findPercentile, measureCounts, type Measure } from "../../src/agents/coordination/stats/measures.ts";
@@ -183,8 +183,8 @@ describe("the counts of a coordination", () => {
     fc.assert(
       fc.property(fc.array(values), (several) => {
         const add = (some: typeof several): Counts => {
-          const sum = createCounts();
-          for (const part of some) addCounts(sum, { ...createCounts(), ...part });
+          const sum = createZeroCounts();
+          for (const part of some) addCounts(sum, { ...createZeroCounts(), ...part });
           return { ...sum, answerMs: sum.answerMs.toSorted((a, b) => a - b) };
         };
         expect(add(several)).toEqual(add(several.toReversed()));
@@ -205,11 +205,11 @@ describe("a measure", () => {
     [{ conflicts: 0, lostUpdates: 0 }, "lostUpdates", 0, "met"],
     [{ tellings: 100, delivered: 99 }, "delivery", 0.99, "met"],
   ] as const)("of %j: %s is %d, which is %s", (fields, name, value, verdict) => {
-    expect(findMeasure({ ...createCounts(), ...fields }, name)).toMatchObject({ value, verdict });
+    expect(findMeasure({ ...createZeroCounts(), ...fields }, name)).toMatchObject({ value, verdict });
   });
 
   it("of nothing has no value, and no verdict", () => {
-    expect(findMeasure(createCounts(), "answers")).toEqual({
+    expect(findMeasure(createZeroCounts(), "answers")).toEqual({
       name: "answers",
       unit: "ms",
       target: { is: "at most", value: 3_600_000 },

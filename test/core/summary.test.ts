@@ -2,11 +2,15 @@ import { describe, expect, it } from "vitest";
 import { DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { KnownCoordination } from "../../src/agents/coordination/ledger/state.ts";
-import { formatTraceName, referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
+import {
+  nameTraceReference,
+  listEventReferences,
+  summarizeCoordination,
+} from "../../src/agents/coordination/ledger/summary.ts";
 import { nameChild, OWNER, RUN, stepId } from "./scene.ts";
 
 const listReferences = (type: string, payload: object): string[] =>
-  referencesOf({ type, payload } as unknown as RunEvent).map(({ name, stepId: step }) =>
+  listEventReferences({ type, payload } as unknown as RunEvent).map(({ name, stepId: step }) =>
     step === undefined ? name : `${name} of ${step}`,
   );
 
@@ -82,8 +86,8 @@ describe("an event refers to", () => {
 
 describe("the name of a trace", () => {
   it("has the gateway where several share a ledger", () => {
-    expect(formatTraceName({ session: OWNER, gateway: undefined }, "t")).toBe(`trace:t:${OWNER}`);
-    expect(formatTraceName({ session: OWNER, gateway: "g" }, "t")).toBe(`trace@g:t:${OWNER}`);
+    expect(nameTraceReference({ session: OWNER, gateway: undefined }, "t")).toBe(`trace:t:${OWNER}`);
+    expect(nameTraceReference({ session: OWNER, gateway: "g" }, "t")).toBe(`trace@g:t:${OWNER}`);
   });
 });
 
@@ -116,10 +120,10 @@ describe("a summary", () => {
     } as unknown as KnownCoordination;
   }
 
-  const countSteps = (counts: Counts) => Object.values(summarize(createState(counts)).steps);
+  const countSteps = (counts: Counts) => Object.values(summarizeCoordination(createState(counts)).steps);
 
   it("has no more fields than there is to say", () => {
-    expect(summarize(createState({}))).toStrictEqual({
+    expect(summarizeCoordination(createState({}))).toStrictEqual({
       status: "running",
       ownerSession: OWNER,
       objective: "o",
@@ -136,14 +140,17 @@ describe("a summary", () => {
       created,
       rest: { kind: "ended", status: "failed" },
     });
-    expect(summarize(state)).toMatchObject({
+    expect(summarizeCoordination(state)).toMatchObject({
       status: "failed",
       usage: { tokens: 7, costMicroUsd: 9 },
       forkedFrom: { runId: "co-0" },
       gateway: "office",
     });
-    expect(summarize(createState({ costMicroUsd: 1 })).usage).toEqual({ tokens: 0, costMicroUsd: 1 });
-    expect(summarize(createState({ tokens: 1 })).usage).toEqual({ tokens: 1, costMicroUsd: 0 });
+    expect(summarizeCoordination(createState({ costMicroUsd: 1 })).usage).toEqual({
+      tokens: 0,
+      costMicroUsd: 1,
+    });
+    expect(summarizeCoordination(createState({ tokens: 1 })).usage).toEqual({ tokens: 1, costMicroUsd: 0 });
   });
 
   it("counts all, the open and the failed steps, those that timed out among them", () => {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { Telling } from "../../src/agents/coordination/ledger/state.ts";
 import {
-  answerSentence,
-  formatTelling,
+  describeOutcomeToAsker,
+  formatTellingMessage,
 } from "../../src/agents/coordination/runtime/questions/telling-message.ts";
 import { parseTextOutput } from "../../src/agents/coordination/plan/read-outputs.ts";
-import { formatRevision } from "../../src/agents/coordination/runtime/attempts/revision-message.ts";
+import { formatRevisionMessage } from "../../src/agents/coordination/runtime/attempts/revision-message.ts";
 import {
   answer,
   ask,
@@ -34,7 +34,7 @@ const tellingOf = (scene: PlanScene): Telling => {
 
 const describeTelling = (scene: PlanScene, dependencies = NOTHING): Promise<string> => {
   if (scene.state.kind !== "open") throw new Error("not open");
-  return formatTelling(dependencies, scene.state, tellingOf(scene));
+  return formatTellingMessage(dependencies, scene.state, tellingOf(scene));
 };
 
 const createHeldWith = (gate = DOUBTING): PlanScene =>
@@ -160,7 +160,7 @@ describe("what an agent is told of its question", () => {
   it("says so where the answer is not kept any more, and where the question was withdrawn", async () => {
     expect(await describeTelling(createAskedScene().then(answer("answer")))).toContain("not kept any more");
     const closed = { resolution: "cancelled", escalationId: "e" } as const;
-    expect(await answerSentence(NOTHING, { ...findQuestion(createAskedScene()), closed })).toContain(
+    expect(await describeOutcomeToAsker(NOTHING, { ...findQuestion(createAskedScene()), closed })).toContain(
       "withdrawn",
     );
   });
@@ -181,9 +181,9 @@ describe("a text that people gave", () => {
 
 describe("what an agent is told whose result is to be revised", () => {
   it("is the keys of what was not met, and what the result was where it does not remember", () => {
-    expect(formatRevision(["style", "tests"])).toContain("- style\n- tests");
-    expect(formatRevision([])).toContain("- (not named)");
-    expect(formatRevision(["style"], '{"n":1}')).toContain('as data:\n{"n":1}');
-    expect(formatRevision(["style"])).not.toContain("as data");
+    expect(formatRevisionMessage(["style", "tests"])).toContain("- style\n- tests");
+    expect(formatRevisionMessage([])).toContain("- (not named)");
+    expect(formatRevisionMessage(["style"], '{"n":1}')).toContain('as data:\n{"n":1}');
+    expect(formatRevisionMessage(["style"])).not.toContain("as data");
   });
 });

@@ -4,7 +4,7 @@
  */
 import { expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { waitFor } from "../../src/agents/coordination/std/wait-for.ts";
+import { waitForDuration } from "../../src/agents/coordination/std/wait-for.ts";
 import { endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
 import { AGENT, plan, PLAN_ID, createRetries, step, submitTo, type Fields } from "./planned-world.ts";
 import { createToldWorld, listOutputsOfA } from "./told-turns.ts";
@@ -367,7 +367,7 @@ it("a question that expires at the deadline of its attempt holds up nothing, and
   reach.isLost = (key) => key === TURN_KEY;
   // The host takes its time, so that the question expires before the time-out is recorded.
   scripted.cancel = async (attempt) => {
-    await waitFor(world.clock, 2_000, new AbortController().signal);
+    await waitForDuration(world.clock, 2_000, new AbortController().signal);
     return cancel(attempt);
   };
   scripted.end("a", { ...endDone(), usage: { tokens: 5 } });

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { waitFor } from "../../src/agents/coordination/std/wait-for.ts";
+import { waitForDuration } from "../../src/agents/coordination/std/wait-for.ts";
 import { endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
 import { AGENT, createRetries, plan, PLAN_ID, step, submitTo, type Fields } from "./planned-world.ts";
 import { createToldWorld, listOutputsOfA } from "./told-turns.ts";
@@ -234,7 +234,7 @@ describe("the turn in which an agent was told, at the deadline of its attempt", 
     };
     const cancel = scripted.cancel.bind(scripted);
     scripted.cancel = async (attempt) => {
-      await waitFor(world.clock, 4_000, new AbortController().signal);
+      await waitForDuration(world.clock, 4_000, new AbortController().signal);
       return cancel(attempt);
     };
     await run.advance(deadlineAtMs - world.clock.now() + 7_000);

@@ -2,9 +2,12 @@ import { describe, expect, it } from "vitest";
 import {
   PARENT_HEADER,
   readParentHeader,
-  writeParentHeader,
+  formatParentHeader,
 } from "../../src/agents/coordination/workflow/parent-header.ts";
-import { parseTraceparent, traceHeaders } from "../../src/agents/coordination/workflow/trace-context.ts";
+import {
+  parseTraceparent,
+  createTraceHeaders,
+} from "../../src/agents/coordination/workflow/trace-context.ts";
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const SPAN = "b7ad6b7169203331";
@@ -39,12 +42,14 @@ describe("a traceparent", () => {
   });
 
   it("goes out with a tracestate that a header takes, and never a broken one", () => {
-    expect(traceHeaders({ traceparent: HEADER, tracestate: "a=1" })).toEqual({
+    expect(createTraceHeaders({ traceparent: HEADER, tracestate: "a=1" })).toEqual({
       traceparent: HEADER,
       tracestate: "a=1",
     });
-    expect(traceHeaders({ traceparent: HEADER, tracestate: "a=1\r\nx: y" })).toEqual({ traceparent: HEADER });
-    expect(traceHeaders({ traceparent: "no", tracestate: "a=1" })).toEqual({});
+    expect(createTraceHeaders({ traceparent: HEADER, tracestate: "a=1\r\nx: y" })).toEqual({
+      traceparent: HEADER,
+    });
+    expect(createTraceHeaders({ traceparent: "no", tracestate: "a=1" })).toEqual({});
   });
 });
 
@@ -57,7 +62,7 @@ describe(`the header ${PARENT_HEADER}`, () => {
   } as const;
 
   it("carries what it was given, as visible ASCII", () => {
-    const text = writeParentHeader(parent);
+    const text = formatParentHeader(parent);
     expect(text).toMatch(/^[\x20-\x7e]+$/);
     expect(readParentHeader(text)).toEqual(parent);
   });

@@ -1,7 +1,7 @@
 /** Spawns that the host refused, or whose child it never made: what a plan's and a step's budget count of them, now and in older logs. */
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import { countUsed } from "../../src/agents/coordination/dispatch/plan-rules.ts";
+import { computeUseSinceAllowed } from "../../src/agents/coordination/dispatch/plan-rules.ts";
 import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
 import { idOf } from "./plan-progress-scene.ts";
 import {
@@ -83,7 +83,7 @@ describe("a spawn of which there is no child", () => {
   describe("in a plan that people let go on", () => {
     const openAllowed = (): PlanScene =>
       openWithSpawn({ ...HITL, plan: { budget: { spawns: 2 } } }).then(TRIP, answer(1, "approve"));
-    const countUsedSpawns = (scene: PlanScene): number => countUsed(scene.open.plan).spawns;
+    const countUsedSpawns = (scene: PlanScene): number => computeUseSinceAllowed(scene.open.plan).spawns;
 
     it("is not counted twice as not counted where it was admitted before", () => {
       const scene = openAllowed();

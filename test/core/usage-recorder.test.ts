@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 
-import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
-import { formatTraceName, nameOfChild } from "../../src/agents/coordination/ledger/summary.ts";
+import { createUnopenedCoordination, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { nameTraceReference, nameChildReference } from "../../src/agents/coordination/ledger/summary.ts";
 import { createUsageBook, type CallUsage } from "../../src/agents/coordination/runtime/usage/usage-book.ts";
 import {
   createUsageRecorder,
@@ -42,7 +42,8 @@ const USED: CallUsage = {
 /** The states of coordinations, which commands change; of the one with the child from the start. */
 function createStates(clock: Clock, first: Coordination) {
   const states = new Map<CoordinationId, Coordination>([[RUN, first]]);
-  const readState = (runId: CoordinationId): Coordination => states.get(runId) ?? createUnopened(runId);
+  const readState = (runId: CoordinationId): Coordination =>
+    states.get(runId) ?? createUnopenedCoordination(runId);
   const ledger = {
     appends: 0,
     readState,
@@ -51,7 +52,7 @@ function createStates(clock: Clock, first: Coordination) {
         const decision = decide(readState(runId), command, clock.now());
         if (decision.kind !== "accepted") continue;
         ledger.appends += 1;
-        states.set(runId, record(readState(runId), decision.facts, clock.now()).state);
+        states.set(runId, recordFacts(readState(runId), decision.facts, clock.now()).state);
       }
     },
   };
@@ -66,7 +67,7 @@ function openPlay({ tokens, gateway }: { readonly tokens?: number; readonly gate
   const ledger = createStates(clock, openScene(opening, spawn("a"), acknowledge(1)).state);
   const { readState, submitAll } = ledger;
   const places = new Map<string, { runId: CoordinationId; stepId?: StepId }>([
-    [nameOfChild(CHILD), { runId: RUN, stepId: stepId(1) }],
+    [nameChildReference(CHILD), { runId: RUN, stepId: stepId(1) }],
   ]);
   const dependencies: UsageRecorderDependencies = {
     book,
@@ -111,7 +112,7 @@ function openPlay({ tokens, gateway }: { readonly tokens?: number; readonly gate
     /** The child spawns a child of its own on its newest trace. */
     openOfChild: (runId: CoordinationId) => {
       submitAll(runId, [{ ...OPEN, ownerSession: CHILD } as Command]);
-      places.set(formatTraceName({ session: CHILD, gateway }, "trace-1"), { runId });
+      places.set(nameTraceReference({ session: CHILD, gateway }, "trace-1"), { runId });
     },
   };
 }
@@ -161,7 +162,7 @@ describe("recording usage", () => {
     play.call(OWNER);
     await play.recorder.flush();
     expect(play.appends()).toBe(0);
-    play.places.set(formatTraceName({ session: OWNER, gateway: undefined }, "trace-1"), { runId: RUN });
+    play.places.set(nameTraceReference({ session: OWNER, gateway: undefined }, "trace-1"), { runId: RUN });
     play.call(OWNER);
     await play.recorder.runEnded(OWNER);
     expect(play.bill()?.steps.get("@owner" as StepId)?.totals.calls).toBe(2);
@@ -169,11 +170,11 @@ describe("recording usage", () => {
 
   it("leaves alone the coordination that another gateway has for a session of the same key", async () => {
     const play = openPlay({ gateway: "b" });
-    play.places.set(formatTraceName({ session: OWNER, gateway: "a" }, "trace-1"), { runId: RUN });
+    play.places.set(nameTraceReference({ session: OWNER, gateway: "a" }, "trace-1"), { runId: RUN });
     play.call(OWNER);
     await play.recorder.flush();
     expect(play.appends()).toBe(0);
-    play.places.set(formatTraceName({ session: OWNER, gateway: "b" }, "trace-1"), { runId: RUN });
+    play.places.set(nameTraceReference({ session: OWNER, gateway: "b" }, "trace-1"), { runId: RUN });
     await play.recorder.flush();
     expect(play.appends()).toBe(1);
   });

@@ -1,13 +1,13 @@
 /** Owns: waiting for time to pass, and for work to be done within it. */
 import { describe, expect, it } from "vitest";
-import { waitFor, waitWithin } from "../../src/agents/coordination/std/wait-for.ts";
+import { waitForDuration, waitWithin } from "../../src/agents/coordination/std/wait-for.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 /** Begins to wait a second, and says whether that is over now. */
 function startWait(signal: AbortSignal) {
   const clock = createFakeClock();
   let isOver = false;
-  const waiting = waitFor(clock, 1_000, signal).then(() => {
+  const waiting = waitForDuration(clock, 1_000, signal).then(() => {
     isOver = true;
   });
   return { clock, waiting, isOver: () => isOver };

@@ -10,10 +10,10 @@ import {
 import type { ArbiterPolicy } from "../../src/agents/coordination/contracts/plan.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import {
-  applyPolicyToStep,
   chooseStrategyUnderPolicy,
-  isOfUnknownHome,
-} from "../../src/agents/coordination/replay/under-policy.ts";
+  mayMatchUnknownHome,
+} from "../../src/agents/coordination/replay/strategy-under-policy.ts";
+import { applyPolicyToStep } from "../../src/agents/coordination/replay/under-policy.ts";
 import { answer, dispatch, finish, openPlan, planStep, startStep, type StepFields } from "./planned-scene.ts";
 import { plan, step } from "./planned-world.ts";
 import { createContentRef, OPEN, RUN, timeAt } from "./scene.ts";
@@ -216,17 +216,12 @@ describe("a policy with patterns below a home folder", () => {
   const path = "/home/anna/.ssh/config";
   const highRisk: AppliedStrategy = { strategy: "manual_review", from: "high_risk" };
   const exception: AppliedStrategy = { strategy: "owner_wins", from: "operator" };
+  const OWNER_WINS: ArbiterPolicy = { strategy: "owner_wins", overrides: [] };
 
   test.each<[string, ArbiterPolicy, AppliedStrategy, string, "unknown" | "differs"]>([
-    [
-      "does not know",
-      { strategy: "owner_wins", highRisk: ["~/.ssh/**"] },
-      highRisk,
-      `file:${path}`,
-      "unknown",
-    ],
-    ["knows", { strategy: "owner_wins", highRisk: ["/etc/**"] }, highRisk, `file:${path}`, "differs"],
-    ["knows", { strategy: "owner_wins", highRisk: ["~/.ssh/**"] }, highRisk, "queue:mail", "differs"],
+    ["does not know", { ...OWNER_WINS, highRisk: ["~/.ssh/**"] }, highRisk, `file:${path}`, "unknown"],
+    ["knows", { ...OWNER_WINS, highRisk: ["/etc/**"] }, highRisk, `file:${path}`, "differs"],
+    ["knows", { ...OWNER_WINS, highRisk: ["~/.ssh/**"] }, highRisk, "queue:mail", "differs"],
     [
       "does not know",
       { strategy: "priority_wins", overrides: [{ resource: "file:~/**", strategy: "owner_wins" }] },
@@ -254,7 +249,18 @@ describe("a policy with patterns below a home folder", () => {
     const conflictPolicy = { highRisk: ["~/.ssh/**"] };
     const under = { policy: {}, plan: { ...plan([step("a")]), conflictPolicy } as never };
     const ruled = { strategy: "owner_wins", from: "default" } as const;
-    expect(isOfUnknownHome(`file:${path}`, { recorded: highRisk, ruled }, under)).toBe(true);
+    expect(mayMatchUnknownHome(`file:${path}`, { recorded: highRisk, ruled }, under)).toBe(true);
+    const overrides = [{ resource: "~/.ssh/**", strategy: "owner_wins" }];
+    const withException = {
+      policy: {},
+      plan: { ...plan([step("a")]), conflictPolicy: { overrides } } as never,
+    };
+    expect(mayMatchUnknownHome(`file:${path}`, { recorded: exception, ruled }, withException)).toBe(true);
+    const byException = { strategy: "priority_wins", from: "operator" } as const;
+    const rulings = { recorded: highRisk, ruled: byException };
+    expect(mayMatchUnknownHome(`file:${path}`, rulings, withException)).toBe(false);
+    const reviewed = { ...withException, policy: { conflicts: { strategy: "manual_review" as const } } };
+    expect(mayMatchUnknownHome(`file:${path}`, { recorded: exception, ruled }, reviewed)).toBe(false);
   });
 });
 
@@ -265,7 +271,7 @@ describe("a policy that switches gates on", () => {
   it("holds its results as the configuration says where the policy does not", async () => {
     const policy: ReplayPolicy = {
       ...ON,
-      configured: { strategy: "owner_wins", gates: { confidenceThreshold: 0.95 } },
+      configured: { strategy: "owner_wins", overrides: [], gates: { confidenceThreshold: 0.95 } },
     };
     const { points } = await replayUnderPolicy(policy, playStep(undefined, 9_000));
     expect(points).toMatchObject([{ stepId: "a", why: "confidence 0.9 is below 0.95" }]);

@@ -6,9 +6,9 @@ import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
-import { factsOf } from "../../src/agents/coordination/replay/decide-again.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
+import { createUnopenedCoordination, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { listDecidedFacts } from "../../src/agents/coordination/replay/decide-again.ts";
 import {
   replayCoordination,
   type ReplayedUnder,
@@ -17,12 +17,12 @@ import { acknowledge, OPEN, RUN, spawn, stepId, timeAt } from "./scene.ts";
 
 /** A second passes with each of them. */
 function logOf(commands: readonly Command[]): RunEvent[] {
-  let state: Coordination = createUnopened(RUN);
+  let state: Coordination = createUnopenedCoordination(RUN);
   return commands.flatMap((command, index) => {
     const now = timeAt(index * 1_000);
-    const facts = factsOf(decide(state, command, now));
+    const facts = listDecidedFacts(decide(state, command, now));
     expect(facts, JSON.stringify(command)).not.toEqual([]);
-    const recorded = record(state, facts, now);
+    const recorded = recordFacts(state, facts, now);
     state = recorded.state;
     return recorded.events;
   });

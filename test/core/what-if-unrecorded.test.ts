@@ -12,6 +12,7 @@ import { playConflict, type Contenders, replayUnderPolicy } from "./what-if-scen
 const FILE = "file:/repo/a";
 const EXCEPTION: AppliedStrategy = { strategy: "manual_review", from: "operator" };
 const HIGH_RISK: AppliedStrategy = { strategy: "manual_review", from: "high_risk" };
+const HOME_EXCEPTION = { resource: "~/repo/**", strategy: "priority_wins" } as const;
 const OF_PLAN: Contenders = {
   commands: [
     openPlan({ steps: 2, questions: { answerMs: 600_000 } }),
@@ -21,6 +22,7 @@ const OF_PLAN: Contenders = {
   stepIds: [planStep("a").stepId, planStep("b").stepId],
 };
 const DEFAULT_UNKNOWN = "the operator's strategy for all other resources is not recorded";
+const EXCEPTION_UNKNOWN = "whether the operator had an exception for it is not recorded";
 const TEXT_DELETED = "its plan may have a rule for it, and its text is not kept any more";
 
 const describePlan = (conflictPolicy: ArbiterPolicy): object => ({
@@ -68,12 +70,63 @@ describe("a policy that takes away the list that decided, and names no strategy"
   ])("knows that %s decides where the configuration's is told", async (_, applied, conflictPolicy, why) => {
     const policy: ReplayPolicy = {
       conflicts: { highRisk: [], overrides: [] },
-      configured: { strategy: "owner_wins" },
+      configured: { strategy: "owner_wins", overrides: [] },
     };
     const text = conflictPolicy && describePlan(conflictPolicy);
     const commands = playConflict(FILE, applied, text && OF_PLAN);
     const { points } = await replayUnderPolicy(policy, commands, text);
     expect(points[0]).toMatchObject({ certainty: "differs", why: expect.stringContaining(why) as string });
+  });
+});
+
+describe("a policy that takes away what is high-risk, and names no exceptions", () => {
+  const PRIORITY = { resource: "/repo/**", strategy: "priority_wins" } as const;
+
+  test.each(["owner_wins", "manual_review"] as const)("is not sure that %s decides", async (strategy) => {
+    const conflicts = { highRisk: [], strategy };
+    const { points, uncertain } = await replayUnderPolicy({ conflicts }, playConflict(FILE, HIGH_RISK));
+    expect(points).toMatchObject([{ would: `${strategy} decides`, certainty: "unknown" }]);
+    expect(points[0]?.why).toContain(EXCEPTION_UNKNOWN);
+    expect(uncertain).toEqual([]);
+  });
+
+  it("knows that an exception of the configuration decides", async () => {
+    const policy: ReplayPolicy = {
+      conflicts: { highRisk: [], strategy: "owner_wins" },
+      configured: { strategy: "owner_wins", overrides: [PRIORITY] },
+    };
+    const { points } = await replayUnderPolicy(policy, playConflict(FILE, HIGH_RISK));
+    expect(points).toMatchObject([
+      { certainty: "differs", why: expect.stringContaining("priority_wins (operator)") as string },
+    ]);
+  });
+
+  it("has its own exceptions in place of the configuration's", async () => {
+    const policy: ReplayPolicy = {
+      conflicts: { highRisk: [], overrides: [] },
+      configured: { strategy: "owner_wins", overrides: [PRIORITY] },
+    };
+    const { points } = await replayUnderPolicy(policy, playConflict(FILE, HIGH_RISK));
+    expect(points[0]?.why).toContain("owner_wins (default)");
+  });
+
+  it("leaves a file that no exception ruled on then without one", async () => {
+    const policy: ReplayPolicy = {
+      conflicts: { highRisk: [] },
+      configured: { strategy: "owner_wins", overrides: [PRIORITY] },
+    };
+    const commands = playConflict(FILE, { strategy: "owner_wins", from: "default" });
+    expect((await replayUnderPolicy(policy, commands)).points).toEqual([]);
+  });
+
+  test.each<[string, ReplayPolicy]>([
+    ["the configuration", { configured: { strategy: "owner_wins", overrides: [HOME_EXCEPTION] } }],
+    ["the policy", { conflicts: { strategy: "owner_wins", overrides: [HOME_EXCEPTION] } }],
+  ])("is not sure where an exception of %s is for a home folder", async (_, { conflicts, ...policy }) => {
+    const under: ReplayPolicy = { ...policy, conflicts: { ...conflicts, highRisk: [] } };
+    const { points } = await replayUnderPolicy(under, playConflict(FILE, HIGH_RISK));
+    expect(points).toMatchObject([{ would: "owner_wins decides", certainty: "unknown" }]);
+    expect(points[0]?.why).toContain("which folder `~` of a pattern stands for is not recorded");
   });
 });
 

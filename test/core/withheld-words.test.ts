@@ -3,8 +3,8 @@ import type { Gate } from "../../src/agents/coordination/contracts/verification.
 import {
   isEverythingWithheld,
   isQuestionWithheld,
-  isReleased,
-  isStrict,
+  isResultReleased,
+  isStrictGate,
 } from "../../src/agents/coordination/ledger/withheld-words.ts";
 import type { Step } from "../../src/agents/coordination/ledger/state.ts";
 import { nameChild, stepId } from "./scene.ts";
@@ -22,8 +22,8 @@ const createStep = (gate: Gate | undefined, phase: object, notes: object = {}): 
 
 describe("a gate", () => {
   it("is strict where it has checks or demands a confidence", () => {
-    expect([STRICT, LENIENT, { ...LENIENT, checks: [] }].map(isStrict)).toEqual([true, false, false]);
-    expect(isStrict({ ...LENIENT, requireConfidence: true })).toBe(true);
+    expect([STRICT, LENIENT, { ...LENIENT, checks: [] }].map(isStrictGate)).toEqual([true, false, false]);
+    expect(isStrictGate({ ...LENIENT, requireConfidence: true })).toBe(true);
   });
 });
 
@@ -67,12 +67,9 @@ describe("whether all words are kept back of a step", () => {
       { ...COMPLETED, released: "as_it_is" },
       { ...COMPLETED, released: "replaced" },
     ];
-    expect([...phases, { status: "failed" }].map((phase) => isReleased(createStep(LENIENT, phase)))).toEqual([
-      true,
-      true,
-      false,
-      false,
-    ]);
+    expect(
+      [...phases, { status: "failed" }].map((phase) => isResultReleased(createStep(LENIENT, phase))),
+    ).toEqual([true, true, false, false]);
   });
 });
 

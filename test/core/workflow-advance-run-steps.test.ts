@@ -1,9 +1,9 @@
 /** Owns: which step of a run is next, what a node wants, and the events of each kind of step. */
 import { describe, expect, it } from "vitest";
 import {
-  stepOf,
-  takeStep,
-  viewOf,
+  decideNodeStep,
+  appendNextStep,
+  createNodeView,
   type ProgressContext,
 } from "../../src/agents/coordination/workflow/advance-run.ts";
 import type {
@@ -31,7 +31,7 @@ const APART = { nodes: [createNode("a"), createNode("b")] };
 /** Takes one step, and returns whether there was one, and what it appended. */
 function stepRun(run: WorkflowRun, context: ProgressContext) {
   const advance = createAdvance(run, context);
-  const isTaken = takeStep(advance);
+  const isTaken = appendNextStep(advance);
   return { isTaken, events: advance.events, memory: advance.memory, run: advance.run };
 }
 
@@ -279,17 +279,20 @@ describe("a question whose time is over", () => {
 describe("the step of a node", () => {
   function viewNode(node: object, settings: WorkflowSettings = SETTINGS): NodeView {
     const context = createContext({ nodes: [{ ...createNode("a"), ...node }] }, settings);
-    const view = viewOf({ ...context, run: createRun(withNodes(createNodeRun("a", "running"))) }, "a");
+    const view = createNodeView(
+      { ...context, run: createRun(withNodes(createNodeRun("a", "running"))) },
+      "a",
+    );
     if (!view) throw new Error("the node is there");
     return view;
   }
 
   it("is that of its type", () => {
-    expect(stepOf(viewNode({}))).toEqual({ kind: "complete", outputs: {} });
+    expect(decideNodeStep(viewNode({}))).toEqual({ kind: "complete", outputs: {} });
   });
 
   it("is a failure where this host does not know the type", () => {
-    expect(stepOf(viewNode({ typeId: "acme.unheard" }))).toEqual({
+    expect(decideNodeStep(viewNode({ typeId: "acme.unheard" }))).toEqual({
       kind: "fail",
       error: {
         code: "unknown_node_type",
@@ -300,14 +303,14 @@ describe("the step of a node", () => {
 
   it("is a failure where only a tested host could play the node", () => {
     const node = { config: { mockAnswer: "yes" } };
-    expect(stepOf(viewNode(node))).toMatchObject({
+    expect(decideNodeStep(viewNode(node))).toMatchObject({
       kind: "fail",
       error: {
         code: "capability_required",
         message: expect.stringContaining("node a has config.mockAnswer") as string,
       },
     });
-    expect(stepOf(viewNode(node, createPlayed({})))).toMatchObject({ kind: "complete" });
+    expect(decideNodeStep(viewNode(node, createPlayed({})))).toMatchObject({ kind: "complete" });
   });
 
   it("is a failure where the type throws", () => {
@@ -318,7 +321,7 @@ describe("the step of a node", () => {
         },
       },
     });
-    expect(stepOf(viewNode({ typeId: "test.step" }, settings))).toMatchObject({
+    expect(decideNodeStep(viewNode({ typeId: "test.step" }, settings))).toMatchObject({
       kind: "fail",
       error: { code: "node_broken", message: expect.stringContaining("(RangeError)") as string },
     });
@@ -330,7 +333,7 @@ describe("the view of a node", () => {
     const context = createContext(LINE);
     const nodeRun = createNodeRun("a", "running");
     const run = createRun(withNodes(nodeRun));
-    expect(viewOf({ ...context, run }, "a")).toEqual({
+    expect(createNodeView({ ...context, run }, "a")).toEqual({
       ...context,
       run,
       nodeRun,
@@ -343,6 +346,6 @@ describe("the view of a node", () => {
     ["is not one of the workflow's", "ghost"],
   ])("is not there for a node that %s", (_case, nodeId) => {
     const run = createRun(withNodes(createNodeRun("a", "running"), createNodeRun("ghost", "running")));
-    expect(viewOf({ ...createContext(LINE), run }, nodeId)).toBeUndefined();
+    expect(createNodeView({ ...createContext(LINE), run }, nodeId)).toBeUndefined();
   });
 });

@@ -4,9 +4,9 @@ import { createEventId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import {
   advanceRun,
-  eventOf,
-  recordDrafts,
-  takeStep,
+  createRunEvent,
+  applyDrafts,
+  appendNextStep,
 } from "../../src/agents/coordination/workflow/advance-run.ts";
 import type { MemoryNote } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import { chain, createNode } from "../support/workflow-definitions.ts";
@@ -89,13 +89,13 @@ describe("a run that is advanced", () => {
     });
     const context = createContext(STEPPING, createPlayed({ "test.step": actingType }));
     expect(advanceRun(run, context)).toEqual({ run, events: [], memory: [], effects: [] });
-    expect(takeStep(createAdvance(run, createContext(ONE)))).toBe(false);
+    expect(appendNextStep(createAdvance(run, createContext(ONE)))).toBe(false);
   });
 
   it("does nothing once it has ended", () => {
     const ended = createRun({ phase: { kind: "cancelled", atMs: NOW } });
     const advance = createAdvance(ended, createContext(LINE));
-    expect(takeStep(advance)).toBe(false);
+    expect(appendNextStep(advance)).toBe(false);
     expect(advance.events).toEqual([]);
   });
 
@@ -158,7 +158,7 @@ describe("what is outstanding", () => {
 
 describe("drafts that are only recorded", () => {
   it("become the next events of the run, and nothing follows from them", () => {
-    const { run, events } = recordDrafts(createRun(), createContext(LINE, SETTINGS, LATER), [
+    const { run, events } = applyDrafts(createRun(), createContext(LINE, SETTINGS, LATER), [
       assign("v"),
       assign("w"),
     ]);
@@ -177,7 +177,7 @@ describe("drafts that are only recorded", () => {
   });
 
   it("have the ids of the run in which they happen", () => {
-    expect(eventOf(createRun({ nextSequence: 4 }), CANCELLED, NOW)).toEqual({
+    expect(createRunEvent(createRun({ nextSequence: 4 }), CANCELLED, NOW)).toEqual({
       eventId: createEventId(RUN, 4),
       runId: RUN,
       sequence: 4,
@@ -189,7 +189,7 @@ describe("drafts that are only recorded", () => {
 
 describe("a draft that the log cannot hold", () => {
   const recordUnfit = (draft: WorkflowDraft, run = createRunning()) =>
-    recordDrafts(run, createContext(ONE), [assign("v"), draft]).events;
+    applyDrafts(run, createContext(ONE), [assign("v"), draft]).events;
 
   it("is replaced by the failure of its node, with everything that was to be appended with it", () => {
     expect(recordUnfit(UNFIT)).toMatchObject([
@@ -222,7 +222,7 @@ describe("a draft that the log cannot hold", () => {
   it("keeps nothing in memory", () => {
     const settings = createStepping({ kind: "record", drafts: [UNFIT], memory: [NOTE] });
     const advance = createAdvance(createRunning(), createContext(STEPPING, settings));
-    expect(takeStep(advance)).toBe(true);
+    expect(appendNextStep(advance)).toBe(true);
     expect(advance.events).toMatchObject([{ type: "node.failed" }]);
     expect(advance.memory).toEqual([]);
   });
@@ -235,7 +235,7 @@ describe("a step that is compared with a record", () => {
     const settings = createStepping({ kind: "record", drafts: [draft], memory: [NOTE] });
     const run = createRunning();
     const advance = createAdvance(run, createContext(STEPPING, settings), { compare });
-    expect(takeStep(advance)).toBe(true);
+    expect(appendNextStep(advance)).toBe(true);
     expect(advance.run).toBe(run);
     expect(advance.events).toEqual([]);
     return { compared, memory: advance.memory };
@@ -262,7 +262,7 @@ describe("a step that is compared with a record", () => {
     const compared: (readonly WorkflowDraft[])[] = [];
     const compare = (drafts: readonly WorkflowDraft[]) => compared.push(drafts) > 0;
     const context = createContext(STEPPING, createStepping({ kind: "wait" }));
-    expect(takeStep(createAdvance(createRunning(), context, { compare }))).toBe(false);
+    expect(appendNextStep(createAdvance(createRunning(), context, { compare }))).toBe(false);
     expect(compared).toEqual([]);
   });
 });

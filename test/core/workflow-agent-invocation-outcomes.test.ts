@@ -15,8 +15,8 @@ import type {
 import {
   agentInvocation,
   agentNode,
-  isInvocation,
-  isLive,
+  isAgentInvocation,
+  isLiveModelNode,
   withInvocation,
 } from "../../src/agents/coordination/workflow/nodes/agent-invocation.ts";
 import type { Invocation } from "../../src/agents/coordination/workflow/state/invocation.ts";
@@ -335,8 +335,8 @@ describe("a node of another type", () => {
   });
 
   it("is one of a manifest only where the run knows it", () => {
-    expect(isInvocation(createView(SCENE))).toBe(true);
-    expect(isInvocation(createView({ members: MEMBERS }))).toBe(false);
+    expect(isAgentInvocation(createView(SCENE))).toBe(true);
+    expect(isAgentInvocation(createView({ members: MEMBERS }))).toBe(false);
   });
 });
 
@@ -351,7 +351,7 @@ describe("the turn of a model", () => {
     ],
     ["is no agent's where the node brings its own tool", { config: { mcp: {} } }, false],
   ])("%s", (_title, scene, isTurn) => {
-    expect(isLive(createView(scene))).toBe(isTurn);
+    expect(isLiveModelNode(createView(scene))).toBe(isTurn);
   });
 });
 

@@ -1,11 +1,11 @@
 /** Owns: which agent executes a node, what its task is, and what an invocation asks of the outside. */
 import { describe, expect, it } from "vitest";
 import {
-  agentOf,
-  asksOf,
+  findNodeAgent,
+  numberNextTurn,
   createAgentEffect,
-  prepareEffect,
-  taskOf,
+  createPrepareEffect,
+  readNodeTask,
 } from "../../src/agents/coordination/workflow/nodes/agent-node.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
 import { createEdge, createNode } from "../support/workflow-definitions.ts";
@@ -17,18 +17,18 @@ describe("the agent of a node", () => {
   const WRITER = { agentId: "acme.writer", manifest: MANIFEST };
 
   it("is the one that the node names", () => {
-    expect(agentOf(createView({ members: MEMBERS, started: STARTED }))).toStrictEqual(WRITER);
+    expect(findNodeAgent(createView({ members: MEMBERS, started: STARTED }))).toStrictEqual(WRITER);
   });
 
   it("is the one of the configuration where the node names none", () => {
-    expect(agentOf(createView({ config: { agentId: "acme.writer" }, started: STARTED }))).toStrictEqual(
+    expect(findNodeAgent(createView({ config: { agentId: "acme.writer" }, started: STARTED }))).toStrictEqual(
       WRITER,
     );
   });
 
   it("is the one that the node names, whatever the configuration names", () => {
     const config = { agentId: "acme.other" };
-    expect(agentOf(createView({ config, members: MEMBERS, started: STARTED }))).toStrictEqual(WRITER);
+    expect(findNodeAgent(createView({ config, members: MEMBERS, started: STARTED }))).toStrictEqual(WRITER);
   });
 
   it.each<[title: string, config: Values, agents: Readonly<Record<string, string>>]>([
@@ -37,11 +37,11 @@ describe("the agent of a node", () => {
     ["nobody where the run does not know it", { agentId: "acme.other" }, STARTED.agents],
     ["nobody where the name is one that every object has", { agentId: "toString" }, STARTED.agents],
   ])("is %s", (_title, config, agents) => {
-    expect(agentOf(createView({ config, started: { agents } }))).toBeUndefined();
+    expect(findNodeAgent(createView({ config, started: { agents } }))).toBeUndefined();
   });
 
   it("is nobody in a run that knows no agents", () => {
-    expect(agentOf(createView({ members: MEMBERS }))).toBeUndefined();
+    expect(findNodeAgent(createView({ members: MEMBERS }))).toBeUndefined();
   });
 });
 
@@ -53,14 +53,14 @@ describe("the task of an agent", () => {
       config: { task: "write" },
       started: { inputs: { goal: "win" } },
     });
-    expect(taskOf(view)).toStrictEqual({ topic: "bees" });
+    expect(readNodeTask(view)).toStrictEqual({ topic: "bees" });
   });
 
   it.each<[config: Values, task: unknown]>([
     [{ task: "write", prompt: "read" }, "write"],
     [{ prompt: "read" }, "read"],
   ])("is the configured one where the node has no ports", (config, task) => {
-    expect(taskOf(createView({ config, started: { inputs: { goal: "win" } } }))).toBe(task);
+    expect(readNodeTask(createView({ config, started: { inputs: { goal: "win" } } }))).toBe(task);
   });
 
   it.each<[title: string, outputs: Values, task: unknown]>([
@@ -76,7 +76,7 @@ describe("the task of an agent", () => {
       nodeRun: { enteredSequence: 1 },
     });
     const node = graph.nodes.get("a");
-    expect(taskOf({ ...view, graph, node: node ?? view.node })).toStrictEqual(task);
+    expect(readNodeTask({ ...view, graph, node: node ?? view.node })).toStrictEqual(task);
   });
 
   it("is otherwise all that the run has, without what is sensitive", () => {
@@ -85,14 +85,14 @@ describe("the task of an agent", () => {
       createVariable("tone", { sensitive: false, defaultValue: "dry" }),
     ];
     const view = createView({ variables, started: { inputs: { goal: "win", key: "secret" } } });
-    expect(taskOf(view)).toStrictEqual({ goal: "win", tone: "dry" });
+    expect(readNodeTask(view)).toStrictEqual({ goal: "win", tone: "dry" });
   });
 
   it("has a sensitive variable where a port names it", () => {
     const inputs = { key: { type: "variable", variableName: "key" } };
     const variables = [createVariable("key", { sensitive: true })];
     const view = createView({ members: { inputs }, variables, started: { inputs: { key: "secret" } } });
-    expect(taskOf(view)).toStrictEqual({ key: "secret" });
+    expect(readNodeTask(view)).toStrictEqual({ key: "secret" });
   });
 });
 
@@ -110,22 +110,22 @@ describe("the preparation of an agent", () => {
 
   it("is asked for with the agent as it was installed when the run began", () => {
     const view = createView({ config: { task: "write" }, members: MEMBERS, started: STARTED });
-    expect(prepareEffect(view)).toStrictEqual(EFFECT);
+    expect(createPrepareEffect(view)).toStrictEqual(EFFECT);
   });
 
   it("is another one with each execution of the node", () => {
     const view = createView({ members: MEMBERS, started: STARTED, nodeRun: { executions: 3 } });
-    expect(prepareEffect(view)).toMatchObject({ id: "a:3:prepare", invocationId: "a:3" });
+    expect(createPrepareEffect(view)).toMatchObject({ id: "a:3:prepare", invocationId: "a:3" });
   });
 
   it("tells how the run of an agent came to be", () => {
     const agent = { agentId: "acme.writer", source: "run-api" } as const;
     const view = createView({ members: MEMBERS, started: { ...STARTED, agent } });
-    expect(prepareEffect(view)).toHaveProperty("source", "run-api");
+    expect(createPrepareEffect(view)).toHaveProperty("source", "run-api");
   });
 
   it("names the node in place of an agent that the run does not know", () => {
-    expect(prepareEffect(createView({ config: { task: "write" } }))).toStrictEqual({
+    expect(createPrepareEffect(createView({ config: { task: "write" } }))).toStrictEqual({
       ...EFFECT,
       agentId: "a",
       manifest: "",
@@ -139,7 +139,7 @@ describe("the preparation of an agent", () => {
   ])("%s", (_title, memoryRef, expected) => {
     const members = { agent: { agentId: "acme.writer", memoryRef } };
     const view = createView({ config: { task: "write" }, members, started: STARTED });
-    expect(prepareEffect(view)).toStrictEqual({ ...EFFECT, ...expected });
+    expect(createPrepareEffect(view)).toStrictEqual({ ...EFFECT, ...expected });
   });
 });
 
@@ -164,8 +164,8 @@ describe("what an invocation asks for", () => {
   });
 
   it("is the turn behind those that were taken", () => {
-    expect(asksOf(createInvocation())).toStrictEqual({ id: "turn:1", turn: 1 });
+    expect(numberNextTurn(createInvocation())).toStrictEqual({ id: "turn:1", turn: 1 });
     const turns = [createTurn(), createTurn({ turn: 2 })];
-    expect(asksOf(createInvocation({ turns }))).toStrictEqual({ id: "turn:3", turn: 3 });
+    expect(numberNextTurn(createInvocation({ turns }))).toStrictEqual({ id: "turn:3", turn: 3 });
   });
 });

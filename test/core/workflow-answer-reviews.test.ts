@@ -3,14 +3,14 @@ import { Map as ImmutableMap } from "immutable";
 import { describe, expect, it } from "vitest";
 import type { OrchestratorDecision } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import {
-  convergenceOf,
-  isAgreed,
-  listUnresolved,
-  reviewsOf,
+  assessConvergence,
+  isAgreedAnswer,
+  listUnresolvedReviews,
+  summarizeReviews,
   type Convergence,
 } from "../../src/agents/coordination/workflow/state/review.ts";
 import {
-  reviewKeyOf,
+  createReviewKey,
   type RecordedVerdict,
   type Review,
   type RunPhase,
@@ -29,7 +29,7 @@ function createReview(workerId: string, more: Partial<Review> = {}): Review {
 
 function withReviews(...reviews: readonly Review[]): Pick<WorkflowRun, "reviews"> {
   return {
-    reviews: ImmutableMap(reviews.map((review) => [reviewKeyOf(review.nodeId, review.workerId), review])),
+    reviews: ImmutableMap(reviews.map((review) => [createReviewKey(review.nodeId, review.workerId), review])),
   };
 }
 
@@ -48,7 +48,7 @@ describe("an answer of people", () => {
     [null, false],
     [undefined, false],
   ])("is a yes only where it accepts: %j", (resumeValue, isYes) => {
-    expect(isAgreed({ resumeValue })).toBe(isYes);
+    expect(isAgreedAnswer({ resumeValue })).toBe(isYes);
   });
 });
 
@@ -63,19 +63,19 @@ describe("a review that nobody has settled", () => {
     ["failed and was rejected by people", { verdict: FAIL, ruling: "rejected" }, false],
   ])("is one of work that %s, or not", (_title, more, isOpen) => {
     const review = createReview("worker", more);
-    expect(listUnresolved(withReviews(review))).toEqual(isOpen ? [review] : []);
+    expect(listUnresolvedReviews(withReviews(review))).toEqual(isOpen ? [review] : []);
   });
 
   it("is listed with the others of the run", () => {
     const [first, second] = [createReview("a", { verdict: FAIL }), createReview("b", { verdict: REVISE })];
     const settled = createReview("c", { verdict: PASS });
-    expect(listUnresolved(withReviews(first, settled, second))).toEqual([first, second]);
+    expect(listUnresolvedReviews(withReviews(first, settled, second))).toEqual([first, second]);
   });
 });
 
 describe("the reviews that a supervisor is told of", () => {
   it("name the worker and whether its work was merged, where nothing else is there", () => {
-    expect(reviewsOf(withReviews(createReview("worker")))).toStrictEqual([
+    expect(summarizeReviews(withReviews(createReview("worker")))).toStrictEqual([
       { worker: "worker", merged: false },
     ]);
   });
@@ -87,13 +87,13 @@ describe("the reviews that a supervisor is told of", () => {
       isMerged: true,
       ruling: "accepted",
     });
-    expect(reviewsOf(withReviews(review))).toStrictEqual([
+    expect(summarizeReviews(withReviews(review))).toStrictEqual([
       { worker: "worker", verdict: "fail", criteria: ["tested"], merged: true, people: "accepted" },
     ]);
   });
 
   it("have no criteria where the verdict names none", () => {
-    expect(reviewsOf(withReviews(createReview("worker", { verdict: PASS })))).toStrictEqual([
+    expect(summarizeReviews(withReviews(createReview("worker", { verdict: PASS })))).toStrictEqual([
       { worker: "worker", verdict: "pass", criteria: [], merged: false },
     ]);
   });
@@ -101,7 +101,7 @@ describe("the reviews that a supervisor is told of", () => {
 
 describe("the goal of a run that completed", () => {
   const settle = (decision: OrchestratorDecision | undefined, ...reviews: readonly Review[]) =>
-    convergenceOf(
+    assessConvergence(
       createRun({ phase: COMPLETED, ...(decision && withDecision(decision)), ...withReviews(...reviews) }),
     );
   const terminate = (...successCriteria: readonly (readonly [key: string, met: boolean])[]) =>
@@ -172,6 +172,6 @@ describe("the goal of a run that completed", () => {
     { kind: "cancelled", atMs: LATER },
   ])("is not known of a run that did not complete: $kind", (phase) => {
     const decision = withDecision(terminate(["tested", false]));
-    expect(convergenceOf(createRun({ phase, ...decision, ...withReviews(failed) }))).toBeUndefined();
+    expect(assessConvergence(createRun({ phase, ...decision, ...withReviews(failed) }))).toBeUndefined();
   });
 });

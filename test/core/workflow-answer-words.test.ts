@@ -1,15 +1,15 @@
 /** Owns: which words rule on a question, which answers belong to a clarification, and what is said to whoever wrote others. */
 import { describe, expect, it } from "vitest";
 import {
-  describeAnswer,
+  describeGivenWord,
   isGiven,
   readAction,
   type Action,
 } from "../../src/agents/coordination/workflow/state/answer-words.ts";
 import {
-  areQuestions,
-  readClarification,
-  readQuestions,
+  areAskableQuestions,
+  readClarificationAnswers,
+  readAskableQuestions,
 } from "../../src/agents/coordination/workflow/state/clarification-answers.ts";
 
 const ALL: readonly Action[] = ["accept", "reject", "refine", "edit-accept"];
@@ -158,7 +158,7 @@ describe("an answer that is named in a message", () => {
     [[], "a list"],
     [{}, "an object"],
   ])("is repeated only where it is short and printable: %j", (value, described) => {
-    expect(describeAnswer(value)).toBe(described);
+    expect(describeGivenWord(value)).toBe(described);
   });
 });
 
@@ -167,7 +167,7 @@ const SIZE = { id: "size", question: "Which size?", schema: { type: ["string", "
 
 describe("the questions of a clarification", () => {
   it("are read with their schemas, and with nothing else", () => {
-    expect(readQuestions([COLOR, { ...SIZE, hint: "small" }])).toStrictEqual([COLOR, SIZE]);
+    expect(readAskableQuestions([COLOR, { ...SIZE, hint: "small" }])).toStrictEqual([COLOR, SIZE]);
   });
 
   it.each<[title: string, question: unknown]>([
@@ -180,20 +180,20 @@ describe("the questions of a clarification", () => {
     ["has an empty text", { id: "q", question: "" }],
     ["has a text that is none", { id: "q", question: ["?"] }],
   ])("leave out one that %s, and cannot be asked with it", (_title, question) => {
-    expect(readQuestions([COLOR, question])).toStrictEqual([COLOR]);
-    expect(areQuestions([COLOR, question])).toBe(false);
+    expect(readAskableQuestions([COLOR, question])).toStrictEqual([COLOR]);
+    expect(areAskableQuestions([COLOR, question])).toBe(false);
   });
 
   it.each([[undefined], ["string"], [["string"]]])(
     "leave out a schema that is no object, though not its question: %j",
     (schema) => {
-      expect(readQuestions([{ ...COLOR, schema }])).toStrictEqual([COLOR]);
+      expect(readAskableQuestions([{ ...COLOR, schema }])).toStrictEqual([COLOR]);
     },
   );
 
   it.each([[undefined], [COLOR], ["text"]])("are none where there is no list: %j", (value) => {
-    expect(readQuestions(value)).toStrictEqual([]);
-    expect(areQuestions(value)).toBe(false);
+    expect(readAskableQuestions(value)).toStrictEqual([]);
+    expect(areAskableQuestions(value)).toBe(false);
   });
 
   it.each<[title: string, value: unknown, isAskable: boolean]>([
@@ -202,19 +202,19 @@ describe("the questions of a clarification", () => {
     ["cannot be asked where there are none", [], false],
     ["cannot be asked where two have one id", [COLOR, { ...SIZE, id: "color" }], false],
   ])("%s", (_title, value, isAskable) => {
-    expect(areQuestions(value)).toBe(isAskable);
+    expect(areAskableQuestions(value)).toBe(isAskable);
   });
 });
 
 describe("the answers to a clarification", () => {
   const questions = [COLOR, SIZE];
   const messageOf = (value: unknown, asking: unknown = questions): string => {
-    const read = readClarification(asking, value);
+    const read = readClarificationAnswers(asking, value);
     return read.ok ? "" : read.message;
   };
 
   it("are read by the ids of the questions", () => {
-    expect(readClarification(questions, { answers: { color: "blue", size: "large" } })).toStrictEqual({
+    expect(readClarificationAnswers(questions, { answers: { color: "blue", size: "large" } })).toStrictEqual({
       ok: true,
       answers: { color: "blue", size: "large" },
     });
@@ -225,7 +225,7 @@ describe("the answers to a clarification", () => {
       { id: "size", answer: "large" },
       { id: "color", answer: "blue", comment: "sky" },
     ];
-    expect(readClarification(questions, { answers: list })).toStrictEqual({
+    expect(readClarificationAnswers(questions, { answers: list })).toStrictEqual({
       ok: true,
       answers: { size: "large", color: "blue" },
     });
@@ -242,7 +242,7 @@ describe("the answers to a clarification", () => {
     ["a list with an id that is no text", { answers: [{ id: 7, answer: "blue" }] }],
     ["a list with null", { answers: [null] }],
   ])("are refused with the form they need where they are %s", (_title, value) => {
-    expect(readClarification(questions, value)).toStrictEqual({
+    expect(readClarificationAnswers(questions, value)).toStrictEqual({
       ok: false,
       message:
         "a clarification is answered with {answers: {<question id>: <answer>}}, or a list of {id, answer}",
@@ -291,11 +291,11 @@ describe("the answers to a clarification", () => {
 
   it.each([[null], [""], [0], [false]])("may be %j where a schema may say so", (answer) => {
     const answers = { color: "blue", size: answer };
-    expect(readClarification(questions, { answers })).toStrictEqual({ ok: true, answers });
+    expect(readClarificationAnswers(questions, { answers })).toStrictEqual({ ok: true, answers });
   });
 
   it.each([[""], [0], [false], [[]]])("may be %j also without a schema", (answer) => {
     const answers = { color: answer, size: "large" };
-    expect(readClarification(questions, { answers })).toStrictEqual({ ok: true, answers });
+    expect(readClarificationAnswers(questions, { answers })).toStrictEqual({ ok: true, answers });
   });
 });

@@ -3,17 +3,17 @@ import { describe, expect, it } from "vitest";
 import { Map as ImmutableMap } from "immutable";
 import {
   createChildEffect,
-  draftGivenUp,
-  harvest,
-  mapInputs,
-  mappingOf,
-  peerOf,
+  draftChildGaveUp,
+  draftHarvestedChanges,
+  mapChildInputs,
+  readNameMapping,
+  readPeerUrl,
 } from "../../src/agents/coordination/workflow/nodes/child-run.ts";
 import {
-  draftChanged,
-  draftCompleted,
-  draftFailed,
-  draftFailureOf,
+  draftVariableChange,
+  draftNodeCompleted,
+  draftNodeFailed,
+  draftFailedOutcome,
 } from "../../src/agents/coordination/workflow/nodes/ends.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
 import { createVariable, createView, REPLAY_ORIGIN, type Scene } from "./workflow-node-view-scene.ts";
@@ -34,14 +34,14 @@ describe("a mapping between a run and its child", () => {
     [["b"], {}],
     ["b", {}],
   ])("is of %j: %j", (value, mapping) => {
-    expect(mappingOf(value)).toStrictEqual(mapping);
+    expect(readNameMapping(value)).toStrictEqual(mapping);
   });
 });
 
 describe("what a child is given", () => {
   it("has the values of the parent's variables by the child's names, and nothing that is not set", () => {
     const mapping = { paint: "color", form: "shape", nothing: "none", width: "size", other: "unknown" };
-    expect(mapInputs(createView(VARIABLES), mapping)).toStrictEqual({
+    expect(mapChildInputs(createView(VARIABLES), mapping)).toStrictEqual({
       paint: "red",
       form: "round",
       nothing: null,
@@ -52,7 +52,9 @@ describe("what a child is given", () => {
 describe("what comes back from a child", () => {
   it("changes the parent's variables, with what they were before where they were set", () => {
     const mapping = { color: "paint", size: "width" };
-    expect(harvest(createView(VARIABLES), mapping, { paint: "blue", width: 3, more: 1 })).toStrictEqual([
+    expect(
+      draftHarvestedChanges(createView(VARIABLES), mapping, { paint: "blue", width: 3, more: 1 }),
+    ).toStrictEqual([
       {
         type: "variable.changed",
         nodeId: "a",
@@ -64,17 +66,17 @@ describe("what comes back from a child", () => {
 
   it("leaves alone what the child has not set", () => {
     const mapping = { color: "paint", size: "constructor", shape: "width" };
-    expect(harvest(createView(VARIABLES), mapping, { paint: undefined })).toEqual([]);
+    expect(draftHarvestedChanges(createView(VARIABLES), mapping, { paint: undefined })).toEqual([]);
   });
 
   it("says which criteria a child did not meet that gave up", () => {
     const unmet = ["style"];
     const ended = { kind: "child_ended", status: "completed", variables: {} } as const;
-    expect(draftGivenUp(createView(), "child-1", { ...ended, unmet })).toStrictEqual([
+    expect(draftChildGaveUp(createView(), "child-1", { ...ended, unmet })).toStrictEqual([
       { type: "coordination.child_gave_up", nodeId: "a", payload: { childRunId: "child-1", unmet } },
     ]);
-    expect(draftGivenUp(createView(), "child-1", ended)).toEqual([]);
-    expect(draftGivenUp(createView(), undefined, { ...ended, unmet })).toEqual([]);
+    expect(draftChildGaveUp(createView(), "child-1", ended)).toEqual([]);
+    expect(draftChildGaveUp(createView(), undefined, { ...ended, unmet })).toEqual([]);
   });
 });
 
@@ -146,7 +148,7 @@ describe("the other host of a child", () => {
       undefined,
     ],
   ])("is %s", (_title, scene, url) => {
-    expect(peerOf(createView(scene))).toBe(url);
+    expect(readPeerUrl(createView(scene))).toBe(url);
   });
 });
 
@@ -156,12 +158,12 @@ describe("the end of a node", () => {
 
   it("changes a variable, with what it was before where it was set", () => {
     const view = createView(VARIABLES);
-    expect(draftChanged(view, "color", "blue")).toStrictEqual({
+    expect(draftVariableChange(view, "color", "blue")).toStrictEqual({
       type: "variable.changed",
       nodeId: "a",
       payload: { name: "color", previous: "red", next: "blue", nodeId: "a" },
     });
-    expect(draftChanged(view, "size", 3)).toStrictEqual({
+    expect(draftVariableChange(view, "size", 3)).toStrictEqual({
       type: "variable.changed",
       nodeId: "a",
       payload: { name: "size", next: 3, nodeId: "a" },
@@ -169,7 +171,7 @@ describe("the end of a node", () => {
   });
 
   it("has outputs where it completed", () => {
-    expect(draftCompleted(createView(), { text: "hi" })).toStrictEqual({
+    expect(draftNodeCompleted(createView(), { text: "hi" })).toStrictEqual({
       type: "node.completed",
       nodeId: "a",
       payload: { nodeId: "a", outputs: { text: "hi" } },
@@ -177,8 +179,8 @@ describe("the end of a node", () => {
   });
 
   it("has an error where it failed, or where what it asked for did", () => {
-    expect(draftFailed(createView(), ERROR)).toStrictEqual(FAILED);
-    expect(draftFailureOf(createView(), { kind: "failed", error: ERROR })).toStrictEqual([FAILED]);
-    expect(draftFailureOf(createView(), { kind: "child_refused", error: ERROR })).toEqual([]);
+    expect(draftNodeFailed(createView(), ERROR)).toStrictEqual(FAILED);
+    expect(draftFailedOutcome(createView(), { kind: "failed", error: ERROR })).toStrictEqual([FAILED]);
+    expect(draftFailedOutcome(createView(), { kind: "child_refused", error: ERROR })).toEqual([]);
   });
 });

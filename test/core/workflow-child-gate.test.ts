@@ -4,8 +4,8 @@ import { createEventId, type CoordinationId } from "../../src/agents/coordinatio
 import type { NodeStep } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import {
   createChildOutputs,
-  draftHarvested,
-  gateOf,
+  draftHarvestEvent,
+  readNodeGate,
   listGateProblems,
   stepGate,
   type GatePlace,
@@ -54,20 +54,20 @@ function createAnswer(resumeValue: unknown, data: Values = {}): Answer {
 describe("the gate of a node", () => {
   it("is what its configuration asks for, read once", () => {
     const { node } = createView({ config: VERIFIED });
-    const gate = gateOf(node);
+    const gate = readNodeGate(node);
     expect(gate).toStrictEqual({ verifier: createVerifier() });
-    expect(gateOf(node)).toBe(gate);
+    expect(readNodeGate(node)).toBe(gate);
   });
 
   it("is none where the configuration asks for none", () => {
     const { node } = createView();
-    expect(gateOf(node)).toBeUndefined();
-    expect(gateOf(node)).toBeUndefined();
+    expect(readNodeGate(node)).toBeUndefined();
+    expect(readNodeGate(node)).toBeUndefined();
   });
 
   it("lets nothing through where it cannot be understood", () => {
     const { node } = createView({ config: BROKEN });
-    const readGate = () => gateOf(node);
+    const readGate = () => readNodeGate(node);
     expect(readGate).toThrow("the gate cannot be understood");
     expect(readGate).toThrow("the gate cannot be understood");
   });
@@ -294,7 +294,7 @@ describe("the record of a harvest", () => {
   it("is that of the source's run in a replay, and names no child that the log does not know", () => {
     const view = createView({ run: { origin: REPLAY_ORIGIN } });
     const causationId = createEventId(RUN, 7);
-    expect(draftHarvested(view, createHandoff(), { keys: ["report"], causationId })).toStrictEqual({
+    expect(draftHarvestEvent(view, createHandoff(), { keys: ["report"], causationId })).toStrictEqual({
       type: "core.workflowChain.event",
       nodeId: "a",
       causationId,

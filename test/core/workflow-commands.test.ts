@@ -7,10 +7,10 @@ import type {
 } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import type { NodeRun, WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import {
-  cancelRun,
-  pauseRun,
-  resumeRun,
-  settleEffect,
+  draftRunCancellation,
+  draftRunPause,
+  draftRunResumption,
+  draftEffectOutcome,
 } from "../../src/agents/coordination/workflow/workflow-commands.ts";
 import { createNode } from "../support/workflow-definitions.ts";
 import { actingType, assign, createContext, createEffect, createPlayed } from "./workflow-advance-scene.ts";
@@ -20,7 +20,7 @@ describe("a run that is cancelled", () => {
   it("has its nodes at work cancelled, and says who cancelled it and why", () => {
     const nodes = withNodes(createNodeRun("a", "running"), createNodeRun("b", "completed"));
     const by = { reason: "enough", cancelledBy: "alice" };
-    expect(cancelRun(createRun(nodes), by)).toEqual([
+    expect(draftRunCancellation(createRun(nodes), by)).toEqual([
       { type: "node.cancelled", nodeId: "a", payload: { nodeId: "a", reason: "the run was cancelled" } },
       { type: "run.cancelled", payload: by },
     ]);
@@ -42,7 +42,7 @@ describe("a run that is asked to pause", () => {
     ["at once where no node runs", "drain-current-node", [createAsking("a"), completed], "run.paused"],
   ] as const)("pauses %s", (_case, drainPolicy, nodes, type) => {
     const request = { drainPolicy, reason: "lunch" };
-    expect(pauseRun(createRun(withNodes(...nodes)), request)).toEqual([{ type, payload: request }]);
+    expect(draftRunPause(createRun(withNodes(...nodes)), request)).toEqual([{ type, payload: request }]);
   });
 });
 
@@ -55,7 +55,7 @@ describe("a run that is resumed", () => {
     ],
   };
   const resume = (...nodes: readonly NodeRun[]) =>
-    resumeRun(createRun(withNodes(...nodes)), createContext(DEFINITION));
+    draftRunResumption(createRun(withNodes(...nodes)), createContext(DEFINITION));
   const RESUMED = { type: "run.resumed", payload: {} };
   const startOf = (nodeId: string, typeId: string, attempt: number) => ({
     type: "node.started",
@@ -116,7 +116,7 @@ function settle({
 }: Settlement) {
   const small = { nodes: [createNode("a", "test.step")], settings: { maxRetries } };
   const context = createContext(small, createPlayed({ "test.step": type }));
-  return settleEffect(createRun({ ...withNodes(nodeRun), ...run }), context, { effect, outcome });
+  return draftEffectOutcome(createRun({ ...withNodes(nodeRun), ...run }), context, { effect, outcome });
 }
 
 describe("the outcome of an effect", () => {
@@ -221,6 +221,6 @@ describe("an outcome that nobody waits for", () => {
   it("means nothing for a node whose type this host does not know", () => {
     const context = createContext({ nodes: [createNode("a", "acme.unheard")] });
     const settlement = { effect: EFFECT, outcome: OUTCOME };
-    expect(settleEffect(createRun(withNodes(RUNNING)), context, settlement)).toEqual([]);
+    expect(draftEffectOutcome(createRun(withNodes(RUNNING)), context, settlement)).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { WorkflowNode } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import {
-  describePlayedPart,
+  explainNotPlayed,
   findPlayedPart,
   hasSupervisorModel,
   needsPlay,
@@ -47,7 +47,7 @@ describe("the part of a node that only a host under test plays", () => {
   });
 
   it("is named where it is refused, with what to do", () => {
-    expect(describePlayedPart(createNode(), "config.mockDecisions")).toBe(
+    expect(explainNotPlayed(createNode(), "config.mockDecisions")).toBe(
       "node a has config.mockDecisions, which only a host that is tested plays: serve it with --test-seams, or take it out",
     );
   });

@@ -6,7 +6,7 @@ import type {
   WorkflowPayloads,
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import {
-  evolveAnswer,
+  applyMergeAnswer,
   evolveHandoff,
   type HandoffEvent,
 } from "../../src/agents/coordination/workflow/state/evolve-handoff.ts";
@@ -241,7 +241,7 @@ describe("the worker that begins after another one has", () => {
   });
 
   it("is the next one where people ruled on the work that was to be revised", () => {
-    const run = beginAgain(evolveAnswer(apply(startIdle(), [...ENDED, again]), "a", ACCEPT));
+    const run = beginAgain(applyMergeAnswer(apply(startIdle(), [...ENDED, again]), "a", ACCEPT));
     expect(handoffOf(run)).toStrictEqual({ ...NEXT, earlier: [DONE] });
     expect(run.orchestrator.revisions).toBe(0);
   });
@@ -274,7 +274,7 @@ describe("the review of a worker", () => {
   });
 
   it("is replaced by the verdict on its next child", () => {
-    const run = evolveAnswer(apply(startIdle(), [...ENDED, verify("revise")]), "a", ACCEPT);
+    const run = applyMergeAnswer(apply(startIdle(), [...ENDED, verify("revise")]), "a", ACCEPT);
     const next = apply(run, [BEGAN, dispatch("child-2"), verify("pass")], 20);
     expect(reviewsOf(next)).toStrictEqual({ "a\nw": { ...REVIEW, childRunId: "child-2", verdict: VERDICT } });
   });
@@ -321,26 +321,26 @@ describe("the review of a worker", () => {
   ])("has the ruling of people who answered %s as %s", (action, ruling) => {
     const answer = createAnswer(action);
     const before = apply(startIdle(), [...ENDED, verify("pass")]);
-    const run = evolveAnswer(before, "a", answer);
+    const run = applyMergeAnswer(before, "a", answer);
     expect(reviewsOf(run)).toStrictEqual({ "a\nw": { ...REVIEW, verdict: VERDICT, ruling } });
     expect(handoffOf(run)).toStrictEqual({ ...handoffOf(before), answer });
     expect(run.nodes.get("b")).toBe(before.nodes.get("b"));
   });
 
   it("is made by people where nothing verified the work", () => {
-    const run = evolveAnswer(apply(startIdle(), ENDED), "a", ACCEPT);
+    const run = applyMergeAnswer(apply(startIdle(), ENDED), "a", ACCEPT);
     expect(reviewsOf(run)).toStrictEqual({ "a\nw": { ...REVIEW, ruling: "accepted" } });
   });
 
   it("is made by people without a child where none was dispatched", () => {
     const { childRunId: _, ...rest } = REVIEW;
-    const run = evolveAnswer(apply(startIdle(), [BEGAN, chain("dispatch.failed")]), "a", ACCEPT);
+    const run = applyMergeAnswer(apply(startIdle(), [BEGAN, chain("dispatch.failed")]), "a", ACCEPT);
     expect(reviewsOf(run)).toStrictEqual({ "a\nw": { ...rest, ruling: "accepted" } });
   });
 
   it("forgets the verdict on an earlier child when people rule on the next one", () => {
     const next = [BEGAN, dispatch("child-2"), chain("child.completed")];
-    const run = evolveAnswer(apply(startIdle(), [...ENDED, verify("revise"), ...next]), "a", ACCEPT);
+    const run = applyMergeAnswer(apply(startIdle(), [...ENDED, verify("revise"), ...next]), "a", ACCEPT);
     expect(reviewsOf(run)).toStrictEqual({
       "a\nw": { ...REVIEW, childRunId: "child-2", ruling: "accepted" },
     });
@@ -353,6 +353,6 @@ describe("the review of a worker", () => {
     ["has a worker whose work was merged", [...ENDED, verify("pass"), HARVESTED], "a"],
   ])("is not changed by an answer to a node that %s", (_title, drafts, nodeId) => {
     const run = apply(startIdle(), drafts);
-    expect(evolveAnswer(run, nodeId, ACCEPT)).toBe(run);
+    expect(applyMergeAnswer(run, nodeId, ACCEPT)).toBe(run);
   });
 });

@@ -12,7 +12,7 @@ import type {
   WorkflowDraft,
   WorkflowEvent,
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { eventOf } from "../../src/agents/coordination/workflow/advance-run.ts";
+import { createRunEvent } from "../../src/agents/coordination/workflow/advance-run.ts";
 import { evolveWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import type { WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 
@@ -62,7 +62,7 @@ export const BEGUN: WorkflowRun = {
 export type Moment = readonly [seconds: number, draft: WorkflowDraft];
 
 export const append = (run: WorkflowRun, draft: WorkflowDraft, seconds: number): WorkflowRun =>
-  evolveWorkflow(run, eventOf(run, draft, timeAt(seconds)));
+  evolveWorkflow(run, createRunEvent(run, draft, timeAt(seconds)));
 export const play = (run: WorkflowRun, ...moments: readonly Moment[]): WorkflowRun =>
   moments.reduce((before, [seconds, draft]) => append(before, draft, seconds), run);
 

@@ -6,7 +6,7 @@ import type {
   WorkflowDraft,
   WorkflowEvent,
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { eventOf } from "../../src/agents/coordination/workflow/advance-run.ts";
+import { createRunEvent } from "../../src/agents/coordination/workflow/advance-run.ts";
 import {
   beginWorkflow,
   evolveWorkflow,
@@ -79,7 +79,7 @@ describe("a run that begins", () => {
 });
 
 describe("a log", () => {
-  const second = eventOf(BEGUN, start("a"), timeAt(1));
+  const second = createRunEvent(BEGUN, start("a"), timeAt(1));
 
   it("of no events is no run", () => {
     expect(foldWorkflow([])).toBeUndefined();

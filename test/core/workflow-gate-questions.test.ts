@@ -4,13 +4,13 @@ import { createEventId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ChildGate } from "../../src/agents/coordination/contracts/workflows/child-gate-config.ts";
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import {
-  draftHeld,
-  holdsOf,
+  draftMergeQuestion,
+  listMergeHolds,
   type Hold,
   type Holds,
 } from "../../src/agents/coordination/workflow/nodes/gate-question.ts";
 import type { Judged, Ruling } from "../../src/agents/coordination/workflow/nodes/gate-ruling.ts";
-import { draftLoopLimit } from "../../src/agents/coordination/workflow/nodes/loop-limit.ts";
+import { draftExceededLoopLimit } from "../../src/agents/coordination/workflow/nodes/loop-limit.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
 import type { RecordedVerdict } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import {
@@ -28,7 +28,7 @@ describe("the reasons to ask people before outputs are merged", () => {
   const UNASKED: Ruling = { kind: "unasked" };
 
   function listHolds(gate: ChildGate, ruling: Ruling, judged: Partial<Judged> = {}): Hold[] {
-    return holdsOf(createView(), { gate, ruling, judged: createJudged(judged) });
+    return listMergeHolds(createView(), { gate, ruling, judged: createJudged(judged) });
   }
 
   function createRuling(verdict: RecordedVerdict["verdict"], confidence?: number): Ruling {
@@ -45,7 +45,7 @@ describe("the reasons to ask people before outputs are merged", () => {
     const attestation = createAttestation({ requireApproval: true });
     const judged: Judged = { kind: "child_judged", isSelf: false, judgements: [] };
     const ruling: Ruling = { kind: "missing", because: "timed_out" };
-    expect(holdsOf(createView(), { gate: { attestation }, ruling, judged })).toStrictEqual([
+    expect(listMergeHolds(createView(), { gate: { attestation }, ruling, judged })).toStrictEqual([
       { kind: "output-unavailable" },
       { kind: "verification-missing", because: "timed_out" },
       { kind: "approval-required" },
@@ -87,7 +87,7 @@ describe("the question whether outputs are merged", () => {
 
   function draftQuestion(question: Question = {}): WorkflowDraft[] {
     const { gate = {}, holds = [{ kind: "approval-required" }], judged, outputMapping = {} } = question;
-    return draftHeld(createView(question), createHandoff({ childRunId: "child-1" }), {
+    return draftMergeQuestion(createView(question), createHandoff({ childRunId: "child-1" }), {
       gate,
       holds,
       outputMapping,
@@ -198,7 +198,7 @@ describe("the question whether outputs are merged", () => {
 
   it("can only be refused or answered with other outputs where none can be read", () => {
     const judged: Judged = { kind: "child_judged", isSelf: false, judgements: [] };
-    const drafts = draftHeld(createView(), createHandoff(), {
+    const drafts = draftMergeQuestion(createView(), createHandoff(), {
       gate: {},
       holds: [{ kind: "output-unavailable" }],
       outputMapping: {},
@@ -246,7 +246,7 @@ describe("the limit of a supervisor's loop", () => {
     const orchestrator = { decided, revisions: 2 };
     const started = maxLoopIterations === undefined ? {} : { configurable: { maxLoopIterations } };
     const run = { orchestrator, ...scene.run };
-    return draftLoopLimit(createView({ settings: { loopIterationsMax: 10 }, started, run }));
+    return draftExceededLoopLimit(createView({ settings: { loopIterationsMax: 10 }, started, run }));
   }
 
   it.each<[title: string, requested: unknown, limit: number]>([
@@ -264,7 +264,7 @@ describe("the limit of a supervisor's loop", () => {
 
   it("may be a single turn", () => {
     const view = createView({ started: { configurable: { maxLoopIterations: 1 } } });
-    expect(draftLoopLimit(view)).toBeUndefined();
+    expect(draftExceededLoopLimit(view)).toBeUndefined();
     expect(draftTurn(0, 1)?.[0]?.payload).toMatchObject({ limit: 1, observed: 3 });
   });
 

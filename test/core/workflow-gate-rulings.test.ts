@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { VerifierConfig } from "../../src/agents/coordination/contracts/workflows/child-gate-config.ts";
 import type { Judgement } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
-import { rulingOf, type Ruling } from "../../src/agents/coordination/workflow/nodes/gate-ruling.ts";
+import { ruleOnChild, type Ruling } from "../../src/agents/coordination/workflow/nodes/gate-ruling.ts";
 import type { RecordedVerdict } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import {
   createAttestation,
@@ -25,28 +25,30 @@ const MALFORMED: Judgement = { kind: "none", because: "malformed" };
 describe("the ruling on what a child produced", () => {
   function rule(judgements: readonly Judgement[], verifier: Partial<VerifierConfig> = {}): Ruling {
     const gate = { verifier: createVerifier(verifier) };
-    return rulingOf(createView(), createHandoff(), gate, createJudged({ judgements }));
+    return ruleOnChild(createView(), createHandoff(), gate, createJudged({ judgements }));
   }
 
   it("is the verdict on record, whatever the answers say now", () => {
     const verdict: RecordedVerdict = { agentId: "acme.other", verdict: "revise" };
     const judged = createJudged({ isSelf: true, judgements: [createVerdict("pass")] });
     const handoff = createHandoff({ verdict });
-    expect(rulingOf(createView(), handoff, {}, judged)).toStrictEqual({ kind: "verdict", verdict });
+    expect(ruleOnChild(createView(), handoff, {}, judged)).toStrictEqual({ kind: "verdict", verdict });
     const gate = { verifier: createVerifier() };
-    expect(rulingOf(createView(), handoff, gate, judged)).toStrictEqual({ kind: "verdict", verdict });
+    expect(ruleOnChild(createView(), handoff, gate, judged)).toStrictEqual({ kind: "verdict", verdict });
   });
 
   it("is that nobody was asked where there is no verifier", () => {
     const gate = { attestation: createAttestation() };
-    expect(rulingOf(createView(), createHandoff(), gate, createJudged())).toStrictEqual({ kind: "unasked" });
+    expect(ruleOnChild(createView(), createHandoff(), gate, createJudged())).toStrictEqual({
+      kind: "unasked",
+    });
   });
 
   it("counts of whoever did the work only where the gate allows it", () => {
     const judged = createJudged({ isSelf: true, judgements: [createVerdict("pass")] });
     const ruleSelf = (allowSelfVerification: boolean): Ruling => {
       const gate = { verifier: createVerifier({ allowSelfVerification }) };
-      return rulingOf(createView(), createHandoff(), gate, judged);
+      return ruleOnChild(createView(), createHandoff(), gate, judged);
     };
     expect(ruleSelf(false)).toStrictEqual({ kind: "missing", because: "self_not_allowed" });
     expect(ruleSelf(true)).toMatchObject({ kind: "verdict", verdict: { verdict: "pass" } });
@@ -57,9 +59,9 @@ describe("the ruling on what a child produced", () => {
     const judged = createJudged({ judgements: [createVerdict("pass")] });
     const gate = { verifier: createVerifier() };
     const played = createView({ settings: { play: createPlay({ playVerdict: () => verdict }) } });
-    expect(rulingOf(played, createHandoff(), gate, judged)).toStrictEqual({ kind: "verdict", verdict });
+    expect(ruleOnChild(played, createHandoff(), gate, judged)).toStrictEqual({ kind: "verdict", verdict });
     const live = createView({ settings: { play: createPlay({}) } });
-    expect(rulingOf(live, createHandoff(), gate, judged)).toMatchObject({ verdict: { verdict: "pass" } });
+    expect(ruleOnChild(live, createHandoff(), gate, judged)).toMatchObject({ verdict: { verdict: "pass" } });
   });
 
   it.each<[title: string, judgements: readonly Judgement[], verdict: string]>([

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { createEventId, type EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { OrchestratorDecision } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { draftGoingLive, restOf } from "../../src/agents/coordination/workflow/go-live.ts";
+import { draftForkGoingLive, draftRestOfAppend } from "../../src/agents/coordination/workflow/go-live.ts";
 import type { NodeStep, NodeType } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import type {
   Interrupt,
@@ -45,7 +45,7 @@ describe("a fork that has taken all that it takes", () => {
   const goLive = (typeId: string, change: Partial<WorkflowRun>, type: NodeType = actingType) => {
     const settings = typeId === "test.step" ? createPlayed({ "test.step": type }) : SETTINGS;
     const { graph } = createContext({ nodes: [createNode("a", typeId, { delayMs: 5, timeoutMs: 9 })] });
-    return draftGoingLive(createFork(change), { graph, settings }, PROCESS);
+    return draftForkGoingLive(createFork(change), { graph, settings }, PROCESS);
   };
   const ASKING = { waitingSinceMs: NOW, ...withNodes(createCutOff({ isAsked: true })) };
 
@@ -110,7 +110,10 @@ describe("a fork that has taken all that it takes", () => {
 describe("the rest of a failed attempt", () => {
   const retrying = createNodeRun("a", "running", { attempt: 2, isRetrying: true });
   const findRestOfRetry = (change: Partial<WorkflowRun>) =>
-    restOf(createFork({ ...withNodes(retrying), ...change }), createContext({ nodes: [createNode("a")] }));
+    draftRestOfAppend(
+      createFork({ ...withNodes(retrying), ...change }),
+      createContext({ nodes: [createNode("a")] }),
+    );
 
   it("is the next attempt", () => {
     expect(findRestOfRetry({})).toEqual([
@@ -146,7 +149,7 @@ describe("the rest of a supervisor's turn", () => {
     change: Partial<WorkflowRun> = {},
     typeId = "core.orchestrator.supervisor",
   ) =>
-    restOf(
+    draftRestOfAppend(
       createFork({ ...withNodes(nodeRun), ...change }),
       createContext({ nodes: [createNode("a", typeId)] }),
     );
@@ -203,7 +206,7 @@ describe("the rest of a question", () => {
       { nodes: [createNode("a", typeId, { title: "Ship it?", timeoutMs: 9_000 })] },
       createPlayed({ "test.step": type }),
     );
-    return restOf(createFork(withNodes(nodeRun)), context);
+    return draftRestOfAppend(createFork(withNodes(nodeRun)), context);
   };
 
   it("is the question as its node asks it, under the key that is in the log", () => {

@@ -4,7 +4,7 @@ import { createEventId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { EffectOutcome } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import {
-  beginHandoff,
+  createHandoffBeginStep,
   settleHandoff,
   stepHandoff,
   type Handover,
@@ -34,7 +34,9 @@ function createChainEvent(payload: Values, causationId: string = CHAIN) {
 
 describe("the beginning of a handoff", () => {
   it("is on record, with what it follows from", () => {
-    expect(beginHandoff(createView(), "writer", createHandover({ causationId: CAUSE }))).toStrictEqual({
+    expect(
+      createHandoffBeginStep(createView(), "writer", createHandover({ causationId: CAUSE })),
+    ).toStrictEqual({
       kind: "record",
       drafts: [createChainEvent({ phase: "dispatch.began" }, CAUSE)],
     });
@@ -42,7 +44,7 @@ describe("the beginning of a handoff", () => {
 
   it("is that of the source's run in a replay, and follows from nothing where nothing is named", () => {
     const view = createView({ run: { origin: REPLAY_ORIGIN } });
-    expect(beginHandoff(view, "writer", createHandover())).toStrictEqual({
+    expect(createHandoffBeginStep(view, "writer", createHandover())).toStrictEqual({
       kind: "record",
       drafts: [
         {

@@ -5,7 +5,10 @@ import {
   type ParentRun,
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import { findConditionProblem, isHolding } from "../../src/agents/coordination/workflow/state/values.ts";
+import {
+  findConditionProblem,
+  isConditionHolding,
+} from "../../src/agents/coordination/workflow/state/values.ts";
 import { readParentHeader } from "../../src/agents/coordination/workflow/parent-header.ts";
 import { chain, createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { ALICE, codeOf, MALLORY, createWorkflowScene } from "../support/workflow-scene.ts";
@@ -95,8 +98,8 @@ describe("a pattern", () => {
     expect(findConditionProblem({ type: "regex", right: "(a{0,30}){0,30}[bc]$" })).toContain("in short time");
     expect(findConditionProblem({ type: "regex", right: "^ok-\\d+$" })).toBeUndefined();
     const condition = { type: "regex", left: "text", right: "z$" } as const;
-    expect(isHolding(condition, { text: `${"a".repeat(1_000)}z` })).toBe(true);
-    expect(isHolding(condition, { text: `${"a".repeat(5_000)}z` })).toBe(false);
+    expect(isConditionHolding(condition, { text: `${"a".repeat(1_000)}z` })).toBe(true);
+    expect(isConditionHolding(condition, { text: `${"a".repeat(5_000)}z` })).toBe(false);
   });
 });
 

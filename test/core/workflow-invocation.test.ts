@@ -12,11 +12,11 @@ import {
   type WorkflowPayloads,
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import {
-  countCalls,
-  describeReturned,
-  draftClosings,
+  countMadeCalls,
+  formatToolReturn,
+  draftInvocationClosing,
   evolveInvocation,
-  openCalls,
+  listOpenCalls,
   type Invocation,
   type InvocationEvent,
 } from "../../src/agents/coordination/workflow/state/invocation.ts";
@@ -218,16 +218,16 @@ describe("what a model is told of a call that came back", () => {
     ["null", { outcome: null }],
     ["null", {}],
   ])("is %j", (expected, more) => {
-    expect(describeReturned(createReturned("call-1", more))).toBe(expected);
+    expect(formatToolReturn(createReturned("call-1", more))).toBe(expected);
   });
 });
 
 describe("the open calls of an invocation", () => {
   const listOpen = (...drafts: readonly AgentDraft[]): string[] =>
-    openCalls(playOpen(...drafts)).map(({ callId }) => callId);
+    listOpenCalls(playOpen(...drafts)).map(({ callId }) => callId);
 
   it("are none before the first turn", () => {
-    expect(openCalls(playOpen())).toEqual([]);
+    expect(listOpenCalls(playOpen())).toEqual([]);
   });
 
   it("are those of the newest turn, in order", () => {
@@ -258,8 +258,8 @@ describe("the number of calls of an invocation", () => {
       draftTurn({ calls: [createCall("call-1"), createCall("call-2", { problem: "malformed" })] }),
       draftTurn({ calls: [createCall("call-3"), createCall("call-4")] }),
     ];
-    expect(countCalls(playOpen())).toBe(0);
-    expect(countCalls(playOpen(...turns))).toBe(3);
+    expect(countMadeCalls(playOpen())).toBe(0);
+    expect(countMadeCalls(playOpen(...turns))).toBe(3);
   });
 });
 
@@ -269,16 +269,16 @@ describe("the end of a node whose agent", () => {
     ["failed", "node_timeout"],
     ["refused", REFUSED],
   ])("is still at work tells that it %s where the error is %s", (outcome, code) => {
-    expect(draftClosings("agent", playOpen(BOUND), code)).toEqual([
+    expect(draftInvocationClosing("agent", playOpen(BOUND), code)).toEqual([
       { type: "agent.invocation.completed", nodeId: "agent", payload: { ...NAMES, outcome } },
     ]);
   });
 
   it("has ended tells of no second end", () => {
-    expect(draftClosings("agent", playOpen(COMPLETED))).toEqual([]);
+    expect(draftInvocationClosing("agent", playOpen(COMPLETED))).toEqual([]);
   });
 
   it("was not invoked tells of no end", () => {
-    expect(draftClosings("agent", undefined)).toEqual([]);
+    expect(draftInvocationClosing("agent", undefined)).toEqual([]);
   });
 });

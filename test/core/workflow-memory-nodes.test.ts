@@ -13,7 +13,7 @@ import { clampEntryCount } from "../../src/agents/coordination/runtime/workflow-
 import {
   identity,
   memoryRead,
-  memoryScopeOf,
+  chooseMemoryScope,
   memoryWrite,
 } from "../../src/agents/coordination/workflow/nodes/memory-nodes.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
@@ -207,7 +207,7 @@ describe("the memory of a node", () => {
     ],
     ["w", { config: { memoryRef: "team" }, started: { hasIsolatedMemory: true } }],
   ])("is %s", (scope, scene) => {
-    expect(memoryScopeOf(createView(scene))).toBe(scope);
+    expect(chooseMemoryScope(createView(scene))).toBe(scope);
   });
 });
 

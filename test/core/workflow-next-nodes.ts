@@ -1,6 +1,6 @@
 /** Owns: the nodes that are next after a log in words, for tests of the edges between nodes. */
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { eventOf } from "../../src/agents/coordination/workflow/advance-run.ts";
+import { createRunEvent } from "../../src/agents/coordination/workflow/advance-run.ts";
 import { listNextNodes } from "../../src/agents/coordination/workflow/state/edges.ts";
 import { evolveWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { isAtWork, type WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
@@ -33,7 +33,7 @@ function draftFate(nodeId: string, fate: string): WorkflowDraft {
 export function playLog(log: string): WorkflowRun {
   let run = createRun();
   const append = (draft: WorkflowDraft): void => {
-    run = evolveWorkflow(run, eventOf(run, draft, NOW));
+    run = evolveWorkflow(run, createRunEvent(run, draft, NOW));
   };
   for (const entry of log.split(", ").filter(Boolean)) {
     const [id = "", fate = ""] = entry.split(" ");

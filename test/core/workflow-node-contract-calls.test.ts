@@ -4,20 +4,20 @@ import { addMs, createEventId } from "../../src/agents/coordination/contracts/id
 import type { BoundTool } from "../../src/agents/coordination/contracts/workflows/agent-events.ts";
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import {
-  asInputs,
+  wrapTaskAsInputs,
   chooseCallName,
   findCalledTool,
   NATIVE_TOOLS,
-  noteIn,
-  readHandoff,
+  readMemoryNote,
+  readHandoffRequest,
   unwrapTask,
-  workflowIdOf,
+  createAgentWorkflowId,
 } from "../../src/agents/coordination/workflow/node-contract/agent-tools.ts";
 import { draftModelCall } from "../../src/agents/coordination/workflow/node-contract/model-call.ts";
 import type { EffectOutcome } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import {
   draftSuspension,
-  waitForAnswer,
+  createWaitStep,
 } from "../../src/agents/coordination/workflow/node-contract/suspension.ts";
 import { createView } from "./workflow-node-contract-scene.ts";
 import { createOrigin, NOW, RUN } from "./workflow-view-scene.ts";
@@ -75,9 +75,9 @@ describe("a node that asks", () => {
       data: {},
       votes: [],
     } as const;
-    expect(waitForAnswer({ ...interrupt, atMs: NOW })).toStrictEqual({ kind: "wait" });
-    expect(waitForAnswer({ ...interrupt, atMs: NOW, timeoutMs: 0 })).toStrictEqual({ kind: "wait" });
-    expect(waitForAnswer({ ...interrupt, atMs: NOW, timeoutMs: 5 })).toStrictEqual({
+    expect(createWaitStep({ ...interrupt, atMs: NOW })).toStrictEqual({ kind: "wait" });
+    expect(createWaitStep({ ...interrupt, atMs: NOW, timeoutMs: 0 })).toStrictEqual({ kind: "wait" });
+    expect(createWaitStep({ ...interrupt, atMs: NOW, timeoutMs: 5 })).toStrictEqual({
       kind: "wait",
       atMs: addMs(NOW, 5),
     });
@@ -264,34 +264,37 @@ describe("a note for the memory", () => {
     [7, "7"],
     [false, "false"],
   ])("has as its content %j as a text", (content, text) => {
-    expect(noteIn({ content })).toEqual({ content: text, tags: [] });
+    expect(readMemoryNote({ content })).toEqual({ content: text, tags: [] });
   });
 
   it.each([{}, { content: null }, { tags: ["a"] }])("is none without content: %j", (args) => {
-    expect(noteIn(args)).toBeUndefined();
+    expect(readMemoryNote(args)).toBeUndefined();
   });
 
   it("has the first twenty tags that are texts", () => {
     const tags = Array.from({ length: 21 }, (_, index) => `tag-${index}`);
-    expect(noteIn({ content: "a", tags: [7, "", null, ...tags] })?.tags).toEqual(tags.slice(0, 20));
-    expect(noteIn({ content: "a", tags: "tag" })?.tags).toEqual([]);
+    expect(readMemoryNote({ content: "a", tags: [7, "", null, ...tags] })?.tags).toEqual(tags.slice(0, 20));
+    expect(readMemoryNote({ content: "a", tags: "tag" })?.tags).toEqual([]);
   });
 });
 
 describe("a task that is handed over", () => {
   it("names the agent, and why where that is a text", () => {
-    expect(readHandoff({ toAgentId: "b", task: 7 })).toStrictEqual({ toAgentId: "b", task: 7 });
-    expect(readHandoff({ toAgentId: "b", reason: 7 })).toStrictEqual({ toAgentId: "b", task: undefined });
-    expect(readHandoff({ toAgentId: "b", reason: "x".repeat(1_001) })?.reason).toBe("x".repeat(1_000));
+    expect(readHandoffRequest({ toAgentId: "b", task: 7 })).toStrictEqual({ toAgentId: "b", task: 7 });
+    expect(readHandoffRequest({ toAgentId: "b", reason: 7 })).toStrictEqual({
+      toAgentId: "b",
+      task: undefined,
+    });
+    expect(readHandoffRequest({ toAgentId: "b", reason: "x".repeat(1_001) })?.reason).toBe("x".repeat(1_000));
   });
 
   it.each([{}, { toAgentId: "" }, { toAgentId: 7 }])("goes to nobody where no agent is named: %j", (args) => {
-    expect(readHandoff({ ...args, task: "t" })).toBeUndefined();
+    expect(readHandoffRequest({ ...args, task: "t" })).toBeUndefined();
   });
 
   it("belongs to a workflow with the short name of its agent", () => {
-    expect(workflowIdOf("Acme.Writer")).toBe("agent.acme.writer");
-    expect(workflowIdOf("x".repeat(200))).toBe(`agent.${"x".repeat(114)}`);
+    expect(createAgentWorkflowId("Acme.Writer")).toBe("agent.acme.writer");
+    expect(createAgentWorkflowId("x".repeat(200))).toBe(`agent.${"x".repeat(114)}`);
   });
 
   it.each([
@@ -301,7 +304,7 @@ describe("a task that is handed over", () => {
     [["a"], { task: ["a"] }],
     [null, { task: null }],
   ])("becomes the inputs of a run: %j", (task, inputs) => {
-    expect(asInputs(task)).toStrictEqual(inputs);
+    expect(wrapTaskAsInputs(task)).toStrictEqual(inputs);
   });
 
   it.each([

@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import { addMs } from "../../src/agents/coordination/contracts/ids.ts";
 import {
   draftEarlyEnd,
-  draftStop,
-  draftTimeout,
-  endRun,
+  draftNodeCancellations,
+  draftRunTimeout,
+  draftRegularEnd,
   isOverTime,
-  runDeadlineMs,
+  computeRunDeadlineMs,
   type Ending,
 } from "../../src/agents/coordination/workflow/node-contract/run-end.ts";
 import type { NodeRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
@@ -37,7 +37,11 @@ describe("the nodes of a run that is stopped", () => {
       createNodeRun("e", "skipped"),
       createNodeRun("f", "cancelled"),
     ]);
-    expect(draftStop(run, "enough")).toEqual([close("failed"), cancel("a", "enough"), cancel("b", "enough")]);
+    expect(draftNodeCancellations(run, "enough")).toEqual([
+      close("failed"),
+      cancel("a", "enough"),
+      cancel("b", "enough"),
+    ]);
   });
 });
 
@@ -100,7 +104,7 @@ describe("a run that ends early", () => {
 
 describe("the outputs of a run", () => {
   const readOutputs = (nodeRuns: readonly NodeRun[], graph: Ending["graph"]): unknown => {
-    const drafts = endRun(createEnding(nodeRuns, { graph }));
+    const drafts = draftRegularEnd(createEnding(nodeRuns, { graph }));
     expect(drafts).toMatchObject([{ type: "run.completed", payload: { durationMs: MINUTE } }]);
     return drafts.map(({ payload }) => ("outputs" in payload ? payload.outputs : undefined))[0];
   };
@@ -196,17 +200,17 @@ describe("the time of a run", () => {
     ["the workflow", 50_000, 50_000, { configurable: { runTimeoutMs: 80_000 } }],
     ["the caller", 30_000, 50_000, { configurable: { runTimeoutMs: 30_000 } }],
   ])("is bounded by %s", (_who, limitMs, timeout, around) => {
-    expect(runDeadlineMs(createTimed(timeout, around))).toBe(NOW + limitMs + 1);
+    expect(computeRunDeadlineMs(createTimed(timeout, around))).toBe(NOW + limitMs + 1);
   });
 
   it("goes on by as much as people were waited for", () => {
     const ending = createTimed(50_000, { run: { waitedMs: 20_000 } });
-    expect(runDeadlineMs(ending)).toBe(NOW + 70_001);
+    expect(computeRunDeadlineMs(ending)).toBe(NOW + 70_001);
   });
 
   it("has no end while people are waited for", () => {
     const ending = createTimed(50_000, { run: { waitingSinceMs: NOW } });
-    expect(runDeadlineMs(ending)).toBeUndefined();
+    expect(computeRunDeadlineMs(ending)).toBeUndefined();
     expect(isOverTime(ending)).toBe(false);
   });
 
@@ -221,7 +225,7 @@ describe("the time of a run", () => {
     const ending = createTimed(30_000, { run: { waitedMs: 20_000 } });
     const message = "the run has worked for 40000 ms, and its limit is 30000 ms";
     expect(ending.now).toBe(LATER);
-    expect(draftTimeout(ending)).toEqual([
+    expect(draftRunTimeout(ending)).toEqual([
       { type: "cap.breached", payload: { kind: "run-duration", limit: 30_000, observed: 40_000 } },
       cancel("a", "the run's time is over"),
       { type: "run.failed", payload: { error: { code: "run_timeout", message }, durationMs: MINUTE } },

@@ -1,8 +1,8 @@
 /** Owns: whether a node that failed is tried again, and how a run fails where it goes beyond one of its limits. */
 import { describe, expect, it } from "vitest";
 import {
-  describeBrokenNode,
-  draftFailure,
+  createBrokenNodeError,
+  draftRetryOrFailure,
   draftNodeStart,
   NOT_RETRIED,
 } from "../../src/agents/coordination/workflow/node-failure.ts";
@@ -38,7 +38,7 @@ describe("a node whose code threw", () => {
     ["secret", "string"],
     [undefined, "undefined"],
   ])("fails with the name of what was thrown: %s", (thrown, name) => {
-    expect(describeBrokenNode(thrown)).toEqual({
+    expect(createBrokenNodeError(thrown)).toEqual({
       code: "node_broken",
       message: `the node could not cope with its configuration or inputs (${name})`,
     });
@@ -64,7 +64,7 @@ describe("a node that failed", () => {
 
   it.each([0, 1])("is tried again after the attempt %i of three", (attempt) => {
     const view = createRetried({ attempt });
-    expect(draftFailure(view, view, ERROR)).toEqual([
+    expect(draftRetryOrFailure(view, view, ERROR)).toEqual([
       createRetry(attempt + 1),
       {
         type: "node.started",
@@ -76,27 +76,27 @@ describe("a node that failed", () => {
 
   it.each([2, 3])("has failed for good after the attempt %i", (attempt) => {
     const view = createRetried({ attempt });
-    expect(draftFailure(view, view, ERROR)).toEqual([
+    expect(draftRetryOrFailure(view, view, ERROR)).toEqual([
       { type: "node.failed", nodeId: "a", payload: { nodeId: "a", error: ERROR, attempts: attempt + 1 } },
     ]);
   });
 
   it("is tried again in a paused run when that is resumed", () => {
     const view = createRetried({}, { run: { phase: { kind: "paused", atMs: NOW } } });
-    expect(draftFailure(view, view, ERROR)).toEqual([createRetry(1)]);
+    expect(draftRetryOrFailure(view, view, ERROR)).toEqual([createRetry(1)]);
   });
 
   it("ends its agent first, before another attempt and before its failure", () => {
     const retried = createRetried({ invocation: INVOCATION });
-    const types = draftFailure(retried, retried, ERROR).map(({ type }) => type);
+    const types = draftRetryOrFailure(retried, retried, ERROR).map(({ type }) => type);
     expect(types).toEqual(["agent.invocation.completed", "node.retried", "node.started"]);
     const paused = createRetried(
       { invocation: INVOCATION },
       { run: { phase: { kind: "paused", atMs: NOW } } },
     );
-    expect(draftFailure(paused, paused, ERROR)).toEqual([close("failed"), createRetry(1)]);
+    expect(draftRetryOrFailure(paused, paused, ERROR)).toEqual([close("failed"), createRetry(1)]);
     const refused = { code: "envelope_refused_by_provider", message: "no" };
-    expect(draftFailure(retried, retried, refused)).toEqual([
+    expect(draftRetryOrFailure(retried, retried, refused)).toEqual([
       close("refused"),
       { type: "node.failed", nodeId: "a", payload: { nodeId: "a", error: refused, attempts: 1 } },
     ]);
@@ -104,9 +104,9 @@ describe("a node that failed", () => {
 
   it("ends the run where another attempt would be one too many", () => {
     const view = createRetried({}, { run: { executions: 10 } });
-    expect(draftFailure(view, view, ERROR)).toEqual(draftExecutionLimit(view, "a"));
+    expect(draftRetryOrFailure(view, view, ERROR)).toEqual(draftExecutionLimit(view, "a"));
     const last = createRetried({ attempt: 2 }, { run: { executions: 10 } });
-    expect(draftFailure(last, last, ERROR)[0]?.type).toBe("node.failed");
+    expect(draftRetryOrFailure(last, last, ERROR)[0]?.type).toBe("node.failed");
   });
 
   it.each([
@@ -134,7 +134,7 @@ describe("a node that failed", () => {
   ])("is not tried again where another attempt would not change it: %s", (code) => {
     const view = createRetried();
     const error = { code, message: "no" };
-    expect(draftFailure(view, view, error)).toEqual([
+    expect(draftRetryOrFailure(view, view, error)).toEqual([
       { type: "node.failed", nodeId: "a", payload: { nodeId: "a", error, attempts: 1 } },
     ]);
     expect(NOT_RETRIED.has(code)).toBe(true);

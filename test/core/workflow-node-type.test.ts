@@ -1,10 +1,13 @@
 /** Owns: how the drafts of a node are named and numbered, who its agent is, and the JSON in a model's answer. */
 import { describe, expect, it } from "vitest";
 import { createEventId } from "../../src/agents/coordination/contracts/ids.ts";
-import { findJson, listJson } from "../../src/agents/coordination/workflow/node-contract/json-in.ts";
 import {
-  agentIdOf,
-  draftIdOf,
+  findJson,
+  listJsonCandidates,
+} from "../../src/agents/coordination/workflow/node-contract/json-in.ts";
+import {
+  readNodeAgentId,
+  computeDraftEventId,
   withNodeId,
 } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import { createView } from "./workflow-node-view-scene.ts";
@@ -48,14 +51,14 @@ describe("the JSON that an answer may stand for", () => {
     ["7", [7]],
     ["nothing of the kind", []],
   ])("in %j is %j, the whole first, then the longer part", (text, list) => {
-    expect(listJson(text)).toStrictEqual(list);
+    expect(listJsonCandidates(text)).toStrictEqual(list);
   });
 });
 
 describe("the draft of a node", () => {
   it("has the id of its place behind what the run has recorded", () => {
     const view = createView({ run: { nextSequence: 7 } });
-    expect([0, 2].map((index) => draftIdOf(view, index))).toEqual([
+    expect([0, 2].map((index) => computeDraftEventId(view, index))).toEqual([
       createEventId(RUN, 7),
       createEventId(RUN, 9),
     ]);
@@ -80,6 +83,6 @@ describe("the agent of a node", () => {
     ["node:a", {}, { agentId: ["acme.writer"] }],
     ["node:a", {}, {}],
   ])("is %s", (agentId, members, config) => {
-    expect(agentIdOf(createView({ members: { ...members }, config: { ...config } }))).toBe(agentId);
+    expect(readNodeAgentId(createView({ members: { ...members }, config: { ...config } }))).toBe(agentId);
   });
 });

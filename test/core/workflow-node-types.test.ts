@@ -11,10 +11,10 @@ import {
 } from "../../src/agents/coordination/workflow/nodes/gate-nodes.ts";
 import { memoryRead, memoryWrite } from "../../src/agents/coordination/workflow/nodes/memory-nodes.ts";
 import {
-  isSubWorkflow,
-  mayInvoke,
+  isSubWorkflowType,
+  canInvokeAgent,
   NODE_TYPE_IDS,
-  nodeTypeOf,
+  findNodeType,
 } from "../../src/agents/coordination/workflow/nodes/node-types.ts";
 import { subWorkflow } from "../../src/agents/coordination/workflow/nodes/sub-workflow.ts";
 import { supervisor } from "../../src/agents/coordination/workflow/nodes/supervisor.ts";
@@ -30,7 +30,7 @@ import { createPlay, createView, type Scene } from "./workflow-node-view-scene.t
 const AGENT = "openclaw.agent";
 
 function stepAs(typeId: string, scene: Scene = {}): NodeStep | undefined {
-  return nodeTypeOf(typeId, SETTINGS)?.step(createView(scene));
+  return findNodeType(typeId, SETTINGS)?.step(createView(scene));
 }
 
 /** The node's agent is one of a manifest that the run may invoke. */
@@ -57,7 +57,7 @@ describe("the node type of a name", () => {
     ["openclaw.workspace.write", workspaceWrite],
     ["openclaw.workspace.read", workspaceRead],
   ])("%s is that type", (typeId, type) => {
-    expect(nodeTypeOf(typeId, SETTINGS)).toBe(type);
+    expect(findNodeType(typeId, SETTINGS)).toBe(type);
     expect(NODE_TYPE_IDS).toContain(typeId);
   });
 
@@ -68,8 +68,8 @@ describe("the node type of a name", () => {
   it("is none where nobody has it, in the product or in the play", () => {
     const settings = { ...SETTINGS, play: createPlay({}) };
     for (const typeId of ["core.unknown", "toString", ""]) {
-      expect(nodeTypeOf(typeId, SETTINGS)).toBeUndefined();
-      expect(nodeTypeOf(typeId, settings)).toBeUndefined();
+      expect(findNodeType(typeId, SETTINGS)).toBeUndefined();
+      expect(findNodeType(typeId, settings)).toBeUndefined();
     }
   });
 
@@ -77,8 +77,8 @@ describe("the node type of a name", () => {
     const played: NodeType = { step: () => ({ kind: "wait" }) };
     const nodeTypes = { "core.conformance.counter": played, "core.delay": played };
     const settings = { ...SETTINGS, play: createPlay({ nodeTypes }) };
-    expect(nodeTypeOf("core.conformance.counter", settings)).toBe(played);
-    expect(nodeTypeOf("core.delay", settings)).toBe(delay);
+    expect(findNodeType("core.conformance.counter", settings)).toBe(played);
+    expect(findNodeType("core.delay", settings)).toBe(delay);
   });
 });
 
@@ -104,7 +104,7 @@ describe("a node that names an agent of a manifest", () => {
 
   it.each(INVOKING)("is executed by that agent: %s", (typeId) => {
     expect(stepWithAgent(typeId)).toMatchObject({ kind: "act", effect: { kind: "prepare_agent" } });
-    expect(mayInvoke(typeId)).toBe(true);
+    expect(canInvokeAgent(typeId)).toBe(true);
   });
 
   it("is executed by its own type where it looks at memory, or brings a tool along", () => {
@@ -120,13 +120,13 @@ describe("a node that names an agent of a manifest", () => {
 
   it("is not executed by it where its type is another one", () => {
     const others = NODE_TYPE_IDS.filter((typeId) => !INVOKING.some((invoking) => invoking === typeId));
-    expect([...others, "core.unknown"].filter(mayInvoke)).toEqual([]);
+    expect([...others, "core.unknown"].filter(canInvokeAgent)).toEqual([]);
   });
 });
 
 describe("a workflow within a workflow", () => {
   it("has one of two names", () => {
-    const named = [...NODE_TYPE_IDS, "core.unknown"].filter(isSubWorkflow);
+    const named = [...NODE_TYPE_IDS, "core.unknown"].filter(isSubWorkflowType);
     expect(named).toEqual(["core.subWorkflow", "core.control.subWorkflow"]);
   });
 });

@@ -10,7 +10,7 @@ import {
 import {
   draftDivergenceAtRefusal,
   draftDivergenceAtRequest,
-  envelopeOf,
+  classifyEnvelope,
   findRecordedEnvelope,
   type EnvelopeKind,
 } from "../../src/agents/coordination/workflow/envelope-kind.ts";
@@ -18,7 +18,7 @@ import type { EffectOutcome } from "../../src/agents/coordination/workflow/node-
 import {
   PARENT_HEADER,
   readParentHeader,
-  writeParentHeader,
+  formatParentHeader,
 } from "../../src/agents/coordination/workflow/parent-header.ts";
 import { timeAt } from "./workflow-evolve-scene.ts";
 import { createNodeRun, createRun, RUN, withNodes } from "./workflow-view-scene.ts";
@@ -39,16 +39,16 @@ describe("the header of a calling run", () => {
 
   it("names the run, its host and where to ask for it, and nothing else of it", () => {
     const parent = { ...PARENT, nodeId: "a", secret: "s" };
-    expect(JSON.parse(writeParentHeader(parent))).toEqual(PARENT);
+    expect(JSON.parse(formatParentHeader(parent))).toEqual(PARENT);
   });
 
   it("names the event and the depth where they are known", () => {
     const parent = { ...PARENT, eventId: createEventId(RUN, 7), depth: 2 };
-    expect(JSON.parse(writeParentHeader(parent))).toEqual(parent);
+    expect(JSON.parse(formatParentHeader(parent))).toEqual(parent);
   });
 
   it("writes what is not visible ASCII with escapes of four digits", () => {
-    const text = writeParentHeader({ ...PARENT, runId: "ä ~\u007f", hostId: "日\ud83d" });
+    const text = formatParentHeader({ ...PARENT, runId: "ä ~\u007f", hostId: "日\ud83d" });
     expect(text).toContain(String.raw`"runId":"\u00e4 ~\u007f","hostId":"\u65e5\ud83d"`);
   });
 });
@@ -98,7 +98,7 @@ describe("the outcome of a model", () => {
     ["a refusal", { kind: "model_refused", model: "m", usage: {} }, "refusal"],
     ["a failure", { kind: "failed", error: ERROR }, undefined],
   ])("is an envelope or none: %s", (_which, outcome, kind) => {
-    expect(envelopeOf(outcome)).toBe(kind);
+    expect(classifyEnvelope(outcome)).toBe(kind);
   });
 });
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { advanceRun } from "../../src/agents/coordination/workflow/advance-run.ts";
-import { snapshotOf } from "../../src/agents/coordination/workflow/state/run-view.ts";
+import { createRunSnapshot } from "../../src/agents/coordination/workflow/state/run-view.ts";
 import { loadOpenWopSchemas } from "./openwop-schemas.ts";
 import {
   PLAY_SETTINGS,
@@ -41,7 +41,7 @@ describe("every workflow, however what it waits for comes in", () => {
         const { events, run, graph } = playOut(definition, order);
         checkLog(events);
         expect(events.flatMap((event) => schemas.problemsOfWorkflow(event))).toEqual([]);
-        expect(schemas.problemsOfSnapshot(snapshotOf(run, graph, []))).toEqual([]);
+        expect(schemas.problemsOfSnapshot(createRunSnapshot(run, graph, []))).toEqual([]);
       }),
       RUNS,
     );

@@ -1,8 +1,8 @@
 /** Owns: which recorded events a replay takes as they are because they came from outside, and where it has diverged. */
 import { describe, expect, it } from "vitest";
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { replayRecorded } from "../../src/agents/coordination/workflow/replay-workflow.ts";
-import { pauseRun } from "../../src/agents/coordination/workflow/workflow-commands.ts";
+import { deriveRecorded } from "../../src/agents/coordination/workflow/replay-workflow.ts";
+import { draftRunPause } from "../../src/agents/coordination/workflow/workflow-commands.ts";
 import { createEdge, createNode, sendNextWorker, TERMINATE } from "../support/workflow-definitions.ts";
 import { CANCELLED, PAUSED, RESUMED } from "./workflow-evolve-scene.ts";
 import {
@@ -308,7 +308,7 @@ describe("a replay has diverged", () => {
 
   it("where a node is resumed that does not begin again", () => {
     const paused = recordRun({ nodes: [DELAY] }, [
-      [1, ({ run }) => pauseRun(run, { drainPolicy: "immediate" })],
+      [1, ({ run }) => draftRunPause(run, { drainPolicy: "immediate" })],
     ]);
     const { then, run } = replay(continueRecord(paused, 3, [2, RESUMED], [7, end("n")]));
     expect([then.kind, run.nextSequence]).toEqual(["diverged", 3]);
@@ -377,7 +377,7 @@ describe("an empty page", () => {
     const record = recordDelay();
     const run = beginReplay(record);
     const { graph, settings } = record;
-    const part = replayRecorded(run, { graph, settings }, { events: [], isAll: false });
+    const part = deriveRecorded(run, { graph, settings }, { events: [], isAll: false });
     expect(part).toEqual({ run, events: [], then: { kind: "more" } });
     expect(part.run).toBe(run);
   });

@@ -2,7 +2,10 @@
 import { describe, expect, it } from "vitest";
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { copyRecorded } from "../../src/agents/coordination/workflow/replay-workflow.ts";
-import { pauseRun, resumeRun } from "../../src/agents/coordination/workflow/workflow-commands.ts";
+import {
+  draftRunPause,
+  draftRunResumption,
+} from "../../src/agents/coordination/workflow/workflow-commands.ts";
 import { FORK } from "../support/replay-play.ts";
 import {
   chain,
@@ -50,9 +53,9 @@ const SUPERVISED: Small = {
   edges: [createEdge("s>d"), createEdge("d>s")],
 };
 
-const pause: Act = ({ run }) => pauseRun(run, { drainPolicy: "immediate" });
-const drain: Act = ({ run }) => pauseRun(run, { drainPolicy: "drain-current-node" });
-const resume: Act = ({ run }, context) => resumeRun(run, context);
+const pause: Act = ({ run }) => draftRunPause(run, { drainPolicy: "immediate" });
+const drain: Act = ({ run }) => draftRunPause(run, { drainPolicy: "drain-current-node" });
+const resume: Act = ({ run }, context) => draftRunResumption(run, context);
 const ASKED = { askedEffectId: "m:1:ask" };
 const WITH_ADDRESSES = { mcpUrl: "https://mcp.example", a2aUrl: "https://a2a.example" };
 

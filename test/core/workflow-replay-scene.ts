@@ -14,7 +14,7 @@ import type {
   WorkflowSettings,
 } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import {
-  replayRecorded,
+  deriveRecorded,
   type ReplayContext,
   type ReplayedPart,
 } from "../../src/agents/coordination/workflow/replay-workflow.ts";
@@ -26,7 +26,7 @@ import {
 import type { NodeGraph } from "../../src/agents/coordination/workflow/state/node-graph.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
 import type { WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
-import { settleEffect } from "../../src/agents/coordination/workflow/workflow-commands.ts";
+import { draftEffectOutcome } from "../../src/agents/coordination/workflow/workflow-commands.ts";
 import { FORK, originOf, readBack } from "../support/replay-play.ts";
 import { PLAY_SETTINGS } from "../support/workflow-arbitraries.ts";
 import type { Small } from "../support/workflow-definitions.ts";
@@ -46,7 +46,7 @@ export const settle =
   (outcome: EffectOutcome): Act =>
   ({ run, effects: [effect] }, context) => {
     if (!effect) throw new Error("nothing is under way");
-    return settleEffect(run, context, { effect, outcome });
+    return draftEffectOutcome(run, context, { effect, outcome });
   };
 export const answer =
   (nodeId: string, value: unknown): Act =>
@@ -137,7 +137,7 @@ export function replay(record: Recorded, options: Options = {}): ReplayedPart {
   const { graph, settings, events } = record;
   const { count = events.length, isAll = true, livesFrom, ...context } = options;
   const part = { events: events.slice(1, count), isAll };
-  return replayRecorded(beginReplay(record, livesFrom), { graph, settings, ...context }, part);
+  return deriveRecorded(beginReplay(record, livesFrom), { graph, settings, ...context }, part);
 }
 
 /** Events as those of the run that replays them. */

@@ -1,7 +1,7 @@
 /** Owns: what tells two events of two runs apart, how the states that runs lead to differ, and how much of that is told. */
 import { describe, expect, it } from "vitest";
 import {
-  compareRuns,
+  diffRunsInSlices,
   diffRuns,
   type ComparedRun,
   type LoggedEvent,
@@ -325,7 +325,7 @@ describe("the bounds of a difference", () => {
 describe("the comparison in slices", () => {
   it("pauses behind each difference, and comes to the same", () => {
     const [one, other] = [createRun("run-a", [STARTED, FAILED]), createRun("run-b", [complete(), STARTED])];
-    const work = compareRuns(one, other);
+    const work = diffRunsInSlices(one, other);
     expect(work.next()).toEqual({ done: false, value: undefined });
     expect(work.next()).toEqual({ done: false, value: undefined });
     expect(work.next()).toEqual({ done: true, value: diffRuns(one, other) });
@@ -334,6 +334,6 @@ describe("the comparison in slices", () => {
   it("pauses within large values that are the same", () => {
     const create = (runId: string): ComparedRun =>
       createRun(runId, [start(Array.from({ length: 1_500 }, () => 1))]);
-    expect(compareRuns(create("run-a"), create("run-b")).next().done).toBe(false);
+    expect(diffRunsInSlices(create("run-a"), create("run-b")).next().done).toBe(false);
   });
 });

@@ -4,12 +4,12 @@ import { createEventId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunOrigin } from "../../src/agents/coordination/contracts/workflows/run-origin.ts";
 import type { ParentRun } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import {
-  childrenOf,
+  listAwaitedChildRuns,
   findAskingNode,
   findWaitingNode,
-  maskSensitive,
-  snapshotOf,
-  statusOf,
+  maskSensitiveVariables,
+  createRunSnapshot,
+  computeRunStatus,
   summarizeRun,
   type ChildRun,
 } from "../../src/agents/coordination/workflow/state/run-view.ts";
@@ -36,7 +36,7 @@ import {
 } from "./workflow-view-scene.ts";
 
 function takeSnapshot(run: WorkflowRun, graph = createGraph(), children: readonly ChildRun[] = []) {
-  return snapshotOf(run, graph, children);
+  return createRunSnapshot(run, graph, children);
 }
 
 const PARENT: ParentRun = { runId: "parent-1", hostId: "host", cause: "core.subWorkflow", nodeId: "sub" };
@@ -48,12 +48,12 @@ const ENDED: readonly RunPhase[] = [
 
 describe("the status of a run", () => {
   it("is running while it is open and nobody is waited for", () => {
-    expect(statusOf(createRun())).toBe("running");
-    expect(statusOf(createRun(withNodes(createNodeRun("a", "running"))))).toBe("running");
+    expect(computeRunStatus(createRun())).toBe("running");
+    expect(computeRunStatus(createRun(withNodes(createNodeRun("a", "running"))))).toBe("running");
   });
 
   it.each([{ kind: "paused", atMs: LATER } as const, ...ENDED])("is that of its phase: $kind", (phase) => {
-    expect(statusOf(createRun({ phase, ...withNodes(createAsking("a")) }))).toBe(phase.kind);
+    expect(computeRunStatus(createRun({ phase, ...withNodes(createAsking("a")) }))).toBe(phase.kind);
   });
 
   it.each([
@@ -63,7 +63,7 @@ describe("the status of a run", () => {
     ["custom", "waiting-input"],
     ["external-event", "waiting-external"],
   ] as const)("says whom a question of the kind %s waits for: %s", (kind, status) => {
-    expect(statusOf(createRun(withNodes(createAsking("a", { kind }))))).toBe(status);
+    expect(computeRunStatus(createRun(withNodes(createAsking("a", { kind }))))).toBe(status);
   });
 
   it.each<[title: string, statuses: ChildRun["status"][], expected: ChildRun["status"]]>([
@@ -77,24 +77,24 @@ describe("the status of a run", () => {
     ],
   ])("follows from %s", (_title, statuses, expected) => {
     const children = statuses.map((status, index) => ({ runId: `child-${index}`, status }));
-    expect(statusOf(createRun(), children)).toBe(expected);
+    expect(computeRunStatus(createRun(), children)).toBe(expected);
   });
 
   it("is that of its own question before that of its child", () => {
     const run = createRun(withNodes(createAsking("a", { kind: "approval" })));
-    expect(statusOf(run, [{ runId: "child", status: "waiting-input" }])).toBe("waiting-approval");
+    expect(computeRunStatus(run, [{ runId: "child", status: "waiting-input" }])).toBe("waiting-approval");
   });
 
   it("is running for a fork that still takes events, whatever its source waited for", () => {
     const origin = createOrigin(9);
-    expect(statusOf(createRun({ origin, ...withNodes(createAsking("a")) }))).toBe("running");
-    expect(statusOf(createRun({ origin, phase: { kind: "paused", atMs: LATER } }))).toBe("running");
+    expect(computeRunStatus(createRun({ origin, ...withNodes(createAsking("a")) }))).toBe("running");
+    expect(computeRunStatus(createRun({ origin, phase: { kind: "paused", atMs: LATER } }))).toBe("running");
   });
 
   it("is its own for a fork that has taken all its events", () => {
     const origin = createOrigin(9);
     const run = createRun({ origin, nextSequence: 9, ...withNodes(createAsking("a")) });
-    expect(statusOf(run)).toBe("waiting-approval");
+    expect(computeRunStatus(run)).toBe("waiting-approval");
   });
 });
 
@@ -178,7 +178,7 @@ describe("the children that a run waits for", () => {
     ["no node whose child has no name", "running", nameless, []],
   ])("are those of %s", (_title, status, nodeHandoff, children) => {
     const run = createRun(withNodes(createNodeRun("a", status, { handoff: nodeHandoff })));
-    expect(childrenOf(run)).toEqual(children);
+    expect(listAwaitedChildRuns(run)).toEqual(children);
   });
 
   it("are those of all nodes, of which some hand nothing over", () => {
@@ -190,7 +190,7 @@ describe("the children that a run waits for", () => {
         createNodeRun("c", "running", { handoff: second }),
       ),
     );
-    expect(childrenOf(run)).toEqual(["child-1", "child-2"]);
+    expect(listAwaitedChildRuns(run)).toEqual(["child-1", "child-2"]);
   });
 
   it("are in the order in which their nodes began", () => {
@@ -200,7 +200,7 @@ describe("the children that a run waits for", () => {
         handoff: { ...handoff, childRunId: `child-${index}` },
       }),
     );
-    const children = childrenOf(createRun(withNodes(...nodeRuns)));
+    const children = listAwaitedChildRuns(createRun(withNodes(...nodeRuns)));
     expect(children).toEqual(nodeRuns.map(({ handoff: begun }) => begun?.childRunId));
   });
 });
@@ -313,12 +313,16 @@ describe("a sensitive variable", () => {
 
   it("is masked, and the values themselves stay", () => {
     const values = { color: "red", secret: "1234", other: 1 };
-    expect(maskSensitive(values, graph)).toStrictEqual({ color: "red", secret: "[masked]", other: 1 });
+    expect(maskSensitiveVariables(values, graph)).toStrictEqual({
+      color: "red",
+      secret: "[masked]",
+      other: 1,
+    });
     expect(values.secret).toBe("1234");
   });
 
   it("is not there where it has no value", () => {
-    expect(maskSensitive({ color: "red" }, graph)).toStrictEqual({ color: "red" });
+    expect(maskSensitiveVariables({ color: "red" }, graph)).toStrictEqual({ color: "red" });
   });
 
   it("is masked among the inputs and the variables of a snapshot", () => {

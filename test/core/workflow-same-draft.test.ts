@@ -5,9 +5,9 @@ import type {
   WorkflowDraft,
   WorkflowEvent,
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { differenceOf, isSameDraft } from "../../src/agents/coordination/workflow/same-draft.ts";
+import { findDivergence, isSameDraft } from "../../src/agents/coordination/workflow/same-draft.ts";
 import {
-  isSameValue,
+  compareValuesInSlices,
   type SamenessRules,
 } from "../../src/agents/coordination/workflow/same-value-in-slices.ts";
 import { CANCELLED, complete, NOW, PAUSED, RESUMED, RUN } from "./workflow-evolve-scene.ts";
@@ -74,7 +74,7 @@ describe("a draft and an event", () => {
 
 describe("the difference of what is derived from what was recorded", () => {
   const describeDifference = (drafts: readonly WorkflowDraft[], ...recorded: readonly WorkflowDraft[]) =>
-    differenceOf(drafts, recorded.map(record));
+    findDivergence(drafts, recorded.map(record));
 
   it.each<[string, unknown, unknown, string]>([
     ["a number in place of nothing", 5, null, ""],
@@ -184,7 +184,7 @@ const RULES: SamenessRules = {
 
 /** Compares to the end, and counts the slices that it took. */
 function compare(one: unknown, other: unknown): { readonly isSame: boolean; readonly pauses: number } {
-  const work = isSameValue(one, other, RULES);
+  const work = compareValuesInSlices(one, other, RULES);
   for (let pauses = 0; ; pauses += 1) {
     const slice = work.next();
     if (slice.done) return { isSame: slice.value, pauses };

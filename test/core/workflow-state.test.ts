@@ -3,19 +3,19 @@ import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunOrigin } from "../../src/agents/coordination/contracts/workflows/run-origin.ts";
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { eventOf } from "../../src/agents/coordination/workflow/advance-run.ts";
+import { createRunEvent } from "../../src/agents/coordination/workflow/advance-run.ts";
 import {
   beginWorkflow,
   evolveWorkflow,
 } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import {
-  eventIdOf,
-  identityOf,
+  computeEventId,
+  findLogIdentity,
   isAtFork,
   isAtWork,
   isEndedPhase,
   isMaterialising,
-  reviewKeyOf,
+  createReviewKey,
   type NodeRun,
   type WorkflowRun,
 } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
@@ -37,7 +37,7 @@ const ORIGIN: RunOrigin = {
 /** Returns a run whose log is its start and the drafts. */
 function playRun(drafts: readonly WorkflowDraft[], origin?: RunOrigin): WorkflowRun {
   const first = beginWorkflow(createFirstEvent(), origin);
-  return drafts.reduce((run, draft) => evolveWorkflow(run, eventOf(run, draft, NOW)), first);
+  return drafts.reduce((run, draft) => evolveWorkflow(run, createRunEvent(run, draft, NOW)), first);
 }
 
 const STARTED: WorkflowDraft = {
@@ -84,22 +84,22 @@ describe("a node", () => {
 
 describe("the identity of a run", () => {
   it("is its id where its log is not forked", () => {
-    expect(identityOf(playRun([]))).toBe(RUN);
+    expect(findLogIdentity(playRun([]))).toBe(RUN);
   });
 
   it("is the one of the source where the run replays it", () => {
-    expect(identityOf(playRun([], ORIGIN))).toBe(SOURCE);
+    expect(findLogIdentity(playRun([], ORIGIN))).toBe(SOURCE);
   });
 });
 
 describe("the id of an event", () => {
   it("is of the run where its log is not forked", () => {
-    expect(eventIdOf(playRun([]), 2)).toBe("run-1:2");
+    expect(computeEventId(playRun([]), 2)).toBe("run-1:2");
   });
 
   it("is of the source for what a fork took from there, and of the fork from then on", () => {
     const run = playRun([], ORIGIN);
-    expect([2, 3].map((sequence) => eventIdOf(run, sequence))).toEqual(["source-1:2", "run-1:3"]);
+    expect([2, 3].map((sequence) => computeEventId(run, sequence))).toEqual(["source-1:2", "run-1:3"]);
   });
 });
 
@@ -131,12 +131,12 @@ describe("a fork", () => {
 describe("the key of the review of a worker", () => {
   it("is another one for each worker of each node", () => {
     const keys = [
-      reviewKeyOf("node", "worker"),
-      reviewKeyOf("node", "other"),
-      reviewKeyOf("more", "worker"),
-      reviewKeyOf("nodework", "er"),
+      createReviewKey("node", "worker"),
+      createReviewKey("node", "other"),
+      createReviewKey("more", "worker"),
+      createReviewKey("nodework", "er"),
     ];
     expect(new Set(keys).size).toBe(keys.length);
-    expect(reviewKeyOf("node", "worker")).toBe(keys[0]);
+    expect(createReviewKey("node", "worker")).toBe(keys[0]);
   });
 });

@@ -8,11 +8,14 @@ import type {
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { ModelAsk } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import type { TurnAsk } from "../../src/agents/coordination/workflow/node-contract/turn-inputs.ts";
-import { messagesOf, textOf } from "../../src/agents/coordination/workflow/nodes/agent-messages.ts";
 import {
-  askSupervisor,
+  buildAgentMessages,
+  formatTask,
+} from "../../src/agents/coordination/workflow/nodes/agent-messages.ts";
+import {
+  createSupervisorEffect,
   findForeignWorker,
-  readDecision,
+  readModelDecision,
 } from "../../src/agents/coordination/workflow/nodes/supervisor-prompt.ts";
 import type { Invocation } from "../../src/agents/coordination/workflow/state/invocation.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
@@ -20,7 +23,7 @@ import { createView, type Scene } from "./workflow-node-view-scene.ts";
 import { LATER, NOW } from "./workflow-view-scene.ts";
 
 function readRequest(scene: Scene): ModelAsk {
-  const effect = askSupervisor(createView(scene));
+  const effect = createSupervisorEffect(createView(scene));
   if (effect.kind !== "ask_model") throw new Error("no model is asked");
   return effect.request;
 }
@@ -29,7 +32,7 @@ describe("the question to a supervisor's model", () => {
   it("is one of its node and its execution, with nothing that nobody configured", () => {
     const scene = { nodeRun: { executions: 3 } };
     const { system = "" } = readRequest(scene);
-    expect(askSupervisor(createView(scene))).toStrictEqual({
+    expect(createSupervisorEffect(createView(scene))).toStrictEqual({
       kind: "ask_model",
       id: "a:3:decide",
       nodeId: "a",
@@ -184,7 +187,7 @@ describe("the decision in an answer", () => {
   const DECISION = { kind: "ask-user", prompt: "why?" } as const;
 
   function decide(text: string, object?: unknown) {
-    return readDecision({ kind: "model_answered", text, object, model: "m", usage: {} });
+    return readModelDecision({ kind: "model_answered", text, object, model: "m", usage: {} });
   }
 
   it("is the object, whatever the text says", () => {
@@ -242,14 +245,16 @@ describe("the messages to an agent's model", () => {
   /** Returns what the model is told of its calls in one turn. */
   function listReturns(calls: readonly AskedCall[], ...returned: readonly [string, Returned][]): string[] {
     const turns = [{ invocationId: "i", turn: 1, text: "", calls: [...calls], tokens: 0 }];
-    const messages = messagesOf(createInvocation({ turns, returned: new Map(returned) }));
+    const messages = buildAgentMessages(createInvocation({ turns, returned: new Map(returned) }));
     return messages.filter(({ role }) => role === "tool").map(({ content }) => content);
   }
 
   it("begin with the task", () => {
     const bound = { invocationId: "i", agentId: "acme.writer", threshold: 0.7, task: "write", tools: [] };
-    expect(messagesOf(createInvocation({ bound }))).toStrictEqual([{ role: "user", content: "write" }]);
-    expect(messagesOf(createInvocation())).toStrictEqual([{ role: "user", content: "{}" }]);
+    expect(buildAgentMessages(createInvocation({ bound }))).toStrictEqual([
+      { role: "user", content: "write" },
+    ]);
+    expect(buildAgentMessages(createInvocation())).toStrictEqual([{ role: "user", content: "{}" }]);
   });
 
   it("go on with what the model said in each turn, and what its calls returned", () => {
@@ -261,7 +266,7 @@ describe("the messages to an agent's model", () => {
       createReturned("c-1", { outcome: { text: "one" } }),
       createReturned("c-2", { error: { code: "e", message: "broken" } }),
     ]);
-    expect(messagesOf(createInvocation({ turns, returned })).slice(1)).toStrictEqual([
+    expect(buildAgentMessages(createInvocation({ turns, returned })).slice(1)).toStrictEqual([
       {
         role: "assistant",
         content: "look",
@@ -319,6 +324,6 @@ describe("a task as text", () => {
     [null, "{}"],
     [undefined, "{}"],
   ])("is of %j: %s", (task, text) => {
-    expect(textOf(task)).toBe(text);
+    expect(formatTask(task)).toBe(text);
   });
 });

@@ -4,7 +4,7 @@ import {
   formatTraceparent,
   parseTraceparent,
   readTraceHeaders,
-  traceHeaders,
+  createTraceHeaders,
 } from "../../src/agents/coordination/workflow/trace-context.ts";
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
@@ -52,7 +52,7 @@ describe("a traceparent", () => {
 
 describe("the trace headers of a call", () => {
   it.each(["a=1", "~", "x".repeat(512)])("have a tracestate that a header takes", (tracestate) => {
-    expect(traceHeaders({ traceparent: createParent(), tracestate })).toStrictEqual({
+    expect(createTraceHeaders({ traceparent: createParent(), tracestate })).toStrictEqual({
       traceparent: createParent(),
       tracestate,
     });
@@ -61,14 +61,14 @@ describe("the trace headers of a call", () => {
   it.each([undefined, "", "x".repeat(513), "a=1\r\nx: y", "a=ä", "ä=1"])(
     "have no tracestate that a header does not take",
     (tracestate) => {
-      expect(traceHeaders({ traceparent: createParent(), tracestate })).toStrictEqual({
+      expect(createTraceHeaders({ traceparent: createParent(), tracestate })).toStrictEqual({
         traceparent: createParent(),
       });
     },
   );
 
   it.each([undefined, "", "no"])("are none without a traceparent: %j", (traceparent) => {
-    expect(traceHeaders({ traceparent, tracestate: "a=1" })).toStrictEqual({});
+    expect(createTraceHeaders({ traceparent, tracestate: "a=1" })).toStrictEqual({});
   });
 });
 

@@ -11,7 +11,7 @@ import { evolveWorkflow } from "../../src/agents/coordination/workflow/state/evo
 import {
   fitValues,
   TURN_CHARS,
-  turnText,
+  formatTurnInputs,
   type TurnInputs,
 } from "../../src/agents/coordination/workflow/node-contract/turn-inputs.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
@@ -38,7 +38,7 @@ function readTurn(
 ): Values {
   const graph = { ...createGraph(), variables };
   const transcript = drafts.map((draft, index) => createEvent(draft, index + 3));
-  const read: unknown = JSON.parse(turnText({ run, graph, transcript, ...more }, clean));
+  const read: unknown = JSON.parse(formatTurnInputs({ run, graph, transcript, ...more }, clean));
   if (!isRecord(read)) throw new Error("the text is no object");
   return read;
 }

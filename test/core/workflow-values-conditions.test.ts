@@ -2,7 +2,10 @@
 import { RE2JS } from "re2js";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { EdgeCondition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
-import { findConditionProblem, isHolding } from "../../src/agents/coordination/workflow/state/values.ts";
+import {
+  findConditionProblem,
+  isConditionHolding,
+} from "../../src/agents/coordination/workflow/state/values.ts";
 
 const OUTPUTS = {
   word: "approved",
@@ -56,7 +59,7 @@ describe("a condition", () => {
     [true, { expression: "yes" }],
     [false, { type: "expression" }],
   ])("is %s: %j", (expected, condition) => {
-    expect(isHolding(condition, OUTPUTS)).toBe(expected);
+    expect(isConditionHolding(condition, OUTPUTS)).toBe(expected);
   });
 
   it.each<[boolean, EdgeCondition]>([
@@ -67,16 +70,18 @@ describe("a condition", () => {
     [true, { expression: "output.word == 'outer'" }],
     [true, { expression: "output.deep == 1" }],
   ])("names all outputs by `output`, and then the one that has this name: %s: %j", (expected, condition) => {
-    expect(isHolding(condition, { output: { word: "inner", deep: 1 }, word: "outer" })).toBe(expected);
+    expect(isConditionHolding(condition, { output: { word: "inner", deep: 1 }, word: "outer" })).toBe(
+      expected,
+    );
   });
 
   it("is not confused with another condition on the same outputs, or the same one on others", () => {
     const condition: EdgeCondition = { type: "equals", left: "count", right: 3 };
     const outputs = { count: 3 };
-    expect(isHolding(condition, outputs)).toBe(true);
-    expect(isHolding({ ...condition, right: 4 }, outputs)).toBe(false);
-    expect(isHolding(condition, { count: 4 })).toBe(false);
-    expect(isHolding(condition, outputs)).toBe(true);
+    expect(isConditionHolding(condition, outputs)).toBe(true);
+    expect(isConditionHolding({ ...condition, right: 4 }, outputs)).toBe(false);
+    expect(isConditionHolding(condition, { count: 4 })).toBe(false);
+    expect(isConditionHolding(condition, outputs)).toBe(true);
   });
 
   it.each([[true], [false]])("is evaluated once for each outputs when it is %s", (expected) => {
@@ -88,7 +93,11 @@ describe("a condition", () => {
       },
     };
     const condition: EdgeCondition = { type: "equals", left: "count", right: expected ? 3 : 4 };
-    expect([1, 2, 3].map(() => isHolding(condition, outputs))).toEqual([expected, expected, expected]);
+    expect([1, 2, 3].map(() => isConditionHolding(condition, outputs))).toEqual([
+      expected,
+      expected,
+      expected,
+    ]);
     expect(reads).toBe(1);
   });
 });
@@ -156,7 +165,7 @@ describe("an expression", () => {
     [false, "word == "],
     [true, "word != "],
   ])("is %s: %s", (expected, expression) => {
-    expect(isHolding({ type: "expression", expression }, OUTPUTS)).toBe(expected);
+    expect(isConditionHolding({ type: "expression", expression }, OUTPUTS)).toBe(expected);
   });
 
   it.each<[problem: string | undefined, condition: EdgeCondition]>([
@@ -172,14 +181,14 @@ describe("an expression", () => {
   it("is read in time that grows as it does, also where a definition from before has a long one", () => {
     const expression = `word == a${" ".repeat(60_000)}b`;
     const beganAt = performance.now();
-    expect(isHolding({ type: "expression", expression }, OUTPUTS)).toBe(false);
+    expect(isConditionHolding({ type: "expression", expression }, OUTPUTS)).toBe(false);
     expect(performance.now() - beganAt).toBeLessThan(2_000);
   });
 });
 
 describe("a pattern", () => {
   const isMatched = (right: string, word: string): boolean =>
-    isHolding({ type: "regex", left: "word", right }, { word });
+    isConditionHolding({ type: "regex", left: "word", right }, { word });
 
   it.each<[string | undefined, string, unknown]>([
     [undefined, "two hundred characters", "a".repeat(200)],
@@ -194,7 +203,7 @@ describe("a pattern", () => {
     const expected = problem && `its pattern is ${problem}`;
     expect(findConditionProblem({ type: "regex", left: "word", right })).toBe(expected);
     const condition: EdgeCondition = { type: "regex", left: "word", right };
-    expect(isHolding(condition, { word: "a".repeat(500) })).toBe(problem === undefined);
+    expect(isConditionHolding(condition, { word: "a".repeat(500) })).toBe(problem === undefined);
   });
 
   it("is not looked for in a condition that has none", () => {
@@ -217,7 +226,7 @@ describe("the patterns that are kept compiled", () => {
     const compile = vi.spyOn(RE2JS, "compile");
     for (const right of ["kept (once)?", "kept (never"])
       for (const word of ["kept", "kept once", "kept "])
-        expect(isHolding({ type: "regex", left: "word", right }, { word })).toBe(
+        expect(isConditionHolding({ type: "regex", left: "word", right }, { word })).toBe(
           right === "kept (once)?" && word !== "kept",
         );
     expect(compile.mock.calls).toEqual([["kept (once)?"], ["kept (never"]]);
@@ -227,7 +236,7 @@ describe("the patterns that are kept compiled", () => {
     const compile = vi.spyOn(RE2JS, "compile");
     const use = (name: number): boolean => {
       const before = compile.mock.calls.length;
-      isHolding({ type: "regex", left: "word", right: `kept ${name}` }, { word: "" });
+      isConditionHolding({ type: "regex", left: "word", right: `kept ${name}` }, { word: "" });
       return compile.mock.calls.length > before;
     };
     use(0);

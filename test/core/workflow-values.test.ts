@@ -2,16 +2,16 @@
 import { describe, expect, it } from "vitest";
 import type { PortValue } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { eventOf } from "../../src/agents/coordination/workflow/advance-run.ts";
+import { createRunEvent } from "../../src/agents/coordination/workflow/advance-run.ts";
 import { evolveWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import type { NodeGraph } from "../../src/agents/coordination/workflow/state/node-graph.ts";
 import {
   createInitialVariables,
-  inputsOf,
+  readNodeInputs,
   isSameValue,
   readPath,
-  variableOf,
-  variablesOf,
+  readVariable,
+  readVariables,
   type Values,
 } from "../../src/agents/coordination/workflow/state/values.ts";
 import type { WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
@@ -27,7 +27,7 @@ function createGraphOf(variables: Values, inputs: Readonly<Record<string, PortVa
 /** Returns a run whose log is its start with the inputs, and the drafts. */
 function playRun(inputs: Values, ...drafts: readonly WorkflowDraft[]): WorkflowRun {
   const first = createRun({}, { inputs });
-  return drafts.reduce((run, draft) => evolveWorkflow(run, eventOf(run, draft, NOW)), first);
+  return drafts.reduce((run, draft) => evolveWorkflow(run, createRunEvent(run, draft, NOW)), first);
 }
 
 function draftChange(name: string, next: unknown): WorkflowDraft {
@@ -40,8 +40,8 @@ describe("the variables of a run", () => {
   it("are the defaults, then the inputs of the run, then what changed since", () => {
     const run = playRun({ size: "large", shape: "square", more: 1 }, draftChange("shape", "flat"));
     const expected = { color: "red", size: "large", shape: "flat", more: 1 };
-    expect(variablesOf(run, graph)).toStrictEqual(expected);
-    for (const [name, value] of Object.entries(expected)) expect(variableOf(run, graph, name)).toBe(value);
+    expect(readVariables(run, graph)).toStrictEqual(expected);
+    for (const [name, value] of Object.entries(expected)) expect(readVariable(run, graph, name)).toBe(value);
   });
 
   it("are at first those that have a default or an input", () => {
@@ -54,11 +54,12 @@ describe("the variables of a run", () => {
 
   it("are without a value where nothing gives them one, also under a name that every object has", () => {
     const run = playRun({});
-    for (const name of ["none", "other", "constructor"]) expect(variableOf(run, graph, name)).toBeUndefined();
+    for (const name of ["none", "other", "constructor"])
+      expect(readVariable(run, graph, name)).toBeUndefined();
   });
 
   it("are without a value where that is what they changed to", () => {
-    expect(variableOf(playRun({ color: "blue" }, draftChange("color", undefined)), graph, "color")).toBe(
+    expect(readVariable(playRun({ color: "blue" }, draftChange("color", undefined)), graph, "color")).toBe(
       undefined,
     );
   });
@@ -76,7 +77,7 @@ describe("the inputs of a node", () => {
     const graph = createGraphOf(variables, { input });
     const node = graph.nodes.get("read");
     if (!node) throw new Error("the node is not there");
-    return inputsOf(run, graph, node);
+    return readNodeInputs(run, graph, node);
   };
   const readFrom = (nodeId: string, outputKey: string) =>
     readInput({ type: "connection", nodeId, outputKey });
@@ -111,12 +112,14 @@ describe("the inputs of a node", () => {
     const first = [draftStart("before"), draftEnd(1), draftStart("before"), draftEnd(2), draftStart("read")];
     const second = [draftStart("before"), draftEnd(3), draftStart("before")];
     for (const count of [0, 1, 2, 3])
-      expect(inputsOf(playRun({}, ...first, ...second.slice(0, count)), graph, node)).toEqual({ input: 2 });
+      expect(readNodeInputs(playRun({}, ...first, ...second.slice(0, count)), graph, node)).toEqual({
+        input: 2,
+      });
     // Where it first ended after this one began, its newest outputs count.
     for (const [count, input] of [undefined, 1, undefined, 2].entries())
-      expect(inputsOf(playRun({}, draftStart("read"), ...first.slice(0, count + 1)), graph, node)).toEqual(
-        input === undefined ? {} : { input },
-      );
+      expect(
+        readNodeInputs(playRun({}, draftStart("read"), ...first.slice(0, count + 1)), graph, node),
+      ).toEqual(input === undefined ? {} : { input });
   });
 
   it.each([

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { advanceRun } from "../../src/agents/coordination/workflow/advance-run.ts";
-import { snapshotOf } from "../../src/agents/coordination/workflow/state/run-view.ts";
+import { createRunSnapshot } from "../../src/agents/coordination/workflow/state/run-view.ts";
 import { FORK, readBack, replayIn } from "../support/replay-play.ts";
 import { verifiedWorkflows } from "../support/verified-workflows.ts";
 import {
@@ -69,7 +69,7 @@ describe("every workflow with gates, however verdicts, answers and time come in"
         const { events, run, graph } = playOut(definition, order);
         checkLog(events);
         expect(events.flatMap((event) => schemas.problemsOfWorkflow(event))).toEqual([]);
-        expect(schemas.problemsOfSnapshot(snapshotOf(run, graph, []))).toEqual([]);
+        expect(schemas.problemsOfSnapshot(createRunSnapshot(run, graph, []))).toEqual([]);
       }),
       RUNS,
     );
@@ -135,7 +135,7 @@ describe("every workflow with gates, however verdicts, answers and time come in"
               isYes((event.payload.resumeValue as { action?: unknown }).action),
           );
         expect(released).toBe(true);
-        expect(snapshotOf(run, graph, [])["convergence"]).toMatchObject({ goalSatisfied: false });
+        expect(createRunSnapshot(run, graph, [])["convergence"]).toMatchObject({ goalSatisfied: false });
       }),
       RUNS,
     );

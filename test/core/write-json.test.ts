@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { writeJson } from "../../src/platform/write-json.ts";
+import { writeJsonInParts } from "../../src/platform/write-json.ts";
 
 function write(value: unknown): { readonly text: string; readonly slices: number } {
-  const work = writeJson(value);
+  const work = writeJsonInParts(value);
   for (let slices = 1; ; slices += 1) {
     const slice = work.next();
     if (slice.done === true) return { text: slice.value.join(""), slices };

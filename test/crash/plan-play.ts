@@ -8,7 +8,7 @@ import type {
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { questionIdOf } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
+import { createQuestionId } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import type { Report } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
@@ -225,7 +225,7 @@ async function answer(coordinator: Coordinator, answerKind: AnswerKind): Promise
   const open = (await coordinator.view(ID))?.escalations.find(({ closed }) => !closed);
   if (!open) return { kind: "nothing" };
   return coordinator.answer({
-    questionId: questionIdOf(ID, open.escalationId),
+    questionId: createQuestionId(ID, open.escalationId),
     answer: answerKind,
     ...(answerKind === "answer" && { text: '{"n":7}' }),
     by: { kind: "operator" },

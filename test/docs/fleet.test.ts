@@ -17,7 +17,7 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import type { CliHost } from "../../src/plugins/cli/terminal/cli-host.ts";
-import { addServe } from "../../src/plugins/cli/workflows/serve-command.ts";
+import { addServeCommand } from "../../src/plugins/cli/workflows/serve-command.ts";
 import { OPEN, recordLedger } from "../cli/recorded-ledger.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
@@ -48,7 +48,7 @@ const scriptOf = (service: z.output<typeof serviceSchema>): string => service.co
 
 function listServeOptions(): readonly string[] {
   const program = new Command();
-  addServe(program, { program: "openclaw-coordination" } as CliHost);
+  addServeCommand(program, { program: "openclaw-coordination" } as CliHost);
   return program.commands.flatMap(({ options }) => options.map(({ long }) => long ?? ""));
 }
 

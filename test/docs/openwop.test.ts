@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { NODE_TYPE_IDS } from "../../src/agents/coordination/workflow/nodes/node-types.ts";
 import { DEFAULTS } from "../../src/plugins/openwop/http/advertised.ts";
-import { routesOf } from "../../src/plugins/openwop/route-table.ts";
+import { listRoutes } from "../../src/plugins/openwop/route-table.ts";
 import { CONFORMANCE_SUITE } from "../../src/plugins/openwop/conformance/conformance-suite.ts";
 import { formatRequirementPage, readRequirements, readTestNames } from "../openwop/requirement-page.ts";
 import { readTableRows } from "./read-tables.ts";
@@ -41,7 +41,7 @@ describe("docs/openwop.md", () => {
   });
 
   it("lists every seam, and no other", () => {
-    const seams = routesOf(
+    const seams = listRoutes(
       { ...DEFAULTS, implementation: { name: "x", version: "0" } },
       CONFORMANCE_SUITE.face,
     )

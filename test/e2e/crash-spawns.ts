@@ -1,6 +1,6 @@
 /** Owns: sessions whose models spawn while their gateway is killed, and what the host and the ledger know of their children. */
 import { setTimeout as passed } from "node:timers/promises";
-import { childOf } from "../../src/agents/coordination/ledger/state.ts";
+import { findChildOfPhase } from "../../src/agents/coordination/ledger/state.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { renderScript } from "../support/scripted-model.ts";
 import type { Known, Stage } from "./stage.ts";
@@ -25,7 +25,7 @@ export async function spawnInSessions(stage: Stage, round: number): Promise<void
   const spawn = labels.map((label) => ({ label, task: renderScript({ delayMs: 500, say: label }) }));
   const message = renderScript({ spawn }, { say: "ok" });
   const hasChildren = ({ steps }: Known): boolean =>
-    [...steps.values()].filter(({ phase }) => childOf(phase)).length === labels.length;
+    [...steps.values()].filter(({ phase }) => findChildOfPhase(phase)).length === labels.length;
   for (let index = 0; index < SESSIONS; index += 1) {
     if (index === FIRST_LATE) await stage.until(nameSession(round, 0), hasChildren);
     const turn = stage.gateway.agent({ sessionKey: nameSession(round, index), message });

@@ -1,4 +1,4 @@
-/** Owns: a gateway that is killed, with OpenWOP, and models that keep certain agents at work until then. */
+/** Owns: a gateway that is killed, with OpenWOP and contested files, and models that keep certain agents at work until then. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,6 +23,18 @@ export interface CrashStage extends GateStage {
 /** Every agent that is at work at the kill has this much time to be killed in. */
 const HANGING_MS = 280_000;
 
+const CONFLICTS = {
+  overrides: [{ resource: "manual/**", strategy: "manual_review" }],
+  // People have not answered when the gateway is killed, however slow the host is.
+  reviewMs: 60_000,
+};
+
+const OPTIONS = {
+  extraPluginPaths: [join(import.meta.dirname, "fixtures", "writing-tools")],
+  // Agents that wait to be killed keep nobody else waiting.
+  configPatch: { agents: { defaults: { maxConcurrent: 8, subagents: { maxConcurrent: 16 } } } },
+};
+
 export async function openCrashStage(): Promise<CrashStage> {
   const folder = writeDefinitions();
   let isKilled = false;
@@ -36,7 +48,7 @@ export async function openCrashStage(): Promise<CrashStage> {
     workflows: [join(folder, "workflows")],
     agents: [join(folder, "agents")],
   };
-  const stage = await openGateStage({ openwop }, {}, [
+  const stage = await openGateStage({ openwop, conflicts: CONFLICTS }, OPTIONS, [
     createSourceRule(FORK_SOURCE),
     hangUntilKilled((_, request) => isAbout(request, KILLED_FORK, "c")),
     hangUntilKilled((_, request) => isAbout(request, LEFT_PLAN, "two")),

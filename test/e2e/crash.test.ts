@@ -6,8 +6,10 @@ import { isEnded } from "../../src/agents/coordination/ledger/state.ts";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
 import { openPage, startBrowser, type WatchedPage } from "../page/browser.ts";
 import { startCable, type Cable } from "../page/cable.ts";
+import type { CliResult } from "../support/gateway.ts";
 import { renderScript } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { openApprover } from "./approver.ts";
 import {
   listHostChildren,
   listStepsByChild,
@@ -25,11 +27,13 @@ import {
   SLOW_REQUEST,
   type CrashStage,
 } from "./crash-stage.ts";
+import { beginContest, expectFilesFree, expectNextWriter } from "./crash-writes.ts";
 import {
   answer,
   expectHeardOnce,
   expectKept,
   expectSound,
+  factsOf,
   ownerOf,
   planOf,
   runPlan,
@@ -41,7 +45,7 @@ import {
   type HeldResult,
 } from "./gates-stage.ts";
 import { createMentionChat, listAsksWith } from "./mention-chat.ts";
-import { APPROVAL, createOpenwopRoute } from "./openwop-route.ts";
+import { addressOf, APPROVAL, createOpenwopRoute } from "./openwop-route.ts";
 import {
   createSourcePlan,
   expectCarried,
@@ -173,6 +177,21 @@ async function beginPlan(): Promise<void> {
   });
 }
 
+/** Returns what a command of the host prints about coordination. Each refuses to work until all of the gateway's start is done. */
+async function runCommand(...args: readonly string[]): Promise<unknown> {
+  const runOnce = async (): Promise<CliResult | undefined> => {
+    const result = await stage.gateway.openclaw(["coordination", ...args, "--json"]);
+    return result.stderr.includes("owns state-lifecycle") ? undefined : result;
+  };
+  const { code, stdout, stderr } = await waitFor(runOnce, {
+    what: `the host to let ${args.join(" ")} begin`,
+    timeoutMs: 120_000,
+    everyMs: 1_000,
+  });
+  expect([code, stderr]).toEqual([0, expect.any(String)]);
+  return JSON.parse(stdout);
+}
+
 /** Leaves a workflow that waits for people, and returns its run. */
 async function beginGatedRun(): Promise<string> {
   const runId = await begin(GATED_WORKFLOW);
@@ -222,15 +241,19 @@ describe("kill -9 of the gateway", () => {
       await expectKilled();
       await stage.restart();
     }
+    // The host gives a client up that connects while it is busy: before all that is begun now.
+    const approver = await openApprover(stage, "nothing");
     [requestCount, , runId, messageKey] = await Promise.all([
       beginFork(),
       beginPlan(),
       beginGatedRun(),
       callHelper(),
+      beginContest(stage, approver),
     ]);
     await spawnInSessions(stage, 0);
     expect(await answer(stage, approved.questionId, "approve")).toMatchObject({ resolution: "approved" });
     await stage.killForGood();
+    approver.close();
     await expectKilled();
     await stage.restart();
     cable.plugIn(stage.gateway.port);
@@ -273,13 +296,6 @@ describe("kill -9 of the gateway", () => {
     await expectHeardOnce(stage, await waitForEnd(stage, label), { label, text: secretOf(label) });
   });
 
-  it("while a result is held: the question is open after the start, and an approval releases it once", async () => {
-    const label = "kept-at-kill";
-    expectKept(stage, secretOf(label), waiting.child);
-    expect(await answer(stage, waiting.questionId, "approve")).toMatchObject({ resolution: "approved" });
-    await expectHeardOnce(stage, await waitForEnd(stage, label), { label, text: secretOf(label) });
-  });
-
   it("while a fork runs: it goes on with each kept result, and no agent is asked for one", async () => {
     const fork = await waitForPlan(stage, { source: FORK_SOURCE, plan: KILLED_FORK }, hasEnded);
     expect(fork).toMatchObject({ status: "success" });
@@ -303,6 +319,23 @@ describe("kill -9 of the gateway", () => {
     expect((await stage.verify()).problems).toEqual([]);
   });
 
+  it("while a result is held: the question is open after the start, and the command line releases it once", async () => {
+    const label = "kept-at-kill";
+    const { questionId, child } = waiting;
+    expectKept(stage, secretOf(label), child);
+    const printed = await runCommand("approve", questionId);
+    expect(printed).toMatchObject({ ok: true, questionId, resolution: "approved" });
+    const state = await waitForEnd(stage, label);
+    const [answered] = await factsOf(stage, state, "escalation.answered");
+    expect(answered).toMatchObject({ through: "cli", by: { kind: "operator" } });
+    await expectHeardOnce(stage, state, { label, text: secretOf(label) });
+    await expect(answer(stage, questionId, "approve")).rejects.toThrow("closed already");
+  });
+
+  it("with OpenWOP: the command line tells where it is served now", async () => {
+    expect(await runCommand("status")).toMatchObject({ openwop: { served: true, url: addressOf(stage) } });
+  });
+
   it("while children run: each open step gets the host's outcome after the restart, once", async () => {
     const after = await stage.until(SESSION, hasEnded, 120_000);
     expect(after).toMatchObject({ status: "partial", coordinationId: before.coordinationId });
@@ -312,6 +345,11 @@ describe("kill -9 of the gateway", () => {
     );
     expect(outcomes.map(({ nodeId }) => nodeId).toSorted()).toEqual(["step-1", "step-2"]);
   });
+
+  it("while a file is held, refused and asked about: nothing is held, and every conflict has one resolution", () =>
+    expectFilesFree(stage));
+
+  it("while a file is held: it is left to the next who wants it", () => expectNextWriter(stage));
 
   it("at every stage of a spawn: no step is lost, none is recorded twice, and the ledger stays sound", async () => {
     for (const session of SPAWNING_SESSIONS) {

@@ -8,24 +8,32 @@ import { runPackedProgram } from "./packed-program.ts";
 import { hasEnded, openStage, PHASE1, createPluginConfig, type Stage } from "./stage.ts";
 import { editFlag, turnFlag } from "./turn-flag.ts";
 
+let stage: Stage;
+
+beforeAll(async () => {
+  stage = await openStage({ pluginConfig: createPluginConfig({ ...PHASE1, strict: true }) });
+});
+
+afterAll(() => stage.close());
+
 const spawning = renderScript(
   { spawn: [{ label: "child", task: renderScript({ say: "result" }) }] },
   { say: "ok" },
 );
 
-function countAnnounced(stage: Stage): number {
+function countAnnounced(): number {
   return stage.model.requests.filter(({ matched }) => matched === "announce").length;
 }
 
-async function readStatus(
-  stage: Stage,
-): Promise<{ health: { state: string; failure?: { code: string }; uncoordinatedSpawns: number } }> {
+async function readStatus(): Promise<{
+  health: { state: string; failure?: { code: string }; uncoordinatedSpawns: number };
+}> {
   const { stdout } = await runPackedProgram(["status", "--json"], stage.ledgerPath);
   return JSON.parse(stdout) as Awaited<ReturnType<typeof readStatus>>;
 }
 
 /** Turns the flag on. Methods that the plugin serves with such a ledger are no sign of it. */
-async function turnOn(stage: Stage): Promise<void> {
+async function turnOn(): Promise<void> {
   const before = stage.gateway.log().length;
   editFlag(stage, { enabled: true });
   expect(await waitForReload(stage.gateway.log, before)).toMatchObject({ isApplied: true });
@@ -43,88 +51,7 @@ async function workWhileLocked<T>(path: string, work: () => Promise<T>): Promise
   }
 }
 
-describe("a ledger that cannot be written, by default", () => {
-  let stage: Stage;
-
-  beforeAll(async () => {
-    stage = await openStage();
-  });
-
-  afterAll(() => stage.close());
-
-  it("locked: the spawn goes on uncoordinated, the log and the status say so, and the next one is coordinated", async () => {
-    await stage.gateway.agent({ sessionKey: "agent:main:before", message: spawning });
-    await stage.until("agent:main:before", hasEnded);
-    const announcedBefore = countAnnounced(stage);
-    await workWhileLocked(stage.ledgerPath, async () => {
-      const { status: turn } = await stage.gateway.agent({
-        sessionKey: "agent:main:locked",
-        message: spawning,
-      });
-      expect(turn).toBe("ok");
-      await waitFor(() => countAnnounced(stage) > announcedBefore, {
-        what: "the child's result",
-        timeoutMs: 30_000,
-      });
-    });
-    expect(stage.gateway.log()).toMatch(/A SPAWN GOES ON UNCOORDINATED/u);
-    expect(await stage.of("agent:main:locked")).toEqual([]);
-    expect((await readStatus(stage)).health).toMatchObject({
-      state: "degraded",
-      failure: { code: "LEDGER_BUSY" },
-      uncoordinatedSpawns: 1,
-    });
-    await stage.gateway.agent({ sessionKey: "agent:main:unlocked", message: spawning });
-    expect(await stage.until("agent:main:unlocked", hasEnded)).toMatchObject({ status: "success" });
-    expect((await readStatus(stage)).health).toMatchObject({ state: "ok", uncoordinatedSpawns: 1 });
-  });
-
-  it("damaged before the plugin starts: the gateway runs, spawns go on, and the status names the damage", async () => {
-    await turnFlag(stage, { enabled: false });
-    for (const suffix of ["-wal", "-shm"]) rmSync(`${stage.ledgerPath}${suffix}`, { force: true });
-    const sound = readFileSync(stage.ledgerPath);
-    copyFileSync(stage.ledgerPath, `${stage.ledgerPath}.sound`);
-    writeFileSync(stage.ledgerPath, Buffer.concat([Buffer.from("not a database, "), sound.subarray(16)]));
-    await turnOn(stage);
-    const { status: turn } = await stage.gateway.agent({
-      sessionKey: "agent:main:damaged",
-      message: spawning,
-    });
-    expect(turn).toBe("ok");
-    expect((await readStatus(stage)).health).toMatchObject({
-      state: "degraded",
-      failure: { code: "LEDGER_CORRUPT" },
-    });
-  });
-
-  it("written by a newer release: a clear error, and the file stays as it is", async () => {
-    await turnFlag(stage, { enabled: false });
-    const newer = readFileSync(`${stage.ledgerPath}.sound`);
-    newer.writeUInt32BE(99, 60);
-    writeFileSync(stage.ledgerPath, newer);
-    await turnOn(stage);
-    const { status: turn } = await stage.gateway.agent({ sessionKey: "agent:main:newer", message: spawning });
-    expect(turn).toBe("ok");
-    expect(stage.gateway.log()).toMatch(/schema 99/u);
-    expect(readFileSync(stage.ledgerPath).equals(newer)).toBe(true);
-    expect(existsSync(`${stage.ledgerPath}-wal`)).toBe(false);
-    const { code, stdout } = await runPackedProgram(["list", "--json"], stage.ledgerPath);
-    expect(code).toBe(1);
-    expect(JSON.parse(stdout)).toMatchObject({
-      error: { code: "LEDGER_TOO_NEW", recovery: "upgrade-plugin" },
-    });
-  });
-});
-
 describe("strict mode", () => {
-  let stage: Stage;
-
-  beforeAll(async () => {
-    stage = await openStage({ pluginConfig: createPluginConfig({ ...PHASE1, strict: true }) });
-  });
-
-  afterAll(() => stage.close());
-
   /** Prints the results of its calls that the model was told, that of its spawn among them. */
   function printToolResults(): string {
     return JSON.stringify(
@@ -157,5 +84,72 @@ describe("strict mode", () => {
     );
     expect(printToolResults()).toMatch(/Coordination refused this spawn: .*locked/u);
     expect(await stage.of("agent:main:strict-locked")).toEqual([]);
+  });
+});
+
+describe("a ledger that cannot be written, by default", () => {
+  beforeAll(() => turnFlag(stage, { enabled: true }));
+
+  it("locked: the spawn goes on uncoordinated, the log and the status say so, and the next one is coordinated", async () => {
+    await stage.gateway.agent({ sessionKey: "agent:main:before", message: spawning });
+    await stage.until("agent:main:before", hasEnded);
+    const announcedBefore = countAnnounced();
+    await workWhileLocked(stage.ledgerPath, async () => {
+      const { status: turn } = await stage.gateway.agent({
+        sessionKey: "agent:main:locked",
+        message: spawning,
+      });
+      expect(turn).toBe("ok");
+      await waitFor(() => countAnnounced() > announcedBefore, {
+        what: "the child's result",
+        timeoutMs: 30_000,
+      });
+    });
+    expect(stage.gateway.log()).toMatch(/A SPAWN GOES ON UNCOORDINATED/u);
+    expect(await stage.of("agent:main:locked")).toEqual([]);
+    expect((await readStatus()).health).toMatchObject({
+      state: "degraded",
+      failure: { code: "LEDGER_BUSY" },
+      uncoordinatedSpawns: 1,
+    });
+    await stage.gateway.agent({ sessionKey: "agent:main:unlocked", message: spawning });
+    expect(await stage.until("agent:main:unlocked", hasEnded)).toMatchObject({ status: "success" });
+    expect((await readStatus()).health).toMatchObject({ state: "ok", uncoordinatedSpawns: 1 });
+  });
+
+  it("damaged before the plugin starts: the gateway runs, spawns go on, and the status names the damage", async () => {
+    await turnFlag(stage, { enabled: false });
+    for (const suffix of ["-wal", "-shm"]) rmSync(`${stage.ledgerPath}${suffix}`, { force: true });
+    const sound = readFileSync(stage.ledgerPath);
+    copyFileSync(stage.ledgerPath, `${stage.ledgerPath}.sound`);
+    writeFileSync(stage.ledgerPath, Buffer.concat([Buffer.from("not a database, "), sound.subarray(16)]));
+    await turnOn();
+    const { status: turn } = await stage.gateway.agent({
+      sessionKey: "agent:main:damaged",
+      message: spawning,
+    });
+    expect(turn).toBe("ok");
+    expect((await readStatus()).health).toMatchObject({
+      state: "degraded",
+      failure: { code: "LEDGER_CORRUPT" },
+    });
+  });
+
+  it("written by a newer release: a clear error, and the file stays as it is", async () => {
+    await turnFlag(stage, { enabled: false });
+    const newer = readFileSync(`${stage.ledgerPath}.sound`);
+    newer.writeUInt32BE(99, 60);
+    writeFileSync(stage.ledgerPath, newer);
+    await turnOn();
+    const { status: turn } = await stage.gateway.agent({ sessionKey: "agent:main:newer", message: spawning });
+    expect(turn).toBe("ok");
+    expect(stage.gateway.log()).toMatch(/schema 99/u);
+    expect(readFileSync(stage.ledgerPath).equals(newer)).toBe(true);
+    expect(existsSync(`${stage.ledgerPath}-wal`)).toBe(false);
+    const { code, stdout } = await runPackedProgram(["list", "--json"], stage.ledgerPath);
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      error: { code: "LEDGER_TOO_NEW", recovery: "upgrade-plugin" },
+    });
   });
 });

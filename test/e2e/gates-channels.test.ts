@@ -1,6 +1,6 @@
 /** The ways by which a parent hears of its children: none of them has a result that is held. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { childOf } from "../../src/agents/coordination/ledger/state.ts";
+import { findChildOfPhase } from "../../src/agents/coordination/ledger/state.ts";
 import {
   renderScript,
   scriptOf,
@@ -92,7 +92,7 @@ describe("a held result", () => {
     await spawnFrom(stage, label, [sayDoubtfully(label)], { collect: true });
     const heldResult = await holdResult(label);
     const { child, state } = heldResult;
-    const ids = [...state.steps.values()].map(({ phase }) => childOf(phase)?.childRunId);
+    const ids = [...state.steps.values()].map(({ phase }) => findChildOfPhase(phase)?.childRunId);
     const waits = renderScript({ call: [{ name: "agents_wait", args: { ids } }] }, { say: "collected it" });
     await stage.gateway.agent({ sessionKey: ownerOf(label), message: waits });
     expect(listResults(requestThatSays("collected it")).at(-1)).toContain(HELD_BACK);

@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 import type { FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { childOf, type Escalation } from "../../src/agents/coordination/ledger/state.ts";
+import { findChildOfPhase, type Escalation } from "../../src/agents/coordination/ledger/state.ts";
 import type { Json } from "../support/gateway.ts";
 import type { GatewayOptions } from "../support/gateway-config.ts";
 import {
@@ -149,7 +149,7 @@ export function countTimesRead({ body }: RecordedRequest, text: string): number 
 }
 
 export function findChildOfStep(state: Known, name: string): string {
-  const child = childOf(stepNamed(state, name).phase);
+  const child = findChildOfPhase(stepNamed(state, name).phase);
   if (!child) throw new Error(`the step ${name} has no child`);
   return child.childSessionKey;
 }

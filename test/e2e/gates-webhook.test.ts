@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { signatureOf } from "../../src/infra/webhook/webhook-signature.ts";
+import { signWebhookMessage } from "../../src/infra/webhook/webhook-signature.ts";
 import type { Json } from "../support/gateway.ts";
 import {
   listUnique,
@@ -110,7 +110,7 @@ async function postAnswer(body: object, signed: Signed = {}): Promise<{ status: 
   const { name = "ops", secret = SECRET, id = randomUUID(), atMs = Date.now() } = signed;
   const bytes = JSON.stringify(body);
   const timestamp = String(Math.floor(atMs / 1_000));
-  const signature = signatureOf(secret, { id, timestamp, body: Buffer.from(bytes) });
+  const signature = signWebhookMessage(secret, { id, timestamp, body: Buffer.from(bytes) });
   const headers = {
     "content-type": "application/json",
     "webhook-id": id,
@@ -137,7 +137,7 @@ describe("a webhook", () => {
   it("is told of a question by a signed request that holds nothing of the result", async () => {
     const { headers, bytes, body } = await noticeOf(request.questionId);
     const [id, timestamp] = [String(headers["webhook-id"]), String(headers["webhook-timestamp"])];
-    const expected = signatureOf(SECRET, { id, timestamp, body: Buffer.from(bytes) });
+    const expected = signWebhookMessage(SECRET, { id, timestamp, body: Buffer.from(bytes) });
     expect(headers["webhook-signature"]).toBe(expected);
     expect(body.question).toMatchObject({ cause: "confidence", confidence: { measured: 0.4, floor: 0.7 } });
     expect(body.answer.choices).toEqual(["approve", "deny", "answer"]);

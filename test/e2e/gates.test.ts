@@ -78,22 +78,6 @@ describe("a child that doubts its result", () => {
     await expectHeardOnce(stage, await waitForEnd(stage, label), { label, text: secretOf(label) });
   });
 
-  it("is released by the command line", async () => {
-    const label = "lined";
-    const { questionId, child } = await spawnDoubting(stage, label);
-    await waitUntilAnnounced(stage, child);
-    expectKept(stage, secretOf(label), child);
-    const approve = ["coordination", "approve", questionId, "--json"];
-    const { code, stdout, stderr } = await stage.gateway.openclaw(approve);
-    expect([code, stderr]).toEqual([0, expect.any(String)]);
-    expect(JSON.parse(stdout)).toMatchObject({ ok: true, questionId, resolution: "approved" });
-    const state = await waitForEnd(stage, label);
-    const [answered] = await factsOf(stage, state, "escalation.answered");
-    expect(answered).toMatchObject({ through: "cli", by: { kind: "operator" } });
-    await expectHeardOnce(stage, state, { label, text: secretOf(label) });
-    await expect(answer(stage, questionId, "approve")).rejects.toThrow("closed already");
-  });
-
   it("is withheld for good when people deny it, and its parent is told once", async () => {
     const label = "denied";
     const { questionId, child } = await spawnDoubting(stage, label);

@@ -3,6 +3,7 @@ import type { Observation } from "../../src/agents/coordination/contracts/observ
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
 import { renderScript, textOf, type RecordedRequest } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { describeBackups } from "./backups.ts";
 import {
   ASKED_MS,
   openRunsStage,
@@ -357,7 +358,9 @@ describe("a plan in the host's list of flows", () => {
   });
 });
 
-// The host takes a minute to give it up, which the other tests fill.
+// The host takes a minute to give up what waited at the kill, which the other tests fill.
+describeBackups(() => stage.host);
+
 describe("what waited behind another turn of its owner when the gateway was killed", () => {
   it("is told after all, once the host has given it up, by one more run", async () => {
     const isDecided = async (): Promise<Observation | undefined> => {

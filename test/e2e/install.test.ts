@@ -100,10 +100,11 @@ describe("an operator with the packed plugin in a live gateway", () => {
   });
 
   it("shows the timeline and a clean doctor", async () => {
-    const timeline = await gateway.openclaw(["coordination", "timeline"]);
-    expect(timeline.stdout).toContain("child");
-    const doctor = await gateway.openclaw(["coordination", "doctor"]);
-    expect([doctor.code, doctor.stdout]).toEqual([0, expect.any(String)]);
+    const [timeline, doctor] = await Promise.all(
+      ["timeline", "doctor"].map((command) => gateway.openclaw(["coordination", command])),
+    );
+    expect(timeline?.stdout).toContain("child");
+    expect([doctor?.code, doctor?.stdout]).toEqual([0, expect.any(String)]);
   });
 
   it("shows its skill to models while it is enabled", async () => {

@@ -121,11 +121,6 @@ describe("OpenWOP in the gateway, on", () => {
     expect((await ask("/nothing/here")).status).toBe(404);
   });
 
-  it("is told of by the command line", async () => {
-    const { stdout } = await stage.gateway.openclaw(["coordination", "status", "--json"]);
-    expect(JSON.parse(stdout)).toMatchObject({ openwop: { served: true, url: addressOf(stage) } });
-  });
-
   it("runs a workflow to its end, with events of the official schemas", async () => {
     const runId = await begin("e2e-noop");
     expect(schemas.problemsOfSnapshot(await waitUntilRun(runId, "completed"))).toEqual([]);

@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { childOf } from "../../src/agents/coordination/ledger/state.ts";
+import { findChildOfPhase } from "../../src/agents/coordination/ledger/state.ts";
 import type { Json } from "../support/gateway.ts";
 import {
   isAnnounce,
@@ -83,7 +83,7 @@ afterAll(async () => {
 });
 
 const childKeyOf = (state: Known, name: string): string =>
-  childOf(stepNamed(state, name).phase)?.childSessionKey ?? "no child";
+  findChildOfPhase(stepNamed(state, name).phase)?.childSessionKey ?? "no child";
 
 async function eventsOf(state: Known, type: string): Promise<{ nodeId: string | undefined; atMs: number }[]> {
   const events = (await stage.events(state)).filter((event) => event.type === type);

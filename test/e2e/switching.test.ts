@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Json } from "../support/gateway.ts";
+import type { CliResult, Json } from "../support/gateway.ts";
 import { waitForReload } from "../support/gateway-reload.ts";
 import { renderScript } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -49,12 +49,14 @@ async function listRegistered(): Promise<Json> {
 
 /** Reads whether the gateway goes by what is written, as far as the command line can tell. */
 async function readTakenUp(): Promise<boolean | undefined> {
-  const { stdout } = await stage.gateway.openclaw(["coordination", "status", "--json"]);
+  const { stdout } = await runStatus();
   return (JSON.parse(stdout) as { takenUp?: boolean }).takenUp;
 }
 
 const turn = (enabled: boolean, conversation = true): Promise<void> =>
   turnFlag(stage, { enabled, hooks: { allowConversationAccess: conversation } });
+
+const runStatus = (): Promise<CliResult> => stage.gateway.openclaw(["coordination", "status", "--json"]);
 
 describe("the flag", () => {
   it("off: spawns run as ever, and there is no hook, no service and no file", async () => {
@@ -66,7 +68,7 @@ describe("the flag", () => {
   });
 
   it("off: the command line works and creates nothing", async () => {
-    const { code, stdout } = await stage.gateway.openclaw(["coordination", "status", "--json"]);
+    const { code, stdout } = await runStatus();
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ enabled: false, ledger: { exists: false } });
     expect(stage.hasLedger()).toBe(false);
@@ -74,8 +76,13 @@ describe("the flag", () => {
 
   it("turned on while the gateway runs: the next spawn is coordinated", async () => {
     await turn(true);
-    expect(await listRegistered()).toMatchObject({ hookCount: 22, services: ["coordination"] });
-    await stage.gateway.agent({ sessionKey: "agent:main:hot", message: spawning });
+    const [registered, isTakenUp] = await Promise.all([
+      listRegistered(),
+      readTakenUp(),
+      stage.gateway.agent({ sessionKey: "agent:main:hot", message: spawning }),
+    ]);
+    expect(registered).toMatchObject({ hookCount: 22, services: ["coordination"] });
+    expect(isTakenUp).toBe(true);
     expect(await stage.until("agent:main:hot", hasEnded)).toMatchObject({ status: "success" });
   });
 
@@ -90,7 +97,11 @@ describe("the flag", () => {
       expect((await waitForReload(stage.gateway.log, before)).isApplied).toBe(true);
     };
     await runPolicy("use", pack, "--session", "agent:*:lean");
-    await stage.gateway.agent({ sessionKey: "agent:main:lean", message: spawning });
+    await Promise.all(
+      ["agent:main:lean", "agent:main:usual"].map((sessionKey) =>
+        stage.gateway.agent({ sessionKey, message: spawning }),
+      ),
+    );
     const coordination = await stage.until("agent:main:lean", ({ steps }) =>
       // The child states no confidence, and the pack demands one.
       steps.some(({ phase }) => phase.status === "held"),
@@ -100,7 +111,6 @@ describe("the flag", () => {
       questions: { requireDifferentApprover: true },
       policy: { name: "lean", version: "1.0.0" },
     });
-    await stage.gateway.agent({ sessionKey: "agent:main:usual", message: spawning });
     const usual = await stage.until("agent:main:usual", hasEnded);
     expect(usual).toMatchObject({ status: "success" });
     expect(usual.created).not.toHaveProperty("policy");
@@ -118,7 +128,6 @@ describe("the flag", () => {
       .filter((body) => body.includes("unpermitted"));
     expect(prompts.length).toBeGreaterThan(1);
     expect(prompts.join("")).not.toContain("<coordination>");
-    await turn(true);
   });
 
   it("reloaded while a child runs: the child's end is found by asking the host", async () => {
@@ -156,14 +165,14 @@ describe("the flag", () => {
       timeoutMs: 60_000,
     });
     expect(await isServingMethods(stage.gateway)).toBe(false);
-    expect(await readTakenUp()).toBe(true);
-    await turn(true);
-    expect(await readTakenUp()).toBe(true);
   });
 
   it("turned off while the gateway runs: the next spawn leaves no trace, and the ledger is sound", async () => {
-    await turn(false);
-    await stage.gateway.agent({ sessionKey: "agent:main:off-again", message: spawning });
+    const [isTakenUp] = await Promise.all([
+      readTakenUp(),
+      stage.gateway.agent({ sessionKey: "agent:main:off-again", message: spawning }),
+    ]);
+    expect(isTakenUp).toBe(true);
     const coordinations = await stage.of("agent:main:hot");
     expect(coordinations).toHaveLength(1);
     expect(await stage.of("agent:main:off-again")).toEqual([]);

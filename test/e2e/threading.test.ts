@@ -5,7 +5,7 @@ import {
   UNBOUND_TARGET,
   type CoordinationEnvelope,
 } from "../../src/agents/coordination/contracts/envelope.ts";
-import { childOf } from "../../src/agents/coordination/ledger/state.ts";
+import { findChildOfPhase } from "../../src/agents/coordination/ledger/state.ts";
 import type { Json } from "../support/gateway.ts";
 import { renderScript, scriptOf, textOf, type RecordedRequest } from "../support/scripted-model.ts";
 import { hasEnded, openStage, stepNamed, type Known, type Stage } from "./stage.ts";
@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 function childSessionOf(name: string): string {
-  return childOf(stepNamed(state, name).phase)?.childSessionKey ?? "no child";
+  return findChildOfPhase(stepNamed(state, name).phase)?.childSessionKey ?? "no child";
 }
 
 /** The params of the call that made a child, as the host kept them. */

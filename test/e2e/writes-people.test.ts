@@ -1,11 +1,10 @@
-/** Contested writes of a session that people talk to: they are asked, or the session is told who can be; and what a crash leaves. */
+/** Contested writes of a session that people talk to: they are asked, or the session is told who can be. */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { OWNER_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
-import { connectOnUse, type GatewayClient, type Json } from "../support/gateway-client.ts";
 import type { SpawnArgs, Turn } from "../support/scripted-model.ts";
-import { waitFor } from "../support/wait-for.ts";
-import { stepNamed, type Known, type Stage } from "./stage.ts";
+import { openApprover, type Approver } from "./approver.ts";
+import type { Known, Stage } from "./stage.ts";
 import {
   call,
   childOf,
@@ -44,36 +43,11 @@ beforeAll(async () => {
 });
 
 afterEach(() => {
-  approver?.client.close();
+  approver?.close();
   approver = undefined;
 });
 
 afterAll(() => stage.close());
-
-type Decision = "allow-once" | "deny" | "nothing";
-
-interface Approver {
-  readonly client: GatewayClient;
-  readonly requests: Json[];
-}
-
-/** A person at another client, who answers every question in the same way. */
-async function openApprover(decision: Decision): Promise<Approver> {
-  const requests: Json[] = [];
-  const client = connectOnUse(stage.gateway.port, stage.gateway.token, {
-    caps: ["approvals"],
-    hear: (event, payload) => {
-      if (event !== "plugin.approval.requested") return;
-      requests.push(payload);
-      if (decision === "nothing") return;
-      const params = { id: payload["id"], decision };
-      void client.request({ method: "plugin.approval.resolve", params, timeoutMs: 10_000 });
-    },
-  });
-  await client.request({ method: "health", params: {}, timeoutMs: 10_000 });
-  approver = { client, requests: requests };
-  return approver;
-}
 
 /** Begins a turn as a person does who chats with the session. */
 async function sendChat(label: string, ...turns: readonly Turn[]): Promise<void> {
@@ -128,7 +102,8 @@ describe("a session that writes what its child holds", () => {
 
 describe("people who are asked", () => {
   it("allow the write: it happens, and the other's claim ends", async () => {
-    const { requests } = await openApprover("allow-once");
+    approver = await openApprover(stage, "allow-once");
+    const { requests } = approver;
     await sendChat("allowed", ...createWanting("allowed", "manual/allowed.txt"));
     const state = await waitForEnd(stage, "allowed");
     const conflict = await onlyConflictOf(state);
@@ -154,7 +129,7 @@ describe("people who are asked", () => {
   });
 
   it("deny it: it does not happen, whatever the default strategy, where the file is high-risk", async () => {
-    await openApprover("deny");
+    approver = await openApprover(stage, "deny");
     await sendChat("writes-denied", ...createWanting("writes-denied", "secrets.txt"));
     const state = await waitForEnd(stage, "writes-denied");
     const conflict = await onlyConflictOf(state);
@@ -168,7 +143,7 @@ describe("people who are asked", () => {
   });
 
   it("do not answer in time: it does not happen", async () => {
-    await openApprover("nothing");
+    approver = await openApprover(stage, "nothing");
     await sendChat("unanswered", ...createWanting("unanswered", "manual/unanswered.txt"));
     const conflict = await onlyConflictOf(await waitForEnd(stage, "unanswered"));
     expect(readText(stage, "manual/unanswered.txt")).toBe(HELD);
@@ -236,56 +211,5 @@ describe("a shell command that nobody declared", () => {
     ]);
     expect(readText(stage, "shell.txt")).toBe("of the shell\n");
     expect(resultsOf(stage, "shell-holder")[2]).toContain(`was changed by ${writer}`);
-  });
-});
-
-describe("kill -9 of the gateway while a file is held, refused and asked about", () => {
-  it("leaves nothing held and every conflict with one resolution", async () => {
-    const label = "people-killed";
-    const { requests } = await openApprover("nothing");
-    const spawn = [
-      childOf(
-        "killed-holder",
-        call(write("killed.txt", HELD)),
-        call(write("manual/killed.txt", HELD)),
-        gate({ opens: ["killed held"], awaits: ["never"] }),
-      ),
-      childOf(
-        "killed-loser",
-        gate({ awaits: ["killed held"] }),
-        call(write("killed.txt", "by the loser\n")),
-        gate({ opens: ["killed lost"], awaits: ["never"] }),
-      ),
-    ];
-    await sendChat(
-      label,
-      { spawn },
-      gate({ awaits: ["killed lost"] }),
-      call(write("manual/killed.txt", WANTED)),
-    );
-    await waitFor(() => requests.length > 0, { what: "the question", timeoutMs: 60_000 });
-    await stage.gateway.kill9();
-    expect((await stage.verify()).problems).toEqual([]);
-    await stage.restart();
-    const state = await stage.until(ownerOf(label), ({ kind }) => kind === "ended", 120_000);
-    const events = await expectSound(stage, state);
-    for (const name of ["killed-holder", "killed-loser"])
-      expect(stepNamed(state, name).phase.status).toBe("failed");
-    expect(listConflicts(events)).toMatchObject([
-      { contest: { strategy: "owner_wins" }, resolutions: [{ because: "lease-holder" }] },
-      { contest: { strategy: "manual_review" }, resolutions: [{ losers: [OWNER_STEP_ID] }] },
-    ]);
-    expect(factsOf(events, "claim.released")).toMatchObject([
-      { because: "step_ended" },
-      { because: "step_ended" },
-    ]);
-    expect(readText(stage, "manual/killed.txt")).toBe(HELD);
-  });
-
-  it("leaves the file to the next who wants it", async () => {
-    const spawn = [childOf("next-writer", call(write("killed.txt", "by the next\n")))];
-    const events = await expectSound(stage, await run(stage, "next", { spawn }));
-    expect(listConflicts(events)).toEqual([]);
-    expect(readText(stage, "killed.txt")).toBe("by the next\n");
   });
 });

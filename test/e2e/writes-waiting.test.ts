@@ -1,8 +1,9 @@
 /** Contested writes where the operator wants calls to wait, undeclared commands to be refused, or none of it. */
-import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Turn } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { PHASE1, createPluginConfig, type Stage } from "./stage.ts";
+import { turnFlag } from "./turn-flag.ts";
 import {
   begin,
   call,
@@ -26,31 +27,74 @@ import {
 /** Long enough for the other agent to come before it ends, shorter than a call may wait. */
 const LEASE_MS = 5_000;
 
-let stage: Stage | undefined;
+let stage: Stage;
 
-/** One gateway after another, each with its own configuration. */
-async function openStageWith(conflicts: Parameters<typeof openWritesStage>[0], flag = true): Promise<Stage> {
-  const phase1 = { ...PHASE1, enabled: flag, conflicts };
-  stage = await openWritesStage(conflicts, { pluginConfig: createPluginConfig(phase1) });
-  return stage;
+beforeAll(async () => {
+  const phase1 = { ...PHASE1, enabled: false, conflicts: { unknownWrites: "deny" } };
+  stage = await openWritesStage({}, { pluginConfig: createPluginConfig(phase1) });
+});
+
+afterAll(() => stage.close());
+
+/** Two agents, named by a label, overwrite one file while both are at work, and neither has read it. */
+function createOverwriting(label: string): Turn {
+  const [a, b, file] = [`${label}-a`, `${label}-b`, `${label}.txt`];
+  return {
+    spawn: [
+      childOf(a, call(write(file, `by ${a}\n`)), gate({ opens: [a], awaits: [b] })),
+      childOf(
+        b,
+        gate({ awaits: [a] }),
+        call(write(file, `by ${b}\n`), createExec(`echo undeclared > undeclared-${file}`)),
+        gate({ opens: [b] }),
+      ),
+    ],
+  };
 }
 
-const close = async (): Promise<void> => {
-  await stage?.close();
-  stage = undefined;
-};
+function expectPlain(label: string): void {
+  for (const result of [...resultsOf(stage, `${label}-a`), ...resultsOf(stage, `${label}-b`)])
+    expect(result).not.toMatch(/Coordination/u);
+  expect(readText(stage, `${label}.txt`)).toBe(`by ${label}-b\n`);
+  expect(readText(stage, `undeclared-${label}.txt`)).toBe("undeclared\n");
+}
+
+describe("what is off", () => {
+  it("the flag: there is not even a ledger", async () => {
+    const label = "writes-flag-off";
+    await begin(stage, label, createOverwriting(label));
+    const areDone = (): boolean =>
+      resultsOf(stage, `${label}-a`).length > 0 && resultsOf(stage, `${label}-b`).length > 0;
+    await waitFor(areDone, { what: "both agents to end", timeoutMs: 60_000 });
+    expectPlain(label);
+    expect(stage.hasLedger()).toBe(false);
+  });
+
+  it("conflicts.enabled: false: writes happen as in the plain host, and there are no claims", async () => {
+    const label = "writes-off";
+    const conflicts = { enabled: false, unknownWrites: "deny" };
+    await turnFlag(stage, { enabled: true, phase1: { conflicts } });
+    const events = await expectSound(stage, await run(stage, label, createOverwriting(label)));
+    expectPlain(label);
+    expect(events.map(({ type }) => type)).toContain("step.completed");
+    const ofWrites = /^(?:claim|conflict|resource|write)\./u;
+    expect(events.filter(({ type }) => ofWrites.test(type))).toEqual([]);
+  });
+});
 
 describe("onConflict: wait, unknownWrites: deny", () => {
-  afterAll(close);
-
-  it("holds a call until the other's lease has ended, and then lets it through", async () => {
-    const there = await openStageWith({
+  beforeAll(() => {
+    const conflicts = {
       onConflict: "wait",
       leaseMs: LEASE_MS,
       waitMs: 8_000,
       unknownWrites: "deny",
       commands: [{ command: "echo declared > declared.txt", outputs: ["declared.txt"] }],
-    });
+    };
+    return turnFlag(stage, { enabled: true, phase1: { conflicts } });
+  });
+
+  it("holds a call until the other's lease has ended, and then lets it through", async () => {
     const spawn = [
       childOf(
         "wait-a",
@@ -65,15 +109,15 @@ describe("onConflict: wait, unknownWrites: deny", () => {
         gate({ opens: ["wait over"] }),
       ),
     ];
-    const state = await run(there, "wait", { spawn });
-    const events = await expectSound(there, state);
-    expect(readText(there, "wait.txt")).toBe("by b\n");
-    expect(resultsOf(there, "wait-b")[2]).not.toMatch(REFUSED);
+    const state = await run(stage, "wait", { spawn });
+    const events = await expectSound(stage, state);
+    expect(readText(stage, "wait.txt")).toBe("by b\n");
+    expect(resultsOf(stage, "wait-b")[2]).not.toMatch(REFUSED);
     expect(listConflicts(events)).toEqual([]);
     const [ofA, ofB] = factsOf(events, "claim.acquired");
-    expect(ofA).toMatchObject({ stepId: stepIdOf(state, "wait-a"), resource: fileOf(there, "wait.txt") });
-    expect(ofB).toMatchObject({ stepId: stepIdOf(state, "wait-b"), resource: fileOf(there, "wait.txt") });
-    const recordedRequest = there.model.requests.find(
+    expect(ofA).toMatchObject({ stepId: stepIdOf(state, "wait-a"), resource: fileOf(stage, "wait.txt") });
+    expect(ofB).toMatchObject({ stepId: stepIdOf(state, "wait-b"), resource: fileOf(stage, "wait.txt") });
+    const recordedRequest = stage.model.requests.find(
       ({ turn }) => turn.call?.[0]?.args["content"] === "by b\n",
     );
     expect(recordedRequest?.receivedAt).toBeLessThan(ofA?.expiresAtMs ?? 0);
@@ -84,7 +128,6 @@ describe("onConflict: wait, unknownWrites: deny", () => {
   });
 
   it("refuses a command that declares no outputs, records it, and runs one that does", async () => {
-    if (!stage) throw new Error("there is no gateway");
     const spawn = [
       childOf(
         "denied",
@@ -106,48 +149,5 @@ describe("onConflict: wait, unknownWrites: deny", () => {
     expect(factsOf(events, "resource.changed")).toMatchObject([
       { resource: fileOf(stage, "declared.txt"), tool: "exec" },
     ]);
-  });
-});
-
-/** Two agents overwrite one file while both are at work, and neither has read it. */
-const overwriting: Turn = {
-  spawn: [
-    childOf("off-a", call(write("off.txt", "by a\n")), gate({ opens: ["off a"], awaits: ["off b"] })),
-    childOf(
-      "off-b",
-      gate({ awaits: ["off a"] }),
-      call(write("off.txt", "by b\n"), createExec("echo undeclared > undeclared.txt")),
-      gate({ opens: ["off b"] }),
-    ),
-  ],
-};
-
-function expectPlain(there: Stage): void {
-  for (const result of [...resultsOf(there, "off-a"), ...resultsOf(there, "off-b")])
-    expect(result).not.toMatch(/Coordination/u);
-  expect(readText(there, "off.txt")).toBe("by b\n");
-  expect(readText(there, "undeclared.txt")).toBe("undeclared\n");
-}
-
-describe("what is off", () => {
-  afterEach(close);
-
-  it("conflicts.enabled: false: writes happen as in the plain host, and there are no claims", async () => {
-    const there = await openStageWith({ enabled: false, unknownWrites: "deny" });
-    const events = await expectSound(there, await run(there, "writes-off", overwriting));
-    expectPlain(there);
-    expect(events.map(({ type }) => type)).toContain("step.completed");
-    const ofWrites = /^(?:claim|conflict|resource|write)\./u;
-    expect(events.filter(({ type }) => ofWrites.test(type))).toEqual([]);
-  });
-
-  it("the flag: there is not even a ledger", async () => {
-    const there = await openStageWith({ unknownWrites: "deny" }, false);
-    await begin(there, "writes-flag-off", overwriting);
-    const areDone = (): boolean =>
-      resultsOf(there, "off-a").length > 0 && resultsOf(there, "off-b").length > 0;
-    await waitFor(areDone, { what: "both agents to end", timeoutMs: 60_000 });
-    expectPlain(there);
-    expect(there.hasLedger()).toBe(false);
   });
 });

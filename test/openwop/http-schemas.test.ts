@@ -10,7 +10,7 @@ import {
   COORDINATION_ERROR,
   FACE_ERROR_STATUS,
   HOST_ERROR_STATUS,
-  statusOf,
+  findErrorStatus,
 } from "../../src/plugins/openwop/http/error-map.ts";
 import type { OpenWopDependencies } from "../../src/plugins/openwop/app.ts";
 import { CONFORMANCE_SUITE } from "../../src/plugins/openwop/conformance/conformance-suite.ts";
@@ -206,7 +206,7 @@ describe("the tables of errors", () => {
     const statuses = [...Object.values(HOST_ERROR_STATUS), ...Object.values(FACE_ERROR_STATUS)];
     expect(statuses.every((status) => status >= 400 && status < 600)).toBe(true);
     expect(Object.keys(COORDINATION_ERROR).toSorted()).toEqual(Object.keys(ERROR_CODES).toSorted());
-    const outcomes = Object.values(COORDINATION_ERROR).map((code) => statusOf(code));
+    const outcomes = Object.values(COORDINATION_ERROR).map((code) => findErrorStatus(code));
     expect([...new Set(outcomes)].toSorted()).toEqual([400, 404, 409, 500, 503]);
   });
 });

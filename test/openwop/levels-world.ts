@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { startServing, type Serving } from "../../src/plugins/serve-openwop.ts";
+import { startServedOpenWop, type Serving } from "../../src/plugins/serve-openwop.ts";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -175,7 +175,7 @@ export async function openWorld(
     testSeams: true,
     ...options,
   });
-  let served: Awaited<ReturnType<typeof startServing>> | undefined = await startServing(serving);
+  let served: Awaited<ReturnType<typeof startServedOpenWop>> | undefined = await startServedOpenWop(serving);
   const { baseUrl } = served;
   const port = Number(new URL(baseUrl).port);
   const stop = async (): Promise<void> => {
@@ -190,7 +190,7 @@ export async function openWorld(
     other: clientOf(baseUrl, OTHER_TOKEN),
     restart: async () => {
       await stop();
-      served = await startServing({ ...serving, port });
+      served = await startServedOpenWop({ ...serving, port });
     },
     close: async () => {
       await stop();

@@ -1,7 +1,7 @@
 /** Owns: which tools of the MCP server of `serve` a token may use, and whose a session is. */
 import { describe, expect, it } from "vitest";
-import { readToolScopes } from "../../src/plugins/cli/workflows/host-options.ts";
-import { startServing } from "../../src/plugins/serve-openwop.ts";
+import { parseToolScopeOptions } from "../../src/plugins/cli/workflows/host-options.ts";
+import { startServedOpenWop } from "../../src/plugins/serve-openwop.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { createServing } from "./create-serving.ts";
@@ -56,7 +56,7 @@ describe("scopes of a tool", () => {
         definitions: [createOne("vendor.release")],
         mcp: { toolScopes: { answer: ["approver"], [name]: ["approver"] } },
       });
-      const starting = startServing(serving).then((served) => served.stop());
+      const starting = startServedOpenWop(serving).then((served) => served.stop());
       await expect(starting).rejects.toMatchObject({
         code: "INPUT_INVALID",
         message: `--mcp-scope: there is no tool or workflow "${name}"; there are: status, questions, answer, verify, vendor.release`,
@@ -75,8 +75,11 @@ describe("scopes of a tool", () => {
 
   it("add up where a tool is named twice, and must be some", () => {
     const texts = ["answer=approver", "gated=a, b,", "answer=lead,approver"];
-    expect(readToolScopes("--mcp-scope", texts)).toEqual({ answer: ["approver", "lead"], gated: ["a", "b"] });
-    expect(() => readToolScopes("--mcp-scope", ["answer=,"])).toThrow(
+    expect(parseToolScopeOptions(texts, "--mcp-scope")).toEqual({
+      answer: ["approver", "lead"],
+      gated: ["a", "b"],
+    });
+    expect(() => parseToolScopeOptions(["answer=,"], "--mcp-scope")).toThrow(
       "--mcp-scope: expected <tool>=<scope>,..., got answer=,",
     );
   });

@@ -1,7 +1,7 @@
 /** Owns: a `serve` with its MCP server in this process, and unmodified clients of the official library. */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { startServing, type Serving } from "../../src/plugins/serve-openwop.ts";
+import { startServedOpenWop, type Serving } from "../../src/plugins/serve-openwop.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { chain, createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { createServing } from "./create-serving.ts";
@@ -46,7 +46,7 @@ export interface McpClient {
 export async function openMcpWorld(options: Partial<Serving> = {}): Promise<McpWorld> {
   const folder = createTempFolder();
   const ledger = folder.file("ledger.sqlite");
-  const served = await startServing(
+  const served = await startServedOpenWop(
     createServing(ledger, {
       tokens: [
         { tenant: "miners", token: TOKEN, principal: "ann" },

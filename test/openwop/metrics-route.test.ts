@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { importsOf, listSourceFiles } from "../architecture/read-imports.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { createMetricsHost, type MetricsHost } from "../../src/plugins/compose-metrics.ts";
-import { startServing, type Served, type Serving } from "../../src/plugins/serve-openwop.ts";
+import { startServedOpenWop, type Served, type Serving } from "../../src/plugins/serve-openwop.ts";
 import { openRun, quietLogger } from "../support/ledger-fixtures.ts";
 import { parsePrometheusText, readCounted } from "../support/prometheus-text.ts";
 import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
@@ -29,7 +29,7 @@ let served: Served;
 
 beforeAll(async () => {
   folder = createTempFolder();
-  served = await startServing(
+  served = await startServedOpenWop(
     createServing(folder.file("ledger.sqlite"), { tokens: TOKENS, metrics: true, definitions: [NOOP] }),
   );
 });
@@ -105,7 +105,9 @@ describe("the metrics of serve", () => {
   it("are of all tenants, so that of several a token needs the scope metrics", async () => {
     using other = createTempFolder();
     const tokens = [...TOKENS, { tenant: "watch", token: "watcher", scopes: ["metrics"] }];
-    const shared = await startServing(createServing(other.file("ledger.sqlite"), { tokens, metrics: true }));
+    const shared = await startServedOpenWop(
+      createServing(other.file("ledger.sqlite"), { tokens, metrics: true }),
+    );
     const { baseUrl } = shared;
     const refused = await readMetrics("s3cret", { baseUrl });
     expect([refused.status, await refused.json()]).toEqual([
@@ -118,7 +120,7 @@ describe("the metrics of serve", () => {
 
   it("are not there where they are not wanted", async () => {
     using other = createTempFolder();
-    const plain = await startServing(createServing(other.file("ledger.sqlite"), { tokens: TOKENS }));
+    const plain = await startServedOpenWop(createServing(other.file("ledger.sqlite"), { tokens: TOKENS }));
     expect((await readMetrics("s3cret", { baseUrl: plain.baseUrl })).status).toBe(404);
     await plain.stop();
   });
@@ -132,9 +134,9 @@ registerHooks({ load: (url, context, next) => (globalThis.loaded.push(url), next
 `;
 
 const PROBE = `
-const { startServing } = await import("./src/plugins/serve-openwop.ts");
+const { startServedOpenWop } = await import("./src/plugins/serve-openwop.ts");
 const [ledgerPath, metrics] = process.argv.slice(1);
-const served = await startServing({
+const served = await startServedOpenWop({
   ledgerPath, definitions: [], version: "0", port: 0, hostname: "127.0.0.1", tokens: [{ tenant: "t", token: "token" }],
   allowRemote: false, testSeams: false, verbose: false, confidenceFloor: 0.5, escalationThreshold: 0.7, privateOrigins: [],
   peerTokens: {}, log: () => undefined, metrics: metrics === "on",

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { PageAppDependencies } from "../../src/plugins/page/server/page-app.ts";
 import { createPageSessions } from "../../src/plugins/page/server/page-sessions.ts";
-import { readRights } from "../../src/plugins/page/server/rights.ts";
+import { deriveRights } from "../../src/plugins/page/server/rights.ts";
 import { recordQuestions } from "../cli/recorded-questions.ts";
 import { createManualClock, createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
 import { createBarePage } from "./bare-page.ts";
@@ -28,7 +28,7 @@ async function askPage(options: Partial<PageAppDependencies>, path: string, body
     allowsOpaque: true,
     ...options,
   });
-  const signedIn = sessions.signIn(sessions.mintLink(readRights(["operator.admin"])));
+  const signedIn = sessions.signIn(sessions.mintLink(deriveRights(["operator.admin"])));
   if (signedIn.kind !== "signed_in") throw new Error(`signing in was ${signedIn.kind}`);
   const headers = { host: "localhost", authorization: `Bearer ${signedIn.token}` };
   const response = await app.fetch(

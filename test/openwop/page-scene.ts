@@ -1,7 +1,7 @@
 /** Owns: the operator's page over a recorded ledger, served on a loopback address, and a client that signs in. */
 import { request as httpRequest } from "node:http";
 import type { SignedIn } from "../../src/plugins/page/contract/session.ts";
-import { startServing, type Served, type Serving } from "../../src/plugins/serve-openwop.ts";
+import { startServedOpenWop, type Served, type Serving } from "../../src/plugins/serve-openwop.ts";
 import { createServing } from "./create-serving.ts";
 
 export interface ServedPage extends AsyncDisposable {
@@ -10,7 +10,7 @@ export interface ServedPage extends AsyncDisposable {
 }
 
 export async function servePage(ledgerPath: string, options: Partial<Serving> = {}): Promise<ServedPage> {
-  const served: Served = await startServing(createServing(ledgerPath, options));
+  const served: Served = await startServedOpenWop(createServing(ledgerPath, options));
   const [, link = ""] = served.createPageUrl().split("#link=");
   return { baseUrl: served.baseUrl, link, [Symbol.asyncDispose]: () => served.stop() };
 }

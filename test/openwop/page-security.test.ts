@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PageApp } from "../../src/plugins/page/server/page-app.ts";
 import { PAGE_BOUNDS } from "../../src/plugins/page/server/page-bounds.ts";
 import { createPageSessions, type PageSessions } from "../../src/plugins/page/server/page-sessions.ts";
-import { describeRefusals, readRights } from "../../src/plugins/page/server/rights.ts";
+import { createRefusalSentences, deriveRights } from "../../src/plugins/page/server/rights.ts";
 import { recordQuestions, REPORT } from "../cli/recorded-questions.ts";
 import {
   createManualClock,
@@ -73,7 +73,7 @@ describe("a link", () => {
   it("is worth nothing after five minutes, and a session after twelve hours without a request", () => {
     const clock = createManualClock();
     const sessions = createPageSessions(clock);
-    const rights = readRights(["operator.read"]);
+    const rights = deriveRights(["operator.read"]);
     const late = sessions.mintLink(rights);
     const used = sessions.signIn(sessions.mintLink(rights));
     clock.set(clock.now() + PAGE_BOUNDS.linkMs);
@@ -89,7 +89,7 @@ describe("a link", () => {
 
   it("cannot be guessed for long, and guessing shuts nobody out who has one", () => {
     const sessions = createPageSessions(createManualClock());
-    const link = sessions.mintLink(readRights(["operator.read"]));
+    const link = sessions.mintLink(deriveRights(["operator.read"]));
     for (let tries = 0; tries < PAGE_BOUNDS.wrongLinksMax; tries += 1)
       expect(sessions.signIn(`guess-${tries}`).kind).toBe("spent");
     expect(sessions.signIn("guess").kind).toBe("too_many");
@@ -99,7 +99,7 @@ describe("a link", () => {
   it("and sessions are bounded in number: who follows nothing and asked last the longest ago is signed out", () => {
     const clock = createManualClock();
     const sessions = createPageSessions(clock);
-    const rights = readRights(["operator.read"]);
+    const rights = deriveRights(["operator.read"]);
     const enter = () => {
       clock.set(clock.now() + 1);
       const outcome = sessions.signIn(sessions.mintLink(rights));
@@ -277,7 +277,7 @@ describe("rights", () => {
   let sessions: PageSessions;
 
   async function askWith(scopes: readonly string[], path: string, body?: object): Promise<Response> {
-    const signedIn = sessions.signIn(sessions.mintLink(readRights(scopes)));
+    const signedIn = sessions.signIn(sessions.mintLink(deriveRights(scopes)));
     if (signedIn.kind !== "signed_in") throw new Error(signedIn.kind);
     return app.fetch(
       new Request(`http://localhost/api/${path}`, {
@@ -307,26 +307,31 @@ describe("rights", () => {
   });
 
   it("are the scopes of the host", () => {
-    expect(readRights([])).toEqual({ read: false, approve: false, write: false, results: false });
-    expect(readRights(["operator.read"])).toEqual({
+    expect(deriveRights([])).toEqual({ read: false, approve: false, write: false, results: false });
+    expect(deriveRights(["operator.read"])).toEqual({
       read: true,
       approve: false,
       write: false,
       results: true,
     });
-    expect(readRights(["operator.write"])).toEqual({
+    expect(deriveRights(["operator.write"])).toEqual({
       read: true,
       approve: false,
       write: true,
       results: true,
     });
-    expect(readRights(["operator.approvals"])).toEqual({
+    expect(deriveRights(["operator.approvals"])).toEqual({
       read: false,
       approve: true,
       write: false,
       results: false,
     });
-    expect(readRights(["operator.admin"])).toEqual({ read: true, approve: true, write: true, results: true });
+    expect(deriveRights(["operator.admin"])).toEqual({
+      read: true,
+      approve: true,
+      write: true,
+      results: true,
+    });
   });
 
   it("that are not there are refused with the scope that is missing", async () => {
@@ -340,7 +345,7 @@ describe("rights", () => {
       expect(await response.text()).toContain(scope);
     }
     expect((await askWith(["operator.approvals"], "runs")).status).toBe(403);
-    expect(describeRefusals(readRights(reads), "gateway").write).toContain("operator.write");
+    expect(createRefusalSentences(deriveRights(reads), "gateway").write).toContain("operator.write");
   });
 
   it("are given to nobody who guesses links, who is told to wait or to get a link", async () => {

@@ -12,7 +12,7 @@ import {
 } from "../../src/plugins/page/server/live-changes.ts";
 import { PAGE_BOUNDS } from "../../src/plugins/page/server/page-bounds.ts";
 import { createPageSessions } from "../../src/plugins/page/server/page-sessions.ts";
-import { readRights } from "../../src/plugins/page/server/rights.ts";
+import { deriveRights } from "../../src/plugins/page/server/rights.ts";
 import type { ReportedLedger } from "../../src/plugins/reports/reported-ledger.ts";
 import { admit, openPlan, planStep } from "../core/planned-scene.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
@@ -36,7 +36,7 @@ it("a HEAD of the stream is answered like a GET, and opens none", async () => {
     sessions,
     allowsOpaque: false,
   });
-  const signedIn = sessions.signIn(sessions.mintLink(readRights(["operator.read"])));
+  const signedIn = sessions.signIn(sessions.mintLink(deriveRights(["operator.read"])));
   if (signedIn.kind !== "signed_in") throw new Error(signedIn.kind);
   const { session, token } = signedIn;
   const ask = (method: string): Promise<Response> => {

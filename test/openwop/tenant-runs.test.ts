@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { McpDependencies } from "../../src/plugins/mcp/mcp-tool.ts";
-import { listResources } from "../../src/plugins/mcp/run-resources.ts";
+import { listRunResources } from "../../src/plugins/mcp/run-resources.ts";
 
 const ENTRIES = 10_600;
 const NEWER = 10_500;
@@ -21,7 +21,7 @@ it("the resources of a tenant are reached page by page behind 10,000 newer runs 
   const found = new Set<string>();
   let cursor: string | undefined;
   do {
-    const page = await listResources(dependencies, { tenant: "miners", principal: "ann" }, cursor);
+    const page = await listRunResources(dependencies, { tenant: "miners", principal: "ann" }, cursor);
     for (const { uri } of page?.resources ?? []) found.add(uri);
     cursor = page?.nextCursor;
   } while (cursor !== undefined);

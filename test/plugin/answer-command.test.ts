@@ -5,7 +5,7 @@ import type { CoordinationId, SessionKey } from "../../src/agents/coordination/c
 import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { registerCoordinationCommands } from "../../src/plugins/openclaw/register-commands.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
-import { createQuestionReads, findOnlyQuestion } from "../../src/plugins/reports/find-questions.ts";
+import { createQuestionReads, findOnlyOpenQuestion } from "../../src/plugins/reports/find-questions.ts";
 import { contentOf, OWNER } from "../support/ledger-fixtures.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
 import { openTestLedger } from "../support/temp-ledger.ts";
@@ -76,7 +76,7 @@ describe("/coordination approve and deny", () => {
     const store = await openTestLedger(stage.ledgerPath, { mode: "read" });
     const reads = createQuestionReads(store);
     await expect(reads.view("co-1" as CoordinationId)).rejects.toThrow();
-    expect(await findOnlyQuestion(reads, OWNER)).toMatchObject({
+    expect(await findOnlyOpenQuestion(reads, OWNER)).toMatchObject({
       kind: "found",
       found: { view: { coordinationId: "plan-1" } },
     });

@@ -1,6 +1,6 @@
 /** Owns: questions that deceive in the host's own approvals (ASI09). They are here because each file of plugins has its own modules. */
 import { beforeEach, expect, it, vi } from "vitest";
-import { createHostApproval } from "../../src/plugins/openclaw/host/host-approval.ts";
+import { createApprovalChannel } from "../../src/plugins/openclaw/host/host-approval.ts";
 import { noticeOf, NOW_MS } from "./human-notices.ts";
 import { logLines } from "./question-stage.ts";
 
@@ -21,7 +21,7 @@ beforeEach(() => {
 });
 
 const createChannel = () =>
-  createHostApproval({
+  createApprovalChannel({
     pluginId: "coordination",
     logger: logLines().logger,
     now: () => NOW_MS,

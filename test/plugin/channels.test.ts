@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { HumanChannel } from "../../src/agents/coordination/ports/human-channel.ts";
-import { channelsOf, type ChannelDependencies } from "../../src/plugins/channels.ts";
+import { createChannelFinder, type ChannelDependencies } from "../../src/plugins/channels.ts";
 import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
 import type { AnswerQuestion } from "../../src/plugins/hooks/hook-types.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -22,7 +22,15 @@ function createChannels(
   const { logger } = logLines();
   const hooks = createHookHost({ clock, logger });
   const readVariable = () => undefined;
-  return channelsOf({ escalations, hooks, logger, clock, readVariable, takeAnswer, ofHost: { host, chat } });
+  return createChannelFinder({
+    escalations,
+    hooks,
+    logger,
+    clock,
+    readVariable,
+    takeAnswer,
+    ofHost: { host, chat },
+  });
 }
 
 describe("the ways to people by their names", () => {

@@ -1,6 +1,6 @@
 /** Words of children on their way to a chat. */
 import { beforeEach, describe, expect, it } from "vitest";
-import { isChildKey } from "../../src/agents/coordination/contracts/host-agent-id.ts";
+import { isChildSessionKey } from "../../src/agents/coordination/contracts/host-agent-id.ts";
 import { createChatGuard, type ChatGuard } from "../../src/plugins/openclaw/withholding/chat-guard.ts";
 import { accessGateMemory } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
 import { createRunQuietly } from "../../src/plugins/openclaw/runtime-access/run-quietly.ts";
@@ -54,7 +54,7 @@ async function createScene(): Promise<Scene> {
   const { api } = createHostWithoutState();
   const guard = createChatGuard({
     quietly: createRunQuietly(api, (work) => work(runtime as unknown as SharedRuntime)),
-    isChild: isChildKey,
+    isChild: isChildSessionKey,
   });
   return { ...stage, guard, transcripts, childWords, warnings };
 }

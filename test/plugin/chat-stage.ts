@@ -4,11 +4,11 @@ import { join } from "node:path";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { ChatAgents } from "../../src/plugins/chat-agents.ts";
-import { answerCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
-import type { ChatMessage } from "../../src/plugins/openclaw/chats/chat-message.ts";
+import { answerChatCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
+import type { CommandMessage } from "../../src/plugins/openclaw/chats/command-message.ts";
 import { createHostLogger } from "../../src/plugins/openclaw/host/host-logger.ts";
 import { makeRuntime } from "../../src/plugins/openclaw/runtime-access/make-runtime.ts";
-import { planAccess } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
+import { createPlanAccess } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { registerMentions } from "../../src/plugins/openclaw/register-mentions.ts";
 import type {
   HookContext,
@@ -70,7 +70,7 @@ export interface Chat {
   readonly hook: Hook | undefined;
   /** The reply to a message; nothing where the host has it. */
   readonly say: (content: string, message?: Message) => Promise<string | undefined>;
-  readonly command: (args: string, message?: Partial<ChatMessage>) => Promise<string>;
+  readonly command: (args: string, message?: Partial<CommandMessage>) => Promise<string>;
   readonly chats: () => Promise<ChatAgents>;
   readonly runtime: SharedRuntime;
   /** Turns of sessions that were begun to tell them something. */
@@ -157,7 +157,7 @@ export async function openChat({
       return (await hook?.(event, { channelId: channel, senderId, ...message }))?.text;
     },
     command: (args, message = {}) =>
-      answerCommand(partsOf(api), {
+      answerChatCommand(partsOf(api), {
         channel: "webchat",
         senderId: "cli",
         isAuthorizedSender: true,
@@ -178,5 +178,9 @@ export async function openChat({
 }
 
 function partsOf(api: OpenClawPluginApi) {
-  return { use: planAccess(api), useChats: createChatAccess(api), logger: createHostLogger(api.logger) };
+  return {
+    use: createPlanAccess(api),
+    useChats: createChatAccess(api),
+    logger: createHostLogger(api.logger),
+  };
 }

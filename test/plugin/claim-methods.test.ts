@@ -3,7 +3,10 @@ import type { Contestant } from "../../src/agents/coordination/contracts/arbitra
 import type { EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { CoordinationView } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { RunningCoordinator } from "../../src/plugins/compose.ts";
-import { coordinationStatusSchema, statusOf } from "../../src/plugins/openclaw/plans/coordination-status.ts";
+import {
+  coordinationStatusSchema,
+  buildStatusReport,
+} from "../../src/plugins/openclaw/plans/coordination-status.ts";
 import { METHODS } from "../../src/plugins/openclaw/host/method-declarations.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
@@ -151,7 +154,7 @@ const WON = { resolution: { conflictId: "co-1:conflict-1", ...RESOLUTION } } as 
 
 describe("what a session is told of conflicts and claims", () => {
   const readConflicts = (fields: Partial<CoordinationView>) =>
-    coordinationStatusSchema.parse(statusOf(viewOf([stepView("a")], fields)));
+    coordinationStatusSchema.parse(buildStatusReport(viewOf([stepView("a")], fields)));
 
   it("is nothing where there are none", () => {
     const status = readConflicts({});

@@ -4,13 +4,13 @@ import type { EpochMs, SessionKey } from "../../src/agents/coordination/contract
 import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import { createCompactions } from "../../src/plugins/openclaw/host/compactions.ts";
-import { createHostRunner } from "../../src/plugins/openclaw/runners/host-runner.ts";
+import { createSpawnObserver } from "../../src/plugins/openclaw/runners/host-runner.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import {
-  findRepetition,
+  explainRepetition,
   noteCompaction,
-  recallChildren,
-} from "../../src/plugins/openclaw/spawns/forgotten-children.ts";
+  describeCompactedChildren,
+} from "../../src/plugins/openclaw/spawns/children-after-compaction.ts";
 import { readSpawnCall } from "../../src/plugins/openclaw/spawns/spawn-request.ts";
 import { contentOf } from "../support/ledger-fixtures.ts";
 import { stepView, viewOf } from "./stub-plans.ts";
@@ -82,7 +82,7 @@ describe("a compaction", () => {
     });
     const { logger, warnings } = createLogger();
     const envelope = { coordinationId: "co-1", targetSession: SESSION };
-    const runner = createHostRunner({ agent: { session: sessions } } as never, logger);
+    const runner = createSpawnObserver({ agent: { session: sessions } } as never, logger);
     await runner.bind(envelope as never);
     expect(host.entry.pluginExtensions).toEqual({
       other: { a: 1 },
@@ -123,19 +123,19 @@ describe("a session whose history was compacted", () => {
     const { sessions } = createHostSessions();
     await noteCompaction(startProcess(sessions), SESSION);
     const next = startProcess(sessions);
-    expect(await recallChildren(next, SESSION, "run-1")).toContain('"mill": running since');
-    expect(await recallChildren(next, SESSION, "run-1")).toContain('"mill": running since');
-    expect(await recallChildren(next, SESSION, "run-2")).toBeUndefined();
+    expect(await describeCompactedChildren(next, SESSION, "run-1")).toContain('"mill": running since');
+    expect(await describeCompactedChildren(next, SESSION, "run-1")).toContain('"mill": running since');
+    expect(await describeCompactedChildren(next, SESSION, "run-2")).toBeUndefined();
     await noteCompaction(next, SESSION);
-    expect(await recallChildren(next, SESSION, "run-3")).toContain('"mill"');
+    expect(await describeCompactedChildren(next, SESSION, "run-3")).toContain('"mill"');
   });
 
   it("is told nothing where the operator does not want it, or nothing was compacted", async () => {
     const { sessions } = createHostSessions();
-    expect(await recallChildren(startProcess(sessions), SESSION, "run-1")).toBeUndefined();
+    expect(await describeCompactedChildren(startProcess(sessions), SESSION, "run-1")).toBeUndefined();
     const quiet = startProcess(sessions, { tellChildren: false });
     await noteCompaction(quiet, SESSION);
-    expect(await recallChildren(quiet, SESSION, "run-1")).toBeUndefined();
+    expect(await describeCompactedChildren(quiet, SESSION, "run-1")).toBeUndefined();
   });
 
   const spawn = (params: object = {}) =>
@@ -149,12 +149,12 @@ describe("a session whose history was compacted", () => {
   it("is refused a repeated spawn, unless the model insists or the operator allows it", async () => {
     const { sessions } = createHostSessions();
     const runtime = startProcess(sessions);
-    expect(await findRepetition(runtime, spawn())).toBeUndefined();
+    expect(await explainRepetition(runtime, spawn())).toBeUndefined();
     await noteCompaction(runtime, SESSION);
-    expect(await findRepetition(runtime, spawn())).toContain('"mill"');
-    expect(await findRepetition(runtime, spawn({ task: "Find the river." }))).toBeUndefined();
-    expect(await findRepetition(runtime, spawn({ coordination: { again: true } }))).toBeUndefined();
-    expect(await findRepetition(startProcess(sessions, { repeats: "allow" }), spawn())).toBeUndefined();
+    expect(await explainRepetition(runtime, spawn())).toContain('"mill"');
+    expect(await explainRepetition(runtime, spawn({ task: "Find the river." }))).toBeUndefined();
+    expect(await explainRepetition(runtime, spawn({ coordination: { again: true } }))).toBeUndefined();
+    expect(await explainRepetition(startProcess(sessions, { repeats: "allow" }), spawn())).toBeUndefined();
   });
 
   it("takes a JSON text for what it says, with bounds on the child or without", () => {

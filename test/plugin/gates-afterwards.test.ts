@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import {
-  findHeldBack,
+  findHeldBackName,
   isOnlyPlaceholders,
   formatPlaceholder,
 } from "../../src/agents/coordination/gates/placeholder.ts";
@@ -184,7 +184,7 @@ describe("what stands for words that were kept back", () => {
     const other = await spawnChild(world, coordinator, "u");
     await host.begins(other.session);
     const forged = await showReply(host, other.session, place);
-    expect(findHeldBack(forged)).not.toBe(findHeldBack(place));
+    expect(findHeldBackName(forged)).not.toBe(findHeldBackName(place));
     await other.ends();
     await waitUntilQuiet(world);
     expect(checkRequests.map(({ result }) => result.text)).toEqual([place]);

@@ -4,7 +4,7 @@
  */
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { gateOf } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
+import { buildGate } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
 import { createGateHandlers } from "../../src/plugins/openclaw/withholding/gate-handlers.ts";
 import { accessGateMemory } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
 import { createTextTransforms } from "../../src/plugins/openclaw/withholding/text-transforms.ts";
@@ -135,7 +135,8 @@ export function createGatedWorld(gateSettings: GivenGates = {}, plans = createSc
 
 /** The runtime of this process, as far as it is asked what the operator demands of an agent. */
 export function demandGates(gates: ReturnType<typeof createGatesWith>): void {
-  const findGateOfAgent = (agentId: AgentId) => gateOf(gates, { agentId, runner: "subagent", plugins: [] });
+  const findGateOfAgent = (agentId: AgentId) =>
+    buildGate(gates, { agentId, runner: "subagent", plugins: [] });
   const holder = globalThis as Record<symbol, unknown>;
   holder[Symbol.for("openclaw-coordination.runtime")] = { gateOfAgent: findGateOfAgent };
 }

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { isOnlyPlaceholders } from "../../src/agents/coordination/gates/placeholder.ts";
-import { noteReported } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
+import { noteReportedConfidence } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
 import { REPORT_TOOL } from "../../src/plugins/openclaw/host/tool-declarations.ts";
 import {
   listEvents,
@@ -92,9 +92,9 @@ describe("a last message of several texts", () => {
 describe("what an agent reported", () => {
   it("counts before its words", async () => {
     const { coordinator, child, host } = await onStage();
-    noteReported(child.session, 0.95);
+    noteReportedConfidence(child.session, 0.95);
     expect(await host.says(child.session, [createText(LOW)])).toEqual([createText(LOW)]);
-    noteReported(child.session, 0.1);
+    noteReportedConfidence(child.session, 0.1);
     expect(isHidden(await host.says(child.session, [createText("sure enough")]))).toBe(true);
     await coordinator.stop();
   });
@@ -103,9 +103,9 @@ describe("what an agent reported", () => {
     const { coordinator, child, host, world } = await onStage();
     const report = { outcome: "completed", outputs: {} } as const;
     await coordinator.report(child.session, { ...report, confidence: 0.95 });
-    noteReported(child.session, 0.95);
+    noteReportedConfidence(child.session, 0.95);
     await coordinator.report(child.session, report);
-    noteReported(child.session, undefined);
+    noteReportedConfidence(child.session, undefined);
     const written = await host.says(child.session, [createText(`${SECRET}\n${LOW}`)]);
     expect(isHidden(written)).toBe(true);
     await child.ends();
@@ -116,7 +116,7 @@ describe("what an agent reported", () => {
 
   it("of a session that nobody gates is not remembered", async () => {
     const { coordinator, host } = await onStage();
-    noteReported("agent:main:main", 0.1);
+    noteReportedConfidence("agent:main:main", 0.1);
     expect(await host.says("agent:main:main", [createText(SECRET)])).toEqual([createText(SECRET)]);
     await coordinator.stop();
   });

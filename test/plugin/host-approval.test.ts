@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { ChannelNotice } from "../../src/agents/coordination/ports/human-channel.ts";
 import type { TakeChannelAnswer } from "../../src/plugins/channels.ts";
-import { createHostApproval } from "../../src/plugins/openclaw/host/host-approval.ts";
+import { createApprovalChannel } from "../../src/plugins/openclaw/host/host-approval.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
 import { HOUR_MS, noticeOf, NOW_MS, QUESTION_ID } from "./human-notices.ts";
@@ -59,7 +59,7 @@ async function notifyApproval(
     answers.push({ ...answer, through });
     return Promise.resolve(refused);
   };
-  const channel = createHostApproval({ pluginId: "coordination", logger, now: () => NOW_MS, take });
+  const channel = createApprovalChannel({ pluginId: "coordination", logger, now: () => NOW_MS, take });
   const outcome = await channel.notify(notice);
   await waitUntilSettled();
   return { outcome, answers, lines };

@@ -1,7 +1,7 @@
 /** Owns: how the rows that the host keeps tell of what a model spawned; test/plugin/readings.test.ts has how one row is read. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { createHostRunner } from "../../src/plugins/openclaw/runners/host-runner.ts";
+import { createSpawnObserver } from "../../src/plugins/openclaw/runners/host-runner.ts";
 
 const ACP_CHILD = "agent:main:acp:1" as SessionKey;
 const SUBAGENT = "agent:main:subagent:1" as SessionKey;
@@ -15,7 +15,7 @@ function createRunner(rows: Readonly<Record<string, readonly object[]>> = {}) {
   const runs = { bindSession };
   const runtime = { tasks: { runs, async: { runs } }, config: { current: () => ({}) } };
   const log = () => undefined;
-  return createHostRunner(runtime as never, { debug: log, info: log, warn: log, error: log });
+  return createSpawnObserver(runtime as never, { debug: log, info: log, warn: log, error: log });
 }
 
 const createQuery = (childSessionKey: SessionKey) => ({

@@ -10,12 +10,12 @@ import { parsePluginConfig } from "../../src/agents/coordination/contracts/confi
 import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import type { GatedSession } from "../../src/agents/coordination/runtime/held-results/withhold-text.ts";
 import type { WatchedChild } from "../../src/agents/coordination/runtime/spawns/child-watch.ts";
-import { createRecent } from "../../src/agents/coordination/std/recent.ts";
+import { createRecentMap } from "../../src/agents/coordination/std/recent.ts";
 import { accessGateMemory, isKeptBack } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
-import { beginChange, endChange } from "../../src/plugins/openclaw/runtime-access/keep-back.ts";
+import { beginChangingCall, endChangingCall } from "../../src/plugins/openclaw/runtime-access/keep-back.ts";
 import {
   replaceRuntime,
-  type ChildNow,
+  type ChildAtWork,
   type SharedRuntime,
 } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { createWriteHandlers, type WriteHandlers } from "../../src/plugins/openclaw/writes/write-handlers.ts";
@@ -43,7 +43,7 @@ const WATCHED: WatchedChild = {
 let isStrictThen: boolean;
 
 function createRuntime(watched: WatchedChild): SharedRuntime {
-  const children = createRecent<ChildNow>(10);
+  const children = createRecentMap<ChildAtWork>(10);
   children.set(SESSION, { watched, ran: {} });
   const heldSessions = { gated: () => Promise.resolve({ ...GATED, isStrict: isStrictThen }) };
   return { children, coordinator: () => Promise.resolve({ heldSessions }) } as unknown as SharedRuntime;
@@ -64,36 +64,36 @@ beforeEach(() => {
 describe("what a child says after a call that may change something", () => {
   it("is kept back until its changes are recorded, and no longer where they are no difference", async () => {
     const runtime = createRuntime(WATCHED);
-    beginChange(runtime, SESSION, "call-1");
+    beginChangingCall(runtime, SESSION, "call-1");
     expect(isKeptBackNow()).toBe(true);
-    await endChange(runtime, SESSION, "call-1");
+    await endChangingCall(runtime, SESSION, "call-1");
     expect(isKeptBackNow()).toBe(false);
   });
 
   it("stays kept back where the ledger has a difference then", async () => {
     const runtime = createRuntime(WATCHED);
-    beginChange(runtime, SESSION, "call-1");
+    beginChangingCall(runtime, SESSION, "call-1");
     isStrictThen = true;
-    await endChange(runtime, SESSION, "call-1");
+    await endChangingCall(runtime, SESSION, "call-1");
     expect(isKeptBackNow()).toBe(true);
   });
 
   it("is kept back until the last of several calls is recorded", async () => {
     const runtime = createRuntime(WATCHED);
-    for (const key of ["call-1", "call-2"]) beginChange(runtime, SESSION, key);
-    const first = endChange(runtime, SESSION, "call-1");
-    beginChange(runtime, SESSION, "call-3");
-    await Promise.all([first, endChange(runtime, SESSION, "call-2")]);
+    for (const key of ["call-1", "call-2"]) beginChangingCall(runtime, SESSION, key);
+    const first = endChangingCall(runtime, SESSION, "call-1");
+    beginChangingCall(runtime, SESSION, "call-3");
+    await Promise.all([first, endChangingCall(runtime, SESSION, "call-2")]);
     expect(isKeptBackNow()).toBe(true);
-    await endChange(runtime, SESSION, "call-3");
+    await endChangingCall(runtime, SESSION, "call-3");
     expect(isKeptBackNow()).toBe(false);
   });
 
   it("stays kept back where its record fails", async () => {
     const runtime = createRuntime(WATCHED);
-    beginChange(runtime, SESSION, "call-1");
+    beginChangingCall(runtime, SESSION, "call-1");
     const broken = { ...runtime, coordinator: () => Promise.reject(new Error("closed")) };
-    await expect(endChange(broken, SESSION, "call-1")).rejects.toThrow("closed");
+    await expect(endChangingCall(broken, SESSION, "call-1")).rejects.toThrow("closed");
     expect(isKeptBackNow()).toBe(true);
   });
 
@@ -101,7 +101,7 @@ describe("what a child says after a call that may change something", () => {
     ["nobody asked for a folder", { asked: { agentId: "main" as AgentId } }],
     ["a difference is recorded only", { isHeldOnMismatch: false }],
   ])("goes on to its parent where %s", (_, change) => {
-    beginChange(createRuntime({ ...WATCHED, ...change }), SESSION, "call-1");
+    beginChangingCall(createRuntime({ ...WATCHED, ...change }), SESSION, "call-1");
     expect(isKeptBackNow()).toBe(false);
   });
 });

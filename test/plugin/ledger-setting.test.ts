@@ -14,8 +14,8 @@ import {
   nameGateway,
   nameMachineOfFiles,
 } from "../../src/plugins/ledger-setting.ts";
-import { formatMachine } from "../../src/agents/coordination/contracts/resource-names.ts";
-import { createSettings } from "../../src/plugins/runtime-settings.ts";
+import { formatMachineName } from "../../src/agents/coordination/contracts/resource-names.ts";
+import { createRuntimeSettings } from "../../src/plugins/runtime-settings.ts";
 
 const STATE_DIR = join("/", "state");
 const URL_WITHOUT_PASSWORD = "postgres://user@db.example:5432/coordination?pool_max=2";
@@ -65,13 +65,13 @@ describe("the name of a gateway", () => {
   test("is used in a ledger on a server only", () => {
     expect(nameAmongGateways({ place: URL_WITHOUT_PASSWORD, gateway: "office" })).toBe("office");
     expect(nameAmongGateways({ place: findPlace({}), gateway: "office" })).toBeUndefined();
-    expect(createSettings(parsePluginConfig({}), undefined)).not.toHaveProperty("gateway");
-    expect(createSettings(parsePluginConfig({}), { gateway: "office" }).gateway).toBe("office");
+    expect(createRuntimeSettings(parsePluginConfig({}), undefined)).not.toHaveProperty("gateway");
+    expect(createRuntimeSettings(parsePluginConfig({}), { gateway: "office" }).gateway).toBe("office");
   });
 
   test("is beside that of the machine, which files are of where machines share a ledger and no folders", () => {
     const machine = nameMachineOfFiles(URL_WITHOUT_PASSWORD, { sharedWorkspace: false });
-    expect(machine).toBe(formatMachine(hostname()));
+    expect(machine).toBe(formatMachineName(hostname()));
     expect(nameMachineOfFiles(URL_WITHOUT_PASSWORD, { sharedWorkspace: true })).toBeUndefined();
     expect(nameMachineOfFiles(findPlace({}), { sharedWorkspace: false })).toBeUndefined();
     expect(parsePluginConfig({}).gateway).toMatchObject({ sharedWorkspace: false });

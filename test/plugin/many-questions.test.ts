@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { answerCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
-import { tellQuestions } from "../../src/plugins/openclaw/questions/question-methods.ts";
+import { answerChatCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
+import { handleQuestions } from "../../src/plugins/openclaw/questions/question-methods.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
 import { openQuestionStage, type QuestionStage } from "./question-stage.ts";
 
@@ -31,7 +31,7 @@ describe("a thousand open questions", () => {
     const ids = await ask(stage);
     const begun = performance.now();
     const listQuestions = async (params: object): Promise<string[]> => {
-      const { payload } = (await tellQuestions(stage.use, params)) as Told;
+      const { payload } = (await handleQuestions(stage.use, params)) as Told;
       return payload.questions.map(({ questionId }) => questionId);
     };
     expect(await listQuestions({ limit: 500 })).toEqual(ids.toReversed().slice(0, 500));
@@ -40,7 +40,7 @@ describe("a thousand open questions", () => {
       ids.slice(0, PER_SESSION).toReversed(),
     );
     const say = (args: string): Promise<string> =>
-      answerCommand(stage, {
+      answerChatCommand(stage, {
         channel: "telegram",
         senderId: "42",
         isAuthorizedSender: true,
@@ -51,10 +51,10 @@ describe("a thousand open questions", () => {
     expect([reply.split("\n").length, reply.length < 3_000]).toEqual([6, true]);
     expect((await say("approve")).length).toBeLessThan(1_000);
     // The oldest of all is found by a prefix that is only its own, and many by one that is not.
-    expect(await tellQuestions(stage.use, { questionId: "co-1" })).toMatchObject({
+    expect(await handleQuestions(stage.use, { questionId: "co-1" })).toMatchObject({
       payload: { question: { questionId: oldest } },
     });
-    expect(await tellQuestions(stage.use, { questionId: "co-2" })).toMatchObject({
+    expect(await handleQuestions(stage.use, { questionId: "co-2" })).toMatchObject({
       error: { code: "INPUT_INVALID", details: { questionIds: { length: 10 } } },
     });
     expect(await say(`answer ${oldest} Yes.`)).toMatch(/^Answered: /u);

@@ -1,7 +1,7 @@
 /** Owns: the metrics in the gateway: where they are offered, what a request is answered, and that they count what is recorded there. */
 import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { registerMetrics } from "../../src/plugins/openclaw/register-routes.ts";
+import { registerMetricsRoute } from "../../src/plugins/openclaw/register-routes.ts";
 import { makeRuntime } from "../../src/plugins/openclaw/runtime-access/make-runtime.ts";
 import { findRuntime, replaceRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { takeMetricsRequest } from "../../src/plugins/openclaw/runtime-access/http-requests.ts";
@@ -21,7 +21,7 @@ afterEach(async () => {
 function listRoutes(metrics?: object): object[] {
   const registerHttpRoute = vi.fn();
   const pluginConfig = { coordination: { phase1: { enabled: true, ...(metrics && { metrics }) } } };
-  registerMetrics({ pluginConfig, registerHttpRoute } as unknown as OpenClawPluginApi);
+  registerMetricsRoute({ pluginConfig, registerHttpRoute } as unknown as OpenClawPluginApi);
   return registerHttpRoute.mock.calls.map(([route]) => route as object);
 }
 

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { isOwnedBy } from "../../src/agents/coordination/contracts/coordination-summary.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import { listChildren } from "../../src/agents/coordination/runtime/children-of-session.ts";
+import { listChildrenOfSession } from "../../src/agents/coordination/runtime/children-of-session.ts";
 import type { RunningCoordinator } from "../../src/plugins/compose.ts";
 import { copyLedgerBetween } from "../../src/plugins/copy-ledger-between.ts";
 import { OWNER, spawnRequest } from "../support/ledger-fixtures.ts";
@@ -43,9 +43,9 @@ it("a session has what it opened before its gateway's ledger was moved, and one 
   const office = await compose(temporary, { place: schema.url, gateway: "office" });
   const shop = await compose(temporary, { place: schema.url, gateway: "shop" });
   expect(await listOwned(office)).toEqual([]);
-  expect(await listChildren(office.reads, OWNER)).toEqual([]);
+  expect(await listChildrenOfSession(office.reads, OWNER)).toEqual([]);
   expect(await listOwned(shop)).toEqual([coordinationId]);
-  expect(await listChildren(shop.reads, OWNER)).toMatchObject([{ coordinationId }]);
+  expect(await listChildrenOfSession(shop.reads, OWNER)).toMatchObject([{ coordinationId }]);
   expect((await office.reads.view(coordinationId))?.status).toBe("running");
   await office.close();
   await shop.close();

@@ -4,17 +4,17 @@ import { parsePluginConfig } from "../../src/agents/coordination/contracts/confi
 import type { ChildRequest } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { isChildKey } from "../../src/agents/coordination/contracts/host-agent-id.ts";
+import { isChildSessionKey } from "../../src/agents/coordination/contracts/host-agent-id.ts";
 import {
   createObserveHandlers,
   type ObserveHandlers,
 } from "../../src/plugins/openclaw/children/observe-handlers.ts";
-import { createRecent } from "../../src/agents/coordination/std/recent.ts";
+import { createRecentMap } from "../../src/agents/coordination/std/recent.ts";
 import { accessGateMemory } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
 import { createRunQuietly } from "../../src/plugins/openclaw/runtime-access/run-quietly.ts";
 import {
   replaceRuntime,
-  type ChildNow,
+  type ChildAtWork,
   type SharedRuntime,
 } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { createScriptedRunner } from "../support/scripted-runner.ts";
@@ -47,7 +47,7 @@ async function setUp(onMismatch: Policy, requested: ChildRequest = REQUESTED): P
   const runtime = {
     config: parsePluginConfig({ coordination: { phase1: { truth: { onMismatch } } } }),
     coordinator: () => Promise.resolve(coordinator),
-    children: createRecent<ChildNow>(10),
+    children: createRecentMap<ChildAtWork>(10),
     folderOf: () => "/srv/work",
     names: { modelOf: String, folderOf: String, thinkingOf: () => "off" },
     close: () => Promise.resolve(),
@@ -55,7 +55,7 @@ async function setUp(onMismatch: Policy, requested: ChildRequest = REQUESTED): P
   await replaceRuntime(runtime);
   const handlers = createObserveHandlers({
     quietly: createRunQuietly(createHostWithoutState().api, (work) => work(runtime)),
-    isChild: isChildKey,
+    isChild: isChildSessionKey,
   });
   return { world, coordinator, handlers, session };
 }

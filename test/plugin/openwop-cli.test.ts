@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { applyChanges, planEnable } from "../../src/plugins/openclaw/host/operator-config.ts";
+import { applyConfigChanges, listEnableChanges } from "../../src/plugins/openclaw/host/operator-config.ts";
 import { createMemoryConfig, runCli } from "../cli/run-cli.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
@@ -14,7 +14,7 @@ function createConfigured(openwop: object) {
     gateway: { port: 4_100 },
     plugins: { entries: { coordination: { config: { coordination: { phase1 } } } } },
   };
-  applyChanges(config, planEnable(config, {}));
+  applyConfigChanges(config, listEnableChanges(config, {}));
   return createMemoryConfig(config);
 }
 

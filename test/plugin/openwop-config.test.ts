@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
-import { bearerTokensOf } from "../../src/plugins/compose-openwop.ts";
-import { openWopBaseUrl, openWopPath } from "../../src/plugins/openclaw/openwop/openwop-address.ts";
+import { readBearerTokens } from "../../src/plugins/compose-openwop.ts";
+import { formatOpenWopBaseUrl, readOpenWopPath } from "../../src/plugins/openclaw/openwop/openwop-address.ts";
 import { registerOpenWopRoute } from "../../src/plugins/openclaw/register-routes.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import { DEFAULT_QUOTAS } from "../../src/agents/coordination/contracts/workflows/quotas.ts";
@@ -68,8 +68,8 @@ describe("the configuration of OpenWOP", () => {
     ["is no word", "two words that are long enough"],
   ])("lets nobody in by a variable that %s", (_how, value) => {
     const config = parseOpenwop({ enabled: true, tokens: [{ token: "${T}", tenant: "acme" }] });
-    expect(() => bearerTokensOf(config, () => value)).toThrow(/tenant acme is not set, or is not a word/);
-    expect(bearerTokensOf(config, () => TOKEN)).toEqual([{ token: TOKEN, tenant: "acme" }]);
+    expect(() => readBearerTokens(config, () => value)).toThrow(/tenant acme is not set, or is not a word/);
+    expect(readBearerTokens(config, () => TOKEN)).toEqual([{ token: TOKEN, tenant: "acme" }]);
   });
 });
 
@@ -106,17 +106,17 @@ describe("the addresses that OpenWOP calls", () => {
 
 it("lets nobody in by a variable within other text that is not set", () => {
   const config = parseOpenwop({ tokens: [{ token: "prefix-${NOT_SET_HERE}", tenant: "acme" }] });
-  expect(() => bearerTokensOf(config, () => undefined)).toThrow(/tenant acme is not set/);
+  expect(() => readBearerTokens(config, () => undefined)).toThrow(/tenant acme is not set/);
 });
 
 it("tells two holders of one token apart for nobody", () => {
   const config = parseOpenwop({ tokens: [{ token: TOKEN }, { token: "${T}", tenant: "acme" }] });
-  expect(() => bearerTokensOf(config, () => TOKEN)).toThrow(/two tokens are the same/);
+  expect(() => readBearerTokens(config, () => TOKEN)).toThrow(/two tokens are the same/);
 });
 
 describe("the address of OpenWOP", () => {
   const findBaseUrl = (gateway: object, env = {}, baseUrl?: string) =>
-    openWopBaseUrl(baseUrl, { config: { gateway }, env });
+    formatOpenWopBaseUrl(baseUrl, { config: { gateway }, env });
 
   it("is where the gateway listens, or where the operator says", () => {
     expect(findBaseUrl({ port: 4_100 })).toBe("http://127.0.0.1:4100/coordination/openwop");
@@ -140,7 +140,7 @@ describe("the address of OpenWOP", () => {
     ["/%63oordination/openwop/v1/runs", undefined],
     ["/coordination/answers/ops", undefined],
   ])("takes %s for %s", (url, path) => {
-    expect(openWopPath(url)).toBe(path);
+    expect(readOpenWopPath(url)).toBe(path);
   });
 });
 

@@ -4,13 +4,13 @@ import type { CoordinationId } from "../../src/agents/coordination/contracts/ids
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { createCoordinationRuns } from "../../src/agents/coordination/runtime/workflow-host/coordination-runs.ts";
 import { withOtherRuns } from "../../src/agents/coordination/runtime/workflow-host/records/other-runs.ts";
-import { answerToQuestion } from "../../src/agents/coordination/runtime/workflow-host/question-answer.ts";
+import { readQuestionAnswer } from "../../src/agents/coordination/runtime/workflow-host/question-answer.ts";
 import type {
   Caller,
   QuestionPlace,
   WorkflowHost,
 } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { composeWorkflows } from "../../src/plugins/compose-workflows.ts";
+import { openWorkflowHost } from "../../src/plugins/compose-workflows.ts";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
 import {
   createAuthor,
@@ -265,7 +265,7 @@ describe("a coordination that another gateway drives", () => {
     onTestFinished(() => elsewhere.close());
     const author = createAuthor("far");
     await elsewhere.append(author.append(openingOf("trace")));
-    const running = await composeWorkflows({
+    const running = await openWorkflowHost({
       ledgerPath: path,
       store: here.workflows,
       coordinations: {
@@ -333,13 +333,13 @@ describe("an answer to a question", () => {
     [{ answers: { [QUESTION]: "blue" } }, { answer: "answer", text: "blue" }],
     [{ answers: [{ id: QUESTION, answer: { a: 1 } }] }, { answer: "answer", text: '{"a":1}' }],
   ])("%j counts", (value, answer) => {
-    expect(answerToQuestion(approval, value)).toEqual(answer);
+    expect(readQuestionAnswer(approval, value)).toEqual(answer);
   });
 
   it.each([[undefined], ["accept"], [{}], [{ action: "toString" }], [{ answers: { other: "x" } }]])(
     "%j is none",
     (value) => {
-      expect(answerToQuestion(approval, value)).toHaveProperty("refused");
+      expect(readQuestionAnswer(approval, value)).toHaveProperty("refused");
     },
   );
 });

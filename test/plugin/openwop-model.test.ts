@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
-import { createHostChat } from "../../src/plugins/openclaw/openwop/openwop-model.ts";
-import { requestContexts, type Enter } from "../../src/plugins/openclaw/openwop/request-contexts.ts";
+import { createHostChatModel } from "../../src/plugins/openclaw/openwop/openwop-model.ts";
+import { createRequestContexts, type Enter } from "../../src/plugins/openclaw/openwop/request-contexts.ts";
 import { logLines } from "./question-stage.ts";
 
 const { signal } = new AbortController();
@@ -33,7 +33,7 @@ function createChat(answer: () => object = () => WHOLE, contexts: readonly Enter
   return {
     requests: requests,
     lines,
-    model: createHostChat(runtime as unknown as HostRuntime, logger, enterAll),
+    model: createHostChatModel(runtime as unknown as HostRuntime, logger, enterAll),
   };
 }
 
@@ -175,7 +175,7 @@ describe("the contexts to ask in", () => {
   const readContext = (): string | undefined => client.getStore();
 
   it("are that of the newest request, then none", async () => {
-    const contexts = requestContexts();
+    const contexts = createRequestContexts();
     client.run("older", contexts.came);
     client.run("newest", contexts.came);
     const seen: (string | undefined)[] = [];
@@ -184,7 +184,7 @@ describe("the contexts to ask in", () => {
   });
 
   it("are that of the next request where none came yet, which is not waited for for ever", async () => {
-    const contexts = requestContexts(60_000);
+    const contexts = createRequestContexts(60_000);
     const asking = contexts.all(signal);
     expect((await asking.next()).done).toBe(false);
     const next = asking.next();
@@ -192,7 +192,7 @@ describe("the contexts to ask in", () => {
     const late = await next;
     expect(late.done ? undefined : late.value(readContext)).toBe("late");
     const controller = new AbortController();
-    const other = requestContexts(60_000).all(controller.signal);
+    const other = createRequestContexts(60_000).all(controller.signal);
     await other.next();
     const over = other.next();
     controller.abort();

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { runOutsideCalls } from "../../src/plugins/openclaw/host/outside-calls.ts";
-import { planAccess } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
+import { createPlanAccess } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import {
   replaceRuntime,
@@ -47,7 +47,7 @@ describe("outside of calls", () => {
   it("is where tools and methods ask the coordinator", async () => {
     const runtime = { closed: false, coordinator: () => Promise.resolve({}), close: () => Promise.resolve() };
     await replaceRuntime(runtime as unknown as SharedRuntime);
-    const use = planAccess({} as OpenClawPluginApi);
+    const use = createPlanAccess({} as OpenClawPluginApi);
     const seen = await client.run("gone", () => use(() => Promise.resolve(client.getStore() ?? "nothing")));
     expect(seen).toBe("nothing");
   });

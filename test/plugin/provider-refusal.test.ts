@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readRefusal } from "../../src/plugins/openclaw/host/provider-refusal.ts";
+import { readProviderRefusal } from "../../src/plugins/openclaw/host/provider-refusal.ts";
 
 /** As the host keeps the answer of a call that failed. */
 const createFailed = (errorCode: string, errorMessage: string): unknown => ({
@@ -13,16 +13,16 @@ const createFailed = (errorCode: string, errorMessage: string): unknown => ({
 
 describe("readRefusal", () => {
   it("reads a rate limit with and without retry-after", () => {
-    expect(readRefusal(createFailed("429", "429 slow down; Retry-After: 2 seconds"))).toEqual({
+    expect(readProviderRefusal(createFailed("429", "429 slow down; Retry-After: 2 seconds"))).toEqual({
       provider: "mock",
       retryAfterMs: 2_000,
     });
-    expect(readRefusal(createFailed("429", "429 slow down"))).toEqual({ provider: "mock" });
-    expect(readRefusal(createFailed("rate_limit_exceeded", "slow down"))).toBeDefined();
+    expect(readProviderRefusal(createFailed("429", "429 slow down"))).toEqual({ provider: "mock" });
+    expect(readProviderRefusal(createFailed("rate_limit_exceeded", "slow down"))).toBeDefined();
   });
 
   it.each(["503", "529"])("takes %s for an overload", (status) => {
-    expect(readRefusal(createFailed(status, `${status} busy`))).toEqual({ provider: "mock" });
+    expect(readProviderRefusal(createFailed(status, `${status} busy`))).toEqual({ provider: "mock" });
   });
 
   it.each([
@@ -32,6 +32,6 @@ describe("readRefusal", () => {
     ["a message of a person", { role: "user", stopReason: "error", errorCode: "429" }],
     ["nothing", undefined],
   ])("finds no refusal in %s", (_, message) => {
-    expect(readRefusal(message)).toBeUndefined();
+    expect(readProviderRefusal(message)).toBeUndefined();
   });
 });

@@ -3,9 +3,9 @@ import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts"
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
 import {
-  noteAnswer,
+  noteModelAnswer,
   noteModelCall,
-  waitForTurn,
+  waitForProviderTurn,
 } from "../../src/plugins/openclaw/runtime-access/provider-turns.ts";
 import { findRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
@@ -88,10 +88,10 @@ describe("a child whose provider refused a call", () => {
     await startHandlers();
     noteModelCall(CALL);
     const message = { role: "assistant", content: [], stopReason: "error", errorCode: "500" };
-    noteAnswer({ message } as unknown as HookEvent<"before_message_write">, contextOf(CHILD));
+    noteModelAnswer({ message } as unknown as HookEvent<"before_message_write">, contextOf(CHILD));
     await handlers.agentEnded({ messages: [message], success: false }, contextOf(CHILD));
     expect(findRuntime()?.providers?.takeTurn(CHILD)).toBeUndefined();
-    await waitForTurn(CHILD);
+    await waitForProviderTurn(CHILD);
   });
 
   it("does not wait where the operator does not want it", async () => {

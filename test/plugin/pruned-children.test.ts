@@ -7,7 +7,7 @@ import { pruneLedger } from "../../src/agents/coordination/runtime/prune-ledger.
 import { openLedgerStore } from "../../src/plugins/open-ledger-store.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
-import { agentOf } from "../../src/plugins/openclaw/host/session-entry.ts";
+import { readSessionAgent } from "../../src/plugins/openclaw/host/session-entry.ts";
 import { loadToolNames } from "../../src/plugins/openclaw/privileges/tool-names.ts";
 import { createTextTransforms } from "../../src/plugins/openclaw/withholding/text-transforms.ts";
 import { createFakeHost } from "./fake-host.ts";
@@ -56,7 +56,7 @@ async function restart(): Promise<void> {
 async function spawn(by: HookContext<"before_tool_call">, child: string, coordination: object = {}) {
   const event = createCallEvent("sessions_spawn", {
     task: `work of ${child}`,
-    agentId: agentOf(child),
+    agentId: readSessionAgent(child),
     coordination,
   });
   const before = await handlers.beforeSpawn(event, by);

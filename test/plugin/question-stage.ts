@@ -4,8 +4,8 @@ import type { EscalationsConfig } from "../../src/agents/coordination/contracts/
 import type { LogFields, Logger } from "../../src/agents/coordination/ports/logger.ts";
 import { createQuestionReads, type QuestionReads } from "../../src/plugins/reports/find-questions.ts";
 import type { RunningCoordinator } from "../../src/plugins/compose.ts";
-import type { ChatMessage } from "../../src/plugins/openclaw/chats/chat-message.ts";
-import { answerCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
+import type { CommandMessage } from "../../src/plugins/openclaw/chats/command-message.ts";
+import { answerChatCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import type { UseChats } from "../../src/plugins/openclaw/runtime-access/use-chats.ts";
@@ -67,9 +67,9 @@ export interface QuestionStage extends AsyncDisposable {
 export function say(
   { use, logger = logLines().logger }: Pick<QuestionStage, "use"> & Partial<Pick<QuestionStage, "logger">>,
   args: string | undefined,
-  from: Partial<ChatMessage> = {},
+  from: Partial<CommandMessage> = {},
 ): Promise<string> {
-  return answerCommand(
+  return answerChatCommand(
     { use, useChats: NO_CHATS, logger },
     { channel: "telegram", senderId: "42", isAuthorizedSender: true, sessionKey: OWNER, args, ...from },
   );

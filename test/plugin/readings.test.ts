@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { SpawnQuery } from "../../src/agents/coordination/ports/spawn-observer.ts";
-import { findRow, observationOf } from "../../src/plugins/openclaw/runners/host-runner.ts";
+import { findSpawnRow, observeRow } from "../../src/plugins/openclaw/runners/host-runner.ts";
 import { readSpawnResult } from "../../src/plugins/openclaw/host/spawn-result.ts";
 import { readSpawnCall } from "../../src/plugins/openclaw/spawns/spawn-request.ts";
 import { runWithinBudget } from "../../src/plugins/openclaw/host/within-budget.ts";
@@ -73,7 +73,7 @@ describe("what the host's task rows say of a spawn", () => {
     deliveryStatus: "pending",
     createdAt: 10_000,
   };
-  type Rows = Parameters<typeof findRow>[0];
+  type Rows = Parameters<typeof findSpawnRow>[0];
   const createRows = (...rows: object[]): Rows => rows as unknown as Rows;
   const query = {
     sourceSession: "agent:main:main" as SessionKey,
@@ -85,7 +85,7 @@ describe("what the host's task rows say of a spawn", () => {
   const child = { childSessionKey: "agent:main:subagent:1", childRunId: "run-1" };
   const endedAt = 20_000;
   const observe = (input: Rows, request: SpawnQuery, now = endedAt) =>
-    observationOf(findRow(input, request), request, now);
+    observeRow(findSpawnRow(input, request), request, now);
 
   it("is found by the task when the answer was lost, and by the child when it is known", () => {
     expect(observe(createRows(row), query)).toEqual({ kind: "running", ...child });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
-import { findOnlyQuestion, type QuestionReads } from "../../src/plugins/reports/find-questions.ts";
+import { findOnlyOpenQuestion, type QuestionReads } from "../../src/plugins/reports/find-questions.ts";
 import { createStubPlans, SESSION, START, stepView, viewOf } from "./stub-plans.ts";
 
 const RUNS = [{ runId: "co-a", gateway: "a" }, { runId: "co-b", gateway: "b" }, { runId: "co-old" }] as const;
@@ -67,10 +67,10 @@ describe("a session, where several gateways share a ledger", () => {
         counts: () => Promise.resolve({ runs: 0, events: 0, claims: 0 }),
       },
     };
-    expect(await findOnlyQuestion({ ...reads, gateway: "a" }, SESSION)).toMatchObject({
+    expect(await findOnlyOpenQuestion({ ...reads, gateway: "a" }, SESSION)).toMatchObject({
       kind: "found",
       found: { view: { coordinationId: "co-a" } },
     });
-    expect(await findOnlyQuestion(reads, SESSION)).toMatchObject({ kind: "ambiguous" });
+    expect(await findOnlyOpenQuestion(reads, SESSION)).toMatchObject({ kind: "ambiguous" });
   });
 });

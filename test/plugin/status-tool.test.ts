@@ -2,7 +2,10 @@ import { describe, expect, it } from "vitest";
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { QuestionToSession } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
-import { coordinationStatusSchema, statusOf } from "../../src/plugins/openclaw/plans/coordination-status.ts";
+import {
+  coordinationStatusSchema,
+  buildStatusReport,
+} from "../../src/plugins/openclaw/plans/coordination-status.ts";
 import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
 import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
 import { createGatesWith, createRuling, createScriptedVerifier, listEvents } from "../core/gates-world.ts";
@@ -231,9 +234,9 @@ describe("coordination_status", () => {
     expect(await byMethod).toMatchObject({ payload: { coordination: report } });
     const reached = { ...ended, status: "success" as const, successCriteria: successCriteria.slice(0, 1) };
     const { gaveUp: _, ...met } = reached;
-    expect(coordinationStatusSchema.parse(statusOf(met))).toEqual(statusOf(met));
-    expect(statusOf(met)).not.toHaveProperty("gaveUp");
-    expect(statusOf(met).successCriteria).toEqual([{ key: "all-done", met: true }]);
+    expect(coordinationStatusSchema.parse(buildStatusReport(met))).toEqual(buildStatusReport(met));
+    expect(buildStatusReport(met)).not.toHaveProperty("gaveUp");
+    expect(buildStatusReport(met).successCriteria).toEqual([{ key: "all-done", met: true }]);
   });
 
   it("says that a plan is a fork, from where, and which results it kept, as the gateway method does", async () => {
@@ -255,7 +258,7 @@ describe("coordination_status", () => {
     ]);
     const byMethod = createPlanMethods(forked.use)("coordination.status", { coordinationId: "co-1" });
     expect(await byMethod).toMatchObject({ payload: { coordination: report } });
-    const plain = statusOf(viewOf(steps.slice(1)));
+    const plain = buildStatusReport(viewOf(steps.slice(1)));
     expect(plain).not.toHaveProperty("forkedFrom");
     expect(plain.counts).not.toHaveProperty("carried");
   });
@@ -281,7 +284,7 @@ describe("coordination_status", () => {
     const askAs = (sessionKey: string) => call({ coordinationId: "co-1" }, questioned, { sessionKey });
     expect(await askAs(SESSION)).toMatchObject({ coordination: { openQuestions: 3 } });
     expect(await askAs(child)).toMatchObject({ coordination: { openQuestions: 1 } });
-    expect(statusOf(viewOf(steps))).not.toHaveProperty("openQuestions");
+    expect(buildStatusReport(viewOf(steps))).not.toHaveProperty("openQuestions");
   });
 
   it("of ten thousand steps tells the fifty that need attention", async () => {

@@ -7,7 +7,7 @@ import type {
   StepId,
 } from "../../src/agents/coordination/contracts/ids.ts";
 import { nameFile } from "../../src/agents/coordination/contracts/resource-names.ts";
-import { markRows } from "../../src/plugins/page/drawing/row-marks.ts";
+import { markTimelineRows } from "../../src/plugins/page/drawing/row-marks.ts";
 import type { Timeline } from "../../src/plugins/reports/timeline.ts";
 
 const STEP = "write" as StepId;
@@ -36,7 +36,7 @@ function createTimeline(resource: string): Timeline {
 
 describe("the moments of a timeline", () => {
   it("say of a contested file on which machine it lies", () => {
-    const [row] = markRows(createTimeline(nameFile("/shop/prices.ts", "office")), []);
+    const [row] = markTimelineRows(createTimeline(nameFile("/shop/prices.ts", "office")), []);
     expect(row?.moments).toEqual([
       {
         stepId: STEP,

@@ -2,11 +2,11 @@
 import { beforeAll, expect, it } from "vitest";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent, OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
-import { agentOf } from "../../src/plugins/openclaw/host/session-entry.ts";
+import { readSessionAgent } from "../../src/plugins/openclaw/host/session-entry.ts";
 import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
 import { createSessionParents } from "../../src/plugins/openclaw/privileges/session-parents.ts";
 import { loadToolNames } from "../../src/plugins/openclaw/privileges/tool-names.ts";
-import { planAccess } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
+import { createPlanAccess } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { createFakeHost } from "./fake-host.ts";
 import { useStateFolder } from "./stopped-handlers.ts";
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
 }, 120_000);
 
 const contextOf = (sessionKey: string): HookContext<"before_tool_call"> =>
-  ({ sessionKey, agentId: agentOf(sessionKey), trace: { traceId: "t".repeat(32) } }) as never;
+  ({ sessionKey, agentId: readSessionAgent(sessionKey), trace: { traceId: "t".repeat(32) } }) as never;
 
 async function spawn(by: string, child: string, params: object): Promise<string | undefined> {
   calls += 1;
@@ -63,7 +63,7 @@ it("begins no ACP agent, whose calls cannot be seen, for a held child of an agen
 
 it("begins none in a plan either of a session that comes from a held child on a way the ledger does not know", async () => {
   await startHeldCoder();
-  const tools = createPlanTools(planAccess(api), () => true, createSessionParents(api).parentOf);
+  const tools = createPlanTools(createPlanAccess(api), () => true, createSessionParents(api).parentOf);
   const submit = (sessionKey: string) =>
     tools(
       "coordination_plan",

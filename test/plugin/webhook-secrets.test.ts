@@ -2,8 +2,8 @@
 import { createHmac } from "node:crypto";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
-import { applyChanges, planEnable } from "../../src/plugins/openclaw/host/operator-config.ts";
-import { channelsOf } from "../../src/plugins/channels.ts";
+import { applyConfigChanges, listEnableChanges } from "../../src/plugins/openclaw/host/operator-config.ts";
+import { createChannelFinder } from "../../src/plugins/channels.ts";
 import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
 import { createMemoryConfig, runCli } from "../cli/run-cli.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -81,7 +81,7 @@ it("a notice fails without a try, and the log names the webhook once", async () 
     coordination: { phase1: { escalations: createEscalations(UNSET) } },
   });
   const channel = { notify: () => Promise.resolve({ kind: "delivered", tries: 1 } as const) };
-  const channelOf = channelsOf({
+  const channelOf = createChannelFinder({
     escalations,
     hooks: createHookHost({ clock, logger }),
     logger,
@@ -106,7 +106,7 @@ it("`doctor` names the webhook, and is content where the variable is set", async
     const config: object = {
       plugins: { entries: { coordination: { config: { coordination: { phase1 } } } } },
     };
-    applyChanges(config, planEnable(config, {}));
+    applyConfigChanges(config, listEnableChanges(config, {}));
     const { stdout } = await runCli(["doctor", "--json"], {
       stateDir: state.path,
       config: createMemoryConfig(config),

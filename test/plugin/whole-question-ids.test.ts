@@ -1,7 +1,7 @@
 /** Whoever names a question, or a coordination, by its whole id means no other coordination whose id begins with it. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { answerByOperator, tellQuestions } from "../../src/plugins/openclaw/questions/question-methods.ts";
+import { answerByOperator, handleQuestions } from "../../src/plugins/openclaw/questions/question-methods.ts";
 import { addCoordination, prune } from "../contract/prunable-ledger.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
 import { openTestLedger } from "../support/temp-ledger.ts";
@@ -49,7 +49,7 @@ describe("a question of a coordination that was pruned", () => {
       };
       const params = { questionId: id, answer: "approve" };
       expect(await answerByOperator(stage.use, params, {})).toEqual({ ok: false, error });
-      expect(await tellQuestions(stage.use, { questionId: id })).toEqual({ ok: false, error });
+      expect(await handleQuestions(stage.use, { questionId: id })).toEqual({ ok: false, error });
       expect(await stage.answers("co-notes-2")).toEqual([]);
     },
   );

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { createFakeInstances } from "../../src/plugins/hooks/fake-instances.ts";
-import { extractorsOf } from "../../src/plugins/openclaw/writes/extractor-registry.ts";
+import { findExtractors } from "../../src/plugins/openclaw/writes/extractor-registry.ts";
 import {
   registerResourceExtractor,
   type ResourceExtractor,
@@ -25,7 +25,7 @@ function register(
 }
 
 const readDeploy = async (params: unknown = {}) =>
-  showReading(await readCall("deploy", params, { extractors: extractorsOf }));
+  showReading(await readCall("deploy", params, { extractors: findExtractors }));
 const failed = { targets: [], reads: [], undetermined: { because: "extractor_failed", extractor: "test" } };
 
 describe("an extractor", () => {
@@ -35,7 +35,7 @@ describe("an extractor", () => {
       paths: [String(params["file"]), "/abs"],
       reads: [`${folder}/in`],
     }));
-    const read = await readCall("deploy", { file: "a" }, { extractors: extractorsOf });
+    const read = await readCall("deploy", { file: "a" }, { extractors: findExtractors });
     expect(showReading(read)).toEqual({
       targets: [["a", true], ["/abs", true], ["db:deploy"], ["queue:mail"], ["session:agent:b:main"]],
       reads: [{ path: `${FOLDER}/in`, folder: FOLDER }],
@@ -60,7 +60,7 @@ describe("an extractor", () => {
     register(() => ({ resources: ["db:x"] }), { tools: ["exec", "write", "configured"] });
     const config = parseConflicts({ tools: { configured: { paths: ["to"] } } });
     const read = async (tool: string, params: object) =>
-      showReading(await readCall(tool, params, { config, extractors: extractorsOf }));
+      showReading(await readCall(tool, params, { config, extractors: findExtractors }));
     expect(await read("exec", { command: "x" })).toMatchObject({
       targets: [["db:x"]],
       undetermined: { because: "undeclared" },
@@ -138,7 +138,7 @@ describe("an extractor", () => {
   it("that fails weighs more than anything else that is not known, whatever another one says", async () => {
     register(() => ({ resources: ["db:x"] }), { id: "good", tools: ["exec"] });
     register(() => undefined, { tools: ["exec"] });
-    const read = await readCall("exec", { command: "x" }, { extractors: extractorsOf });
+    const read = await readCall("exec", { command: "x" }, { extractors: findExtractors });
     expect(showReading(read)).toEqual({
       ...failed,
       targets: [["db:x"]],
@@ -167,10 +167,10 @@ describe("registering an extractor", () => {
 
   it("ends with what it returns", async () => {
     const unregister = register(createNamed("a"));
-    expect(extractorsOf("deploy")).toHaveLength(1);
+    expect(findExtractors("deploy")).toHaveLength(1);
     unregister();
     unregister();
-    expect(extractorsOf("deploy")).toEqual([]);
+    expect(findExtractors("deploy")).toEqual([]);
     expect(await readDeploy()).toBeUndefined();
   });
 
@@ -202,7 +202,7 @@ describe("registering an extractor", () => {
       await vi.advanceTimersByTimeAsync(100);
       expect(await read).toMatchObject({ targets: [["db:again"]] });
       instances.end("disable");
-      expect(extractorsOf("deploy")).toEqual([]);
+      expect(findExtractors("deploy")).toEqual([]);
     });
 
     it("makes calls be refused where its plugin is not back in time, at last at once, until the plugin is gone", async () => {
@@ -222,12 +222,44 @@ describe("registering an extractor", () => {
       const read = readDeploy();
       registerIn("again", ["other"]);
       await vi.advanceTimersByTimeAsync(100);
-      expect(await read).toEqual({ targets: [], reads: [] });
+      expect(await read).toBeUndefined();
+    });
+
+    it("is not waited for once a newer instance of its plugin has registered another one", async () => {
+      const api = instances.newest();
+      undo.push(
+        registerResourceExtractor({ id: "crm.orders", tools: ["order"], extract: createNamed("old") }, api),
+      );
+      instances.end("reload");
+      const read = readDeploy();
+      const renamed = { id: "crm.v2", tools: ["deploy"], extract: createNamed("renamed") };
+      undo.push(registerResourceExtractor(renamed, instances.open()));
+      await vi.advanceTimersByTimeAsync(100);
+      expect(await read).toEqual({ targets: [["db:renamed"]], reads: [] });
+      expect(findExtractors("order")).toEqual([]);
+      instances.end("reload");
+      expect(findExtractors("deploy")).toMatchObject([{ id: "crm.v2", leftAtMs: Date.now() }]);
+    });
+
+    it("is not waited for where it ends after a newer instance of its plugin has registered another one", () => {
+      const newer = createFakeInstances("crm", () => undefined);
+      const renamed = { id: "crm.v2", tools: ["deploy"], extract: createNamed("renamed") };
+      undo.push(registerResourceExtractor(renamed, newer.open()));
+      instances.end("reload");
+      expect(findExtractors("deploy").map(({ id }) => id)).toEqual(["crm.v2"]);
+    });
+
+    it("is waited for whatever another plugin registers", () => {
+      instances.end("reload");
+      const other = createFakeInstances("other", () => undefined);
+      const extractor = { id: "other", tools: ["deploy"], extract: createNamed("other") };
+      undo.push(registerResourceExtractor(extractor, other.open()));
+      expect(findExtractors("deploy").map(({ id }) => id)).toEqual(["crm", "other"]);
     });
 
     it("ends at once with a plugin that is disabled, also while it is waited for", () => {
       instances.end("disable");
-      expect(extractorsOf("deploy")).toEqual([]);
+      expect(findExtractors("deploy")).toEqual([]);
       const late = instances.open();
       undo.push(registerResourceExtractor({ id: "crm", tools: ["deploy"], extract: () => ({}) }, late));
       const disabled = createFakeInstances("crm", () => undefined);
@@ -235,7 +267,7 @@ describe("registering an extractor", () => {
       undo.push(registerResourceExtractor(other, disabled.open()));
       instances.end("reload");
       disabled.end("disable");
-      expect(extractorsOf("deploy")).toEqual([]);
+      expect(findExtractors("deploy")).toEqual([]);
     });
 
     it("is followed once for two registrations of one instance, since the host takes each name once", () => {
@@ -258,9 +290,9 @@ describe("registering an extractor", () => {
 
   it("with the API of a host that tells of no end is ended by what it returns", () => {
     const unregister = registerResourceExtractor({ id: "crm", tools: ["deploy"], extract: () => ({}) }, {});
-    expect(extractorsOf("deploy")).toHaveLength(1);
+    expect(findExtractors("deploy")).toHaveLength(1);
     unregister();
-    expect(extractorsOf("deploy")).toEqual([]);
+    expect(findExtractors("deploy")).toEqual([]);
   });
 
   it("again replaces the one before, which comes back when the later one ends", async () => {
@@ -284,6 +316,18 @@ describe("registering an extractor", () => {
       other.registerResourceExtractor({ id: "other", tools: ["deploy"], extract: createNamed("other") }),
     );
     expect(await readDeploy()).toMatchObject({ targets: [["db:other"]] });
+  });
+
+  it("is refused with a sentence where another build of the package holds the list", () => {
+    const key = Symbol.for("openclaw-coordination.resource-extractors");
+    const holder = globalThis as Record<symbol, unknown>;
+    const list = holder[key];
+    undo.push(() => (holder[key] = list));
+    // The form of earlier builds.
+    holder[key] = { byId: new Map([["test", [{ id: "test" }]]]), byTool: new Map() };
+    expect(() => register(createNamed("never asked"))).toThrow(
+      "versions of openclaw-coordination that do not fit",
+    );
   });
 
   it("keeps `this` of the extractor", async () => {
@@ -310,13 +354,13 @@ describe("registering an extractor", () => {
     [{ extract: "no" }],
   ])("is refused where it is not one: %.40j", (wrong) => {
     expect(() => register(createNamed("x"), wrong as Partial<ResourceExtractor>)).toThrow(TypeError);
-    expect(extractorsOf("deploy")).toEqual([]);
+    expect(findExtractors("deploy")).toEqual([]);
   });
 
   it("is refused where there are too many", () => {
     for (let count = 0; count < 64; count += 1) register(createNamed("x"), { id: `e${count}` });
     expect(() => register(createNamed("x"), { id: "one-more" })).toThrow(RangeError);
     register(createNamed("again"), { id: "e0" });
-    expect(extractorsOf("deploy")).toHaveLength(64);
+    expect(findExtractors("deploy")).toHaveLength(64);
   });
 });

@@ -101,7 +101,7 @@ describe("the files of a patch", () => {
     });
   });
 
-  it("are not named below what the patch removes first, where a link may lead elsewhere until then", async () => {
+  it("are named as they lie below what the patch removes first, where a link may lead elsewhere until then", async () => {
     const params = createPatch(
       "*** Add File: current/before.md",
       "+x",
@@ -110,16 +110,17 @@ describe("the files of a patch", () => {
       "+x",
       "*** Add File: currently.md",
       "+x",
+      "*** Add File: current/before.md",
+      "+x",
     );
-    expect(showReading(await readCall("apply_patch", params))).toEqual({
-      targets: [
-        ["/repo/space/current/before.md", false],
-        ["/repo/space/current", true],
-        ["/repo/space/currently.md", false],
-      ],
-      reads: [],
-      undetermined: { because: "unreadable" },
-    });
+    const targets = await targetsOf("apply_patch", params);
+    expect(targets.map(({ at, ends }) => ("path" in at ? [at.path, ends] : []))).toEqual([
+      ["/repo/space/current/before.md", undefined],
+      ["/repo/space/current", ["entry"]],
+      ["/repo/space/current/deep/x.md", [{ namesBelowRemoved: 2 }]],
+      ["/repo/space/currently.md", undefined],
+      ["/repo/space/current/before.md", [{ namesBelowRemoved: 1 }]],
+    ]);
   });
 
   it("are too many also below what the patch removes first", async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { isWatched, readToolCall } from "../../src/plugins/openclaw/writes/read-tool-call.ts";
+import { isToolWatched, readToolCall } from "../../src/plugins/openclaw/writes/read-tool-call.ts";
 import {
   parseConflicts,
   FOLDER,
@@ -20,7 +20,7 @@ const UNDECLARED = { undetermined: { because: "undeclared" }, mayTouchAnything: 
 describe("a tool that nobody watches", () => {
   it.each(["web_search", "constructor", "__proto__", "toString", ""])("is not read: %s", async (tool) => {
     const params = { path: "a", content: "b" };
-    expect(isWatched(createToolCall(tool, params))).toBe(false);
+    expect(isToolWatched(createToolCall(tool, params))).toBe(false);
     expect(await readCall(tool, params)).toBeUndefined();
   });
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { MergedFile } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
-import { rewriteCall } from "../../src/plugins/openclaw/writes/rewrite-call.ts";
+import { rewriteToolCall } from "../../src/plugins/openclaw/writes/rewrite-call.ts";
 import { createPatch, readCall, targetsOf } from "./writes-calls.ts";
 
 type Params = Readonly<Record<string, unknown>>;
@@ -11,7 +11,7 @@ async function rewriteAndRead(
   params: unknown,
   ...merged: MergedFile[]
 ): Promise<Params | undefined> {
-  return rewriteCall(tool, params, await targetsOf(tool, params), merged);
+  return rewriteToolCall(tool, params, await targetsOf(tool, params), merged);
 }
 
 const createFile = (current: string | undefined, merged: string, target = 0): MergedFile => ({
@@ -287,6 +287,14 @@ describe("a rewritten `apply_patch`", () => {
 });
 
 describe("no rewritten call", () => {
+  it("writes a file that its patch writes again once a link above it is removed: it is another one then", async () => {
+    const add = ["*** Add File: current/a.md", "+mine"];
+    const update = ["*** Update File: current/a.md", "@@", "-theirs", "+mine"];
+    const deleting = createPatch(...update, "*** Delete File: current", ...add);
+    for (const merged of [createFile("theirs\n", "both\n"), createFile(undefined, "both\n", 2)])
+      expect(await rewriteAndRead("apply_patch", deleting, merged)).toBeUndefined();
+  });
+
   const params = { path: "a", content: "b", edits: [{ oldText: "a", newText: "b" }] };
   const targets = [{ at: { path: "/repo/space/a", folder: "/repo/space" }, replaces: true }];
 
@@ -299,13 +307,13 @@ describe("no rewritten call", () => {
     ["a list for parameters", "write", [], [createFile("a", "b")]],
     ["an edit without its list", "edit", { path: "a" }, [createFile("a", "b")]],
   ] as const)("comes of %s", (_name, tool, input, merged) => {
-    expect(rewriteCall(tool, input, targets, merged)).toBeUndefined();
+    expect(rewriteToolCall(tool, input, targets, merged)).toBeUndefined();
   });
 
   it("writes into a resource that is no file", () => {
     const queue = [{ at: { resource: "queue:a" }, replaces: false }];
     expect(
-      rewriteCall("apply_patch", createPatch("*** Delete File: a"), queue, [createFile("a", "b")]),
+      rewriteToolCall("apply_patch", createPatch("*** Delete File: a"), queue, [createFile("a", "b")]),
     ).toBeUndefined();
   });
 });

@@ -9,7 +9,7 @@ import {
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import type { KnownCoordination } from "../../src/agents/coordination/ledger/state.ts";
-import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
+import { listEventReferences, summarizeCoordination } from "../../src/agents/coordination/ledger/summary.ts";
 import { viewCoordination } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { summarizeRun } from "../../src/agents/coordination/workflow/state/run-view.ts";
@@ -58,8 +58,8 @@ export function foldEvents(events: readonly RunEvent[]): object {
   const escalations = view.escalations.map(({ askedAtMs: _, ...question }) => question);
   const conflicts = view.conflicts.map(({ resolvedAtMs: _, ...conflict }) => conflict);
   return {
-    summary: summarize(state),
-    references: events.flatMap(referencesOf),
+    summary: summarizeCoordination(state),
+    references: events.flatMap(listEventReferences),
     view: { ...view, escalations, conflicts },
     position: { nextSequence, iterations, lastFactId, openSteps, causes },
   };

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { FACT_PAYLOADS, type FactType } from "../../src/agents/coordination/contracts/facts.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
+import { listClaimChanges } from "../../src/agents/coordination/ledger/claim-changes.ts";
 import type { KnownCoordination } from "../../src/agents/coordination/ledger/state.ts";
-import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
+import { listEventReferences, summarizeCoordination } from "../../src/agents/coordination/ledger/summary.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { verifyWorkflowRuns } from "../../src/agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
 import { summarizeRun } from "../../src/agents/coordination/workflow/state/run-view.ts";
@@ -100,9 +100,9 @@ describe("the recorded histories", () => {
     const store = createMemoryLedger().open(createFakeClock());
     for (const events of readRuns(name)) {
       const [{ runId }] = events as [RunEvent, ...RunEvent[]];
-      const references = events.flatMap(referencesOf);
-      const claims = events.flatMap(claimChangesOf);
-      const summary = summarize(foldRun(events));
+      const references = events.flatMap(listEventReferences);
+      const claims = events.flatMap(listClaimChanges);
+      const summary = summarizeCoordination(foldRun(events));
       await store.append({ runId, events, summary, references, claims, contents: [] });
     }
     const { problems } = await verifyLedger(store);

@@ -1,10 +1,10 @@
 /** Owns: checking liveness: what is due is done at once where nothing goes wrong, and nothing outlasts its deadline. */
-import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/effects/next-effects.ts";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { evolve } from "../../src/agents/coordination/ledger/evolve.ts";
 import {
-  createUnopened,
-  openStepsOf,
+  createUnopenedCoordination,
+  listOpenSteps,
   type Coordination,
 } from "../../src/agents/coordination/ledger/state.ts";
 import { SETTINGS } from "../support/fake-clock-host.ts";
@@ -33,7 +33,7 @@ export function createDueCheck(world: World): () => string[] {
     const problems: string[] = [];
     for (const [runId, { summary }] of ledger.runs) {
       if (summary.status !== "running") continue;
-      const before = states.get(runId) ?? createUnopened(runId);
+      const before = states.get(runId) ?? createUnopenedCoordination(runId);
       const state = journal.eventsOf(runId).slice(before.nextSequence).reduce(evolve, before);
       states.set(runId, state);
       // Which of several gateways may act takes leases to find out.
@@ -66,7 +66,7 @@ function listUndone(state: Coordination, nowMs: EpochMs, stopsSinceMs: Map<strin
 function listOverdue(state: Coordination, byMs: number): string[] {
   if (state.kind !== "open") return [];
   const { coordinationId, openQuestions } = state;
-  const steps = openStepsOf(state).filter(
+  const steps = listOpenSteps(state).filter(
     ({ phase }) => (phase.status === "dispatched" || phase.status === "running") && phase.deadlineAtMs < byMs,
   );
   const questions = openQuestions.filter((deadlineAtMs) => deadlineAtMs < byMs).keySeq();

@@ -1,5 +1,5 @@
 /** Owns: questions of agents, and answers of people: in time, at the last moment, too late, twice, and from who may not. */
-import { questionIdOf } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
+import { createQuestionId } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Answerer } from "../../src/agents/coordination/contracts/escalation.ts";
 import type { FactOf } from "./journal.ts";
@@ -58,7 +58,7 @@ function giveAnswer(
   { question, move }: { readonly question: Escalated; readonly move: AnswerMove },
 ): void {
   const { escalationId, askedOf, askedBy } = question.payload;
-  const questionId = questionIdOf(question.runId, escalationId);
+  const questionId = createQuestionId(question.runId, escalationId);
   const text = move.answer === "answer" ? (TEXTS[move.text % TEXTS.length] ?? "") : undefined;
   const by = speakerOf(world, question, move);
   const promise: AnswerPromise = {

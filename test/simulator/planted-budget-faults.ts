@@ -20,7 +20,7 @@ export const BUDGET_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "step-budget-is-free",
-    file: `${DISPATCH}/next-try.ts`,
+    file: `${DISPATCH}/next-attempt.ts`,
     find: "if (retryAtMs !== undefined && !limit)",
     replace: "if (retryAtMs !== undefined)",
     breaks: "a step is tried again though its own budget is used up",
@@ -34,14 +34,14 @@ export const BUDGET_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "deadline-ends-retries",
-    file: `${DISPATCH}/next-try.ts`,
+    file: `${DISPATCH}/next-attempt.ts`,
     find: "return deadlineAtMs !== undefined && atMs >= deadlineAtMs;",
     replace: "return deadlineAtMs !== undefined;",
     breaks: "a step of a plan with a deadline is given up before it",
   },
   {
     name: "budget-ends-retries",
-    file: `${DISPATCH}/next-try.ts`,
+    file: `${DISPATCH}/next-attempt.ts`,
     find: "  if (!budget) return undefined;\n",
     replace: '  if (!budget) return undefined;\n  if (budget.tokens !== undefined) return "tokens";\n',
     breaks: "a step with a budget is given up before that is used up",

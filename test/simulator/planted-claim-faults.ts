@@ -45,7 +45,7 @@ export const CLAIM_FAULTS: readonly PlantedFault[] = [
   {
     name: "approval-beside-holder",
     file: `${RUNTIME}/arbiter/claim-over.ts`,
-    find: '  await endWithin(arbiter, { claims: others, resource, because: "preempted" });\n',
+    find: '  await endOverlappingClaims(arbiter, { claims: others, resource, because: "preempted" });\n',
     replace: "",
     breaks: "A2: an approved write happens beside whoever holds the file",
   },
@@ -59,15 +59,15 @@ export const CLAIM_FAULTS: readonly PlantedFault[] = [
   {
     name: "declared-owner-loses",
     file: `${ARBITRATION}/arbitrate.ts`,
-    find: "Number(isDeclared(b)) - Number(isDeclared(a)) ||",
-    replace: "Number(isDeclared(a)) - Number(isDeclared(b)) ||",
+    find: "Number(isDeclaredOwner(b)) - Number(isDeclaredOwner(a)) ||",
+    replace: "Number(isDeclaredOwner(a)) - Number(isDeclaredOwner(b)) ||",
     breaks: "A1: a step loses the resource that its plan declares",
   },
   {
     name: "latest-claim-wins",
     file: `${ARBITRATION}/arbitrate.ts`,
-    find: "sequenceOf(a) - sequenceOf(b) ||",
-    replace: "sequenceOf(b) - sequenceOf(a) ||",
+    find: "rankClaimSequence(a) - rankClaimSequence(b) ||",
+    replace: "rankClaimSequence(b) - rankClaimSequence(a) ||",
     breaks: "A1: who came last gets the resource",
   },
   {
@@ -107,7 +107,7 @@ export const CLAIM_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "spawn-given-up-early",
-    file: `${DISPATCH}/effects/plan-dispatch.ts`,
+    file: `${DISPATCH}/effects/next-effects.ts`,
     find: "return addMs(deadlineAtMs, state.created.acknowledgeMs);",
     replace: "return addMs(deadlineAtMs, -state.created.acknowledgeMs);",
     breaks: "D1: a spawn times out before its deadline",
@@ -122,8 +122,8 @@ export const CLAIM_FAULTS: readonly PlantedFault[] = [
   {
     name: "fence-not-checked",
     file: "src/infra/ledger/owner-fence.ts",
-    find: "return isOwner ? undefined : createNotOwner(runId, owner);",
-    replace: "return isOwner || head ? undefined : createNotOwner(runId, owner);",
+    find: "return isOwner ? undefined : createNotOwnerError(runId, owner);",
+    replace: "return isOwner || head ? undefined : createNotOwnerError(runId, owner);",
     breaks: "O2: a gateway that was replaced still writes",
   },
   {
@@ -144,9 +144,9 @@ export const CLAIM_FAULTS: readonly PlantedFault[] = [
   {
     name: "change-not-recorded",
     file: `${RUNTIME}/arbiter/record-changes.ts`,
-    find: "  const version = await versionOf(arbiter, resource);\n",
+    find: "  const version = await readFileVersion(arbiter, resource);\n",
     replace:
-      "  const version = await versionOf(arbiter, resource);\n  if (version !== undefined) return [];\n",
+      "  const version = await readFileVersion(arbiter, resource);\n  if (version !== undefined) return [];\n",
     breaks: "A2: what was written is not in the log",
   },
 ];

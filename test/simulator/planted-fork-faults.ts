@@ -21,7 +21,7 @@ export const FORK_FAULTS: readonly PlantedFault[] = [
   {
     name: "fork-of-fork-forgets",
     file: `${RUNTIME}/log/carried-results.ts`,
-    find: "const earlier = isAdmittingMore(state)",
+    find: "const earlier = isForkBeingAdmitted(state)",
     replace: 'const earlier = state.kind === "unopened"',
     breaks: "D6: a fork of a fork that was being admitted does steps again that had completed",
   },

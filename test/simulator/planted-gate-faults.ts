@@ -108,7 +108,7 @@ export const GATE_FAULTS: readonly PlantedFault[] = [
   {
     name: "nonsense-answers",
     file: `${ESCALATION}/rule-on-answer.ts`,
-    find: "!listAnswers(question).includes(answer) || ",
+    find: "!listPossibleAnswers(question).includes(answer) || ",
     replace: "",
     breaks: "E1: an answer that was not offered counts",
   },
@@ -163,7 +163,7 @@ export const GATE_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "questions-have-no-timer",
-    file: `${DISPATCH}/effects/plan-dispatch.ts`,
+    file: `${DISPATCH}/effects/next-effects.ts`,
     find: "const gates = listGateDeadlines(state);",
     replace: "const gates: EpochMs[] = [];",
     breaks: "E2: a question is open long after its deadline",

@@ -15,16 +15,16 @@ export const REFUSAL_FAULTS: readonly PlantedFault[] = [
   {
     name: "spawn-of-child-is-refused",
     file: `${RUNTIME}/spawns/admit-spawn.ts`,
-    find: "if ((state.cancelledBy ?? parent?.cancelledBy) !== undefined || isForNobody(state, session))",
+    find: "if ((state.cancelledBy ?? parent?.cancelledBy) !== undefined || isWorkingForNobody(state, session))",
     replace: "if (parent || state.cancelledBy !== undefined)",
     breaks: "D1: what a child spawns is refused though nothing was cancelled",
   },
   {
     name: "spawn-is-refused-before-deadline",
     file: `${RUNTIME}/spawns/admit-spawn.ts`,
-    find: 'const stop = state.kind === "open" && isPlanned(state) ? stopOf(state, now) : undefined;',
+    find: 'const stop = state.kind === "open" && isPlanned(state) ? findStopReason(state, now) : undefined;',
     replace:
-      'const stop = state.kind === "open" && isPlanned(state) ? stopOf(state, (now + 3_600_000) as EpochMs) : undefined;',
+      'const stop = state.kind === "open" && isPlanned(state) ? findStopReason(state, (now + 3_600_000) as EpochMs) : undefined;',
     breaks: "D1: what an agent of a plan spawns is refused long before the plan's deadline",
   },
   {

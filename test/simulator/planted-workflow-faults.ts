@@ -11,14 +11,14 @@ const FAULTS: readonly WorkflowFault[] = [
   {
     name: "workflow-floor-ignored",
     file: `${WORKFLOW}/nodes/supervisor.ts`,
-    find: "const isDoubted = confidenceOf(decision) < view.settings.confidenceFloor;",
-    replace: "const isDoubted = confidenceOf(decision) < 0.1;",
+    find: "const isDoubted = readDecisionConfidence(decision) < view.settings.confidenceFloor;",
+    replace: "const isDoubted = readDecisionConfidence(decision) < 0.1;",
     breaks: "G2: a decision below the floor is not held",
   },
   {
     name: "workflow-refused-decision-made",
     file: `${WORKFLOW}/nodes/supervisor.ts`,
-    find: "if (!decision || !isAgreed({ resumeValue })) {",
+    find: "if (!decision || !isAgreedAnswer({ resumeValue })) {",
     replace: "if (!decision) {",
     breaks: "G3: a decision that people refused is made",
   },
@@ -60,9 +60,9 @@ const FAULTS: readonly WorkflowFault[] = [
   {
     name: "workflow-cancel-not-recorded",
     file: `${WORKFLOW}/workflow-commands.ts`,
-    find: 'return [...draftStop(run, "the run was cancelled"), { type: "run.cancelled", payload: by }];',
+    find: 'return [...draftNodeCancellations(run, "the run was cancelled"), { type: "run.cancelled", payload: by }];',
     replace:
-      'return [...draftStop(run, "the run was cancelled"), { type: "run.completed", payload: { outputs: {} } }];',
+      'return [...draftNodeCancellations(run, "the run was cancelled"), { type: "run.completed", payload: { outputs: {} } }];',
     breaks: "H4: a run that was cancelled has completed",
   },
   {
@@ -96,7 +96,7 @@ const FAULTS: readonly WorkflowFault[] = [
   {
     name: "workflow-one-success-is-all",
     file: `${WORKFLOW}/state/edges.ts`,
-    find: '    return hasAll(arrived) ? "start" : undefined;\n  },\n  any_success',
+    find: '    return hasEverySignal(arrived) ? "start" : undefined;\n  },\n  any_success',
     replace:
       '    return arrived.some(({ signal }) => signal === "success") ? "start" : undefined;\n  },\n  any_success',
     breaks: "D6: a node begins before all that it waits for has ended",

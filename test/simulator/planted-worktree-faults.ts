@@ -8,7 +8,7 @@ export const WORKTREE_FAULTS: readonly PlantedFault[] = [
   {
     name: "merge-not-recorded-first",
     file: `${RUNTIME}/worktrees/merge-worktree.ts`,
-    find: "  if (writes.length > 0 && !(await begin(merge, writes))) return undefined;\n",
+    find: "  if (writes.length > 0 && !(await recordMergeBegun(merge, writes))) return undefined;\n",
     replace: "",
     breaks: "W2: files are written before the log says so",
   },
@@ -29,8 +29,8 @@ export const WORKTREE_FAULTS: readonly PlantedFault[] = [
   {
     name: "late-worktree-left",
     file: `${RUNTIME}/worktrees/remove-worktree.ts`,
-    find: "return dependencies.worktreeTurns.run(name, () => removeIfOver(dependencies, about, name));",
-    replace: "return removeIfOver(dependencies, about, name);",
+    find: "return dependencies.worktreeTurns.run(name, () => removeWorktreeIfOver(dependencies, about, name));",
+    replace: "return removeWorktreeIfOver(dependencies, about, name);",
     breaks: "W1: the worktree of an attempt that was over when it was made is left",
   },
   {

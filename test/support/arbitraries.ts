@@ -13,8 +13,8 @@ import type { Gate } from "../../src/agents/coordination/contracts/verification.
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
+import { createUnopenedCoordination, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 
 export const RUN = "co-1" as CoordinationId;
 const START_MS = 1_767_323_045_678;
@@ -213,7 +213,7 @@ export interface Played {
 }
 
 export function playMoves(moves: readonly Move[]): Played {
-  let state: Coordination = createUnopened(RUN);
+  let state: Coordination = createUnopenedCoordination(RUN);
   let now = START_MS;
   const log: RunEvent[] = [];
   const steps: Played["steps"][number][] = [];
@@ -224,7 +224,7 @@ export function playMoves(moves: readonly Move[]): Played {
       const decision = decide(before, command, now as EpochMs);
       const facts = "facts" in decision ? (decision.facts ?? []) : [];
       if (facts.length > 0) {
-        const recorded = record(before, facts, now as EpochMs);
+        const recorded = recordFacts(before, facts, now as EpochMs);
         log.push(...recorded.events);
         state = recorded.state;
       }

@@ -15,7 +15,7 @@ import type { Coordinator } from "../../src/agents/coordination/runtime/coordina
 import type { SpawnClaim } from "../../src/agents/coordination/runtime/spawns/spawn-claim.ts";
 import { verifyWorkflowRuns } from "../../src/agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
 import { verifyLedger, type Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { chainHash, genesisOf, type EventRow } from "../../src/infra/ledger/event-row.ts";
+import { hashChainedRow, computeGenesisHash, type EventRow } from "../../src/infra/ledger/event-row.ts";
 import {
   branchOf,
   COMPLETED,
@@ -170,9 +170,9 @@ export function rehashRun(database: Database.Database, runId: CoordinationId): v
     .prepare<[string], string | null>("select origin from run where run_id = ?")
     .pluck()
     .get(runId);
-  let previous = genesisOf(origin ?? null);
+  let previous = computeGenesisHash(origin ?? null);
   for (const row of rows) {
-    previous = chainHash(previous, runId, row);
+    previous = hashChainedRow(previous, runId, row);
     database.prepare("update event set hash = ? where event_key = ?").run(previous, row.event_key);
   }
   database

@@ -12,10 +12,10 @@ import type {
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
-import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
+import { listClaimChanges } from "../../src/agents/coordination/ledger/claim-changes.ts";
+import { recordFacts } from "../../src/agents/coordination/dispatch/record.ts";
+import { createUnopenedCoordination, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { listEventReferences, summarizeCoordination } from "../../src/agents/coordination/ledger/summary.ts";
 import type { SpawnObserver } from "../../src/agents/coordination/ports/spawn-observer.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { ContentInput, ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
@@ -91,21 +91,21 @@ export interface Author {
 export function createAuthor(name: string | number, { from }: { readonly from?: Coordination } = {}): Author {
   const runId = runIdOf(name);
   const atMs = TEST_EPOCH_MS as EpochMs;
-  let state: Coordination = from ?? createUnopened(runId);
+  let state: Coordination = from ?? createUnopenedCoordination(runId);
   const write = (commands: readonly Command[]): { request: AppendRequest; after: Coordination } => {
     const events: RunEvent[] = [];
     let after = state;
     for (const command of commands) {
       const decision = decide(after, command, atMs);
       if (decision.kind !== "accepted") throw new Error(`the fixture's ${command.type} was ${decision.kind}`);
-      const recorded = record(after, decision.facts, atMs);
+      const recorded = recordFacts(after, decision.facts, atMs);
       events.push(...recorded.events);
       after = recorded.state;
     }
     if (after.kind === "unopened") throw new Error("open the coordination first");
-    const references = events.flatMap(referencesOf);
-    const claims = events.flatMap(claimChangesOf);
-    const summary = summarize(after);
+    const references = events.flatMap(listEventReferences);
+    const claims = events.flatMap(listClaimChanges);
+    const summary = summarizeCoordination(after);
     return { request: { runId, events, summary, references, contents: [], claims }, after };
   };
   return {

@@ -2,11 +2,11 @@
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { OwnedRun, OwnerBeat, RunOwners } from "../../src/agents/coordination/ports/run-owners.ts";
 import {
-  createNotOwner,
-  findLostOwner,
-  findOwnerAfter,
-  isArrival,
-  listOwners,
+  createNotOwnerError,
+  findLostOwnership,
+  findOwnerAfterAppend,
+  mustTellOwner,
+  mapOwnersByRun,
   type OwnedAppend,
 } from "../../src/infra/ledger/owner-fence.ts";
 import type { Answer, OwnedKeptRun } from "./memory-run.ts";
@@ -62,7 +62,7 @@ export function createMemoryOwners<Summary>(
     give: (runId, owner, to) =>
       answer(() => {
         const run = runs.get(runId);
-        if (!run || hasEnded(run.summary)) throw createNotOwner(runId, owner);
+        if (!run || hasEnded(run.summary)) throw createNotOwnerError(runId, owner);
         checkOwner({ runId, owner }, run);
         run.owner = { owner_id: to, owner_token: owner.token + 1 };
         run.hasArrived = true;
@@ -75,7 +75,7 @@ export function createMemoryOwners<Summary>(
       ),
     ownersOf: (runIds) =>
       answer(() =>
-        listOwners(
+        mapOwnersByRun(
           runIds.flatMap((runId) => {
             const run = runs.get(runId);
             return run ? [{ run_id: runId, ...run.owner }] : [];
@@ -102,12 +102,12 @@ function ownedRunOf(
 
 /** @throws CoordinationError `NOT_OWNER` */
 export function checkOwner(request: OwnedAppend, run: OwnedKeptRun<unknown> | undefined): void {
-  const refusal = findLostOwner(request, run?.owner);
+  const refusal = findLostOwnership(request, run?.owner);
   if (refusal) throw refusal;
 }
 
 export function noteOwner(request: OwnedAppend, run: OwnedKeptRun<unknown>, isNew: boolean): void {
   const before = isNew ? undefined : run.owner;
-  run.owner = findOwnerAfter(request, before);
-  if (isArrival(request, before)) run.hasArrived = true;
+  run.owner = findOwnerAfterAppend(request, before);
+  if (mustTellOwner(request, before)) run.hasArrived = true;
 }

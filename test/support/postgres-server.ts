@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
-import { createOnce } from "../../src/agents/coordination/std/load-once.ts";
+import { createOnceLoader } from "../../src/agents/coordination/std/load-once.ts";
 
 /** A server that a test may stop and start. */
 export interface OwnServer {
@@ -65,7 +65,7 @@ export async function startOwnServer(): Promise<OwnServer> {
 }
 
 /** One for all files of a test process. */
-const findServerUrl = createOnce(
+const findServerUrl = createOnceLoader(
   async () => process.env["TEST_POSTGRES_URL"] ?? (await startOwnServer()).url,
 );
 

@@ -7,7 +7,7 @@ import type { NodeGraph } from "../../src/agents/coordination/workflow/state/nod
 import type { WorkflowSettings } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import {
   copyRecorded,
-  replayRecorded,
+  deriveRecorded,
   type ReplayedPart,
 } from "../../src/agents/coordination/workflow/replay-workflow.ts";
 import type { WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
@@ -66,7 +66,7 @@ export function replayIn(
       derivesFrom: fromSeq,
       ...(requests.length > 0 && { askedEffectId: requests.at(-1)! }),
     };
-    const result = copyRecorded(run, fromSeq, page) ?? replayRecorded(run, context, page);
+    const result = copyRecorded(run, fromSeq, page) ?? deriveRecorded(run, context, page);
     run = result.run;
     events.push(...result.events);
     size = result.events.length === 0 ? size * 2 : first;

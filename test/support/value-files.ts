@@ -39,7 +39,11 @@ export function createValueFiles(): SceneFiles {
         const names = new Set(paths.map((path) => path.slice(below.length).split("/")[0]));
         return Promise.resolve(names.size > count);
       },
-      stamp: (resource) => Promise.resolve(texts.get(resource.slice("file:".length)) ?? "absent"),
+      stamp: (resource) => {
+        const path = resource.slice("file:".length);
+        const isFolder = [...texts.keys()].some((name) => name.startsWith(`${path}/`));
+        return Promise.resolve(texts.get(path) ?? (isFolder ? undefined : "absent"));
+      },
       findChanged: () => Promise.resolve({ paths: [...touched], isWhole: true }),
     },
     put: (name, content) => {

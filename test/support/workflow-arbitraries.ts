@@ -16,7 +16,7 @@ import {
   answerInterrupt,
   SUBRUN_ARTIFACT,
 } from "../../src/agents/coordination/workflow/state/answer-interrupt.ts";
-import { settleEffect } from "../../src/agents/coordination/workflow/workflow-commands.ts";
+import { draftEffectOutcome } from "../../src/agents/coordination/workflow/workflow-commands.ts";
 import { evolveWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { compileWorkflow } from "../../src/agents/coordination/workflow/state/graph.ts";
 import type { NodeGraph } from "../../src/agents/coordination/workflow/state/node-graph.ts";
@@ -200,7 +200,7 @@ export function playOut(
       ...effects.map((effect): Choice => (at) => ({
         atMs: at,
         drafts: (state, when) =>
-          settleEffect(state, createContext(when), { effect, outcome: outcomeOf(effect) }),
+          draftEffectOutcome(state, createContext(when), { effect, outcome: outcomeOf(effect) }),
       })),
       ...listAnswers(run),
       ...(wakeAtMs === undefined || (patient && wakeAtMs >= DEADLINE_MS)

@@ -39,7 +39,7 @@ import type { WorkflowSettings } from "../../src/agents/coordination/workflow/no
 import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { createChatCritic, type CriticModel } from "../../src/infra/verify/chat-critic.ts";
 import { createVerifier } from "../../src/infra/verify/create-verifier.ts";
-import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
+import { createTokenSigner } from "../../src/infra/tokens/interrupt-tokens.ts";
 import { createConformancePlay } from "../../src/plugins/openwop/conformance/create-conformance-play.ts";
 import { createFakeClock, waitUntilSettled, type FakeClock } from "./fake-clock.ts";
 import { createMemoryWorkflowLedger, type MemoryWorkflowLedger } from "./memory-workflow-store.ts";
@@ -147,7 +147,7 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
     owner: { id: `driver-${scene}`, process: String(options.pid ?? 1) },
     ...createOwnerDependencies(options, clock),
     sha256: (text) => hash("sha256", text),
-    tokens: interruptTokens(KEY),
+    tokens: createTokenSigner(KEY),
     baseUrl: () => "http://127.0.0.1:1",
     contract: () => Promise.resolve(createAjvOutputContract()),
     peers: () => Promise.resolve({ discover: discoverOtherHost, ...options.peers } as PeerHosts),

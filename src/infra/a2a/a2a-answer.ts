@@ -15,7 +15,10 @@ const NOT_OK: readonly A2aAnswer["state"][] = ["failed", "cancelled", "rejected"
 /** The agent, in the protocol's `Role`. */
 const SPEAKERS: readonly number[] = [2];
 
-export function answerOfMessage({ parts, taskId }: Message): A2aAnswer {
+/**
+ * Returns the message that an A2A agent sent directly as its answer: text, data, and the task's id where it has one.
+ */
+export function createMessageAnswer({ parts, taskId }: Message): A2aAnswer {
   return {
     kind: "answered",
     ok: true,
@@ -25,8 +28,11 @@ export function answerOfMessage({ parts, taskId }: Message): A2aAnswer {
   };
 }
 
-/** Returns the answer of a task; `undefined` while it is at work. */
-export function answerOfTask({ id, status, artifacts, history }: Task): A2aAnswer | undefined {
+/**
+ * Returns an A2A task as its agent's answer: the state, and the parts of its artifacts and its status; `undefined`
+ * while the task is at work. A task without such parts has those of the agent's last message.
+ */
+export function createTaskAnswer({ id, status, artifacts, history }: Task): A2aAnswer | undefined {
   const state = STATES[status?.state ?? 0];
   if (state === undefined) return undefined;
   const parts = [...artifacts.flatMap((artifact) => artifact.parts), ...(status?.message?.parts ?? [])];
@@ -35,6 +41,7 @@ export function answerOfTask({ id, status, artifacts, history }: Task): A2aAnswe
   return { kind: "answered", ok: !NOT_OK.includes(state), state, ...words, taskId: id };
 }
 
+/** Returns the text parts joined by newlines, and the data parts as a list. */
 function readParts(parts: readonly Part[]): Pick<A2aAnswer, "text" | "data"> {
   const texts = parts.flatMap(({ content }) => (content?.$case === "text" ? [content.value] : []));
   const data = parts.flatMap(({ content }) => (content?.$case === "data" ? [content.value as unknown] : []));

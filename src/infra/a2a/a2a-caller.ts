@@ -12,14 +12,14 @@ import type {
   ToolCaller,
 } from "../../agents/coordination/ports/outbound.ts";
 import { dropTrailingSlashes, resolvePeerAddress } from "../../agents/coordination/std/foreign-text.ts";
-import { waitFor } from "../../agents/coordination/std/wait-for.ts";
-import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
-import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
-import { callBounds, type CallBounds } from "../http/call-bounds.ts";
-import { failureOf, failureFromStatus, findOutboundError, OutboundError } from "../http/outbound-error.ts";
-import { waitBeforeTry } from "../http/retry.ts";
+import { waitForDuration } from "../../agents/coordination/std/wait-for.ts";
+import { PARENT_HEADER, formatParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
+import { createTraceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
+import { startCallBounds, type CallBounds } from "../http/call-bounds.ts";
+import { classifyThrown, createOutboundFailure, OutboundError } from "../http/outbound-error.ts";
+import { computeRetryWaitMs } from "../http/retry.ts";
 import type { SafeFetch } from "../http/safe-fetch.ts";
-import { answerOfMessage, answerOfTask } from "./a2a-answer.ts";
+import { createMessageAnswer, createTaskAnswer } from "./a2a-answer.ts";
 
 export interface A2aParts {
   /** Carries the tokens, and bounds each exchange. */
@@ -29,7 +29,7 @@ export interface A2aParts {
   readonly timeoutMs: number;
 }
 
-type Sdk = Awaited<ReturnType<typeof loadSdk>>;
+type Sdk = Awaited<ReturnType<typeof loadA2aSdk>>;
 
 interface Calling {
   readonly sdk: Sdk;
@@ -46,29 +46,37 @@ const FAILED_LOOKS_MAX = 5;
 /** The end of a call does not end this: the time of one exchange does. */
 const NEVER_ABORTED = new AbortController().signal;
 
+/**
+ * Creates the function that sends one message to an A2A agent and resolves with its answer, or with the failure. It
+ * never rejects.
+ */
 export function createA2aCaller(dependencies: A2aParts): ToolCaller["sendA2a"] {
   return async (call) => {
-    const sdk = await loadSdk().catch(() => undefined);
-    if (!sdk) return failureOf({ code: "not_configured", message: "The A2A client cannot be loaded." });
+    const sdk = await loadA2aSdk().catch(() => undefined);
+    if (!sdk)
+      return createOutboundFailure({ code: "not_configured", message: "The A2A client cannot be loaded." });
     if (!URL.canParse(call.url))
-      return failureOf({ code: "address_not_allowed", message: "The agent's URL cannot be read." });
+      return createOutboundFailure({
+        code: "address_not_allowed",
+        message: "The agent's URL cannot be read.",
+      });
     const calling: Calling = {
       sdk,
       call,
-      bounds: callBounds(dependencies.clock, dependencies.timeoutMs, call.signal),
+      bounds: startCallBounds(dependencies.clock, dependencies.timeoutMs, call.signal),
       status: 0,
     };
     try {
-      return await send(dependencies, calling);
+      return await sendAndAwaitAnswer(dependencies, calling);
     } catch (error) {
-      return readFailure(error, calling);
+      return classifyError(error, calling);
     } finally {
       calling.bounds.release();
     }
   };
 }
 
-async function loadSdk() {
+async function loadA2aSdk() {
   const [client, { A2AError }, { Role }] = await Promise.all([
     import("@a2a-js/sdk/client"),
     import("@a2a-js/sdk/errors"),
@@ -77,31 +85,41 @@ async function loadSdk() {
   return { ...client, A2AError, Role };
 }
 
-async function send(dependencies: A2aParts, calling: Calling): Promise<A2aAnswer | OutboundFailure> {
+/**
+ * Sends the message and waits until the task that the agent makes of it has ended. Where the wait fails, the task is
+ * cancelled, unless another process goes on with the call.
+ */
+async function sendAndAwaitAnswer(
+  dependencies: A2aParts,
+  calling: Calling,
+): Promise<A2aAnswer | OutboundFailure> {
   const { call, bounds } = calling;
-  const client = await connect(dependencies.fetch, calling);
+  const client = await createAgentClient(dependencies.fetch, calling);
   const options = {
     signal: bounds.signal,
     serviceParameters: {
-      ...traceHeaders(call),
-      ...(call.parent && { [PARENT_HEADER]: writeParentHeader(call.parent) }),
+      ...createTraceHeaders(call),
+      ...(call.parent && { [PARENT_HEADER]: formatParentHeader(call.parent) }),
     },
   };
-  const message = messageOf(calling);
+  const message = createA2aMessage(calling);
   const request = { tenant: "", message, configuration: undefined, metadata: undefined };
   const first = await client.sendMessage(request, { ...options, signal: createSendSignal(calling) });
-  if (isMessage(first)) return answerOfMessage(first);
+  if (isMessage(first)) return createMessageAnswer(first);
   try {
-    return await awaitAnswer(dependencies.clock, calling, { client, options, first });
+    return await pollTask(dependencies.clock, calling, { client, options, first });
   } catch (error) {
     // Read first: cancelling leaves a status of its own.
-    const failure = readFailure(error, calling);
+    const failure = classifyError(error, calling);
     if (!call.isLeftToOthers()) await cancelTask(client, first, options);
     return failure;
   }
 }
 
-/** A message that is under way is not given up with its run: whoever does not know the task cannot cancel it. */
+/**
+ * Creates the signal for the sending alone, which aborts only where another process goes on with the call. Whoever
+ * does not know the task yet cannot cancel it.
+ */
 function createSendSignal({ call, bounds }: Calling): AbortSignal {
   const sending = new AbortController();
   const stop = (): void => {
@@ -119,7 +137,7 @@ interface BegunTask {
 }
 
 /** @throws whatever the last look at the task threw, and OutboundError `timed_out` */
-async function awaitAnswer(
+async function pollTask(
   clock: Clock,
   calling: Calling,
   { client, options, first }: BegunTask,
@@ -128,15 +146,15 @@ async function awaitAnswer(
   let task = first;
   let failedLooks = 0;
   for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
-    const answer = answerOfTask(task);
+    const answer = createTaskAnswer(task);
     if (answer) return answer;
-    await waitFor(clock, waitBeforeTry(looks), signal);
+    await waitForDuration(clock, computeRetryWaitMs(looks), signal);
     try {
       task = await client.getTask({ tenant: "", id: first.id, historyLength: undefined }, options);
       failedLooks = 0;
     } catch (error) {
       failedLooks += 1;
-      const isFinal = signal.aborted || readFailure(error, calling).kind === "refused";
+      const isFinal = signal.aborted || classifyError(error, calling).kind === "refused";
       if (isFinal || failedLooks === FAILED_LOOKS_MAX) throw error;
     }
   }
@@ -149,7 +167,8 @@ async function cancelTask(client: Client, { id }: Task, options: RequestOptions)
   await client.cancelTask(request, { ...options, signal: NEVER_ABORTED }).catch(() => undefined);
 }
 
-async function connect(fetch: SafeFetch, calling: Calling): Promise<Client> {
+/** Reads the agent's card and creates a client of it, whose requests may only go to the agent's own address. */
+async function createAgentClient(fetch: SafeFetch, calling: Calling): Promise<Client> {
   const { sdk, call, bounds } = calling;
   const root = call.peerUrl === undefined ? new URL(call.url).origin : resolvePeerAddress(call.peerUrl, "");
   const fetchImpl: SafeFetch = async (input, init = {}) => {
@@ -177,19 +196,24 @@ async function connect(fetch: SafeFetch, calling: Calling): Promise<Client> {
   return factory.createFromUrl(resolveCardUrl(call.url), "");
 }
 
+/** Returns the URL itself where it is that of a card (`.json`), else that of the well-known card below it. */
 function resolveCardUrl(text: string): string {
   const url = new URL(text);
   if (url.pathname.endsWith(".json")) return url.href;
   return `${url.origin}${dropTrailingSlashes(url.pathname)}/.well-known/agent-card.json`;
 }
 
-function messageOf({ sdk, call }: Calling): Message {
+/** Returns the protocol's message: one part of text or data, with the skill and the trace headers as metadata. */
+function createA2aMessage({ sdk, call }: Calling): Message {
   const { message, messageId, contextId = "", skill } = call;
   const content: Message["parts"][number]["content"] =
     typeof message === "string" ? { $case: "text", value: message } : { $case: "data", value: message };
   const mediaType = typeof message === "string" ? "text/plain" : "application/json";
   // The protocol has no field for the skill: the agent chooses.
-  const metadata = { ...(skill !== undefined && { skillId: skill }), openwop: { ...traceHeaders(call) } };
+  const metadata = {
+    ...(skill !== undefined && { skillId: skill }),
+    openwop: { ...createTraceHeaders(call) },
+  };
   return {
     messageId,
     contextId,
@@ -210,24 +234,30 @@ function isTask(result: Message | Task): result is Task {
   return "status" in result;
 }
 
-function readFailure(error: unknown, { sdk, bounds, status }: Calling): OutboundFailure {
-  const outboundError = bounds.error() ?? findOutboundError(error);
-  if (outboundError) return failureOf(outboundError);
-  const refused = status > 0 ? failureFromStatus(status) : undefined;
-  if (refused) return refused;
-  if (error instanceof sdk.A2AError) return failureFromReason(error.reason);
-  return failureOf({ code: "malformed", message: "The answer is not of the protocol." });
+/** Returns an error as a failure, by why the call ended, the HTTP status or the agent's reason. */
+function classifyError(error: unknown, { sdk, bounds, status }: Calling): OutboundFailure {
+  const failure = classifyThrown(bounds.error() ?? error, status);
+  if (failure) return failure;
+  if (error instanceof sdk.A2AError) return classifyReason(error.reason);
+  return createOutboundFailure({ code: "malformed", message: "The answer is not of the protocol." });
 }
 
 /** Reasons of an agent that failed, whatever it had done by then. The client has the first one for unknown codes, too. */
 const FAILED_OVER_THERE: readonly string[] = ["INTERNAL_ERROR", "INVALID_AGENT_RESPONSE"];
 
-function failureFromReason(reason: string): OutboundFailure {
+/** Returns the failure for a reason of the agent: `unknown` where it may have done something, else `refused`. */
+function classifyReason(reason: string): OutboundFailure {
   return FAILED_OVER_THERE.includes(reason)
-    ? { kind: "unknown", code: "unavailable", message: "The agent failed.", ...reasonOf(reason) }
-    : { kind: "refused", code: "rejected", message: "The agent refused the message.", ...reasonOf(reason) };
+    ? { kind: "unknown", code: "unavailable", message: "The agent failed.", ...pickErrorCode(reason) }
+    : {
+        kind: "refused",
+        code: "rejected",
+        message: "The agent refused the message.",
+        ...pickErrorCode(reason),
+      };
 }
 
-function reasonOf(reason: string): { readonly errorCode?: string } {
+/** Returns the reason as an error code; nothing where it may be free text. */
+function pickErrorCode(reason: string): { readonly errorCode?: string } {
   return /^[A-Z][A-Z0-9_]{0,63}$/.test(reason) ? { errorCode: reason } : {};
 }

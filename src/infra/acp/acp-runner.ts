@@ -32,21 +32,25 @@ export interface AcpRunner extends AgentRunner {
   close(): Promise<void>;
 }
 
+/**
+ * Creates the runner of attempts whose agents are processes that speak ACP. It ends at once what earlier processes of
+ * the gateway left running.
+ */
 export function createAcpRunner(options: AcpRunnerOptions): AcpRunner {
   const limits: AcpLimits = { ...ACP_LIMITS, ...options.limits };
   const runs = new Map<IdempotencyKey, AttemptRun>();
   const notes = createAgentNotes({ ...options, limits });
-  const isLeft = createLeftLookup(notes);
+  const isLeft = createLeftoverRunLookup(notes);
   const forgetOldest = createEndedMemory(limits, (key) => runs.delete(key));
   let closing = false;
 
   const begin = (order: Order): AttemptRun | Start => {
     if (closing) return createRefusal("The gateway is stopping.");
-    const job = jobOf(order, { ...options, limits, notes, isLeft });
+    const job = prepareJob(order, { ...options, limits, notes, isLeft });
     if ("kind" in job) return job;
     const run = startAttempt(job);
     runs.set(order.idempotencyKey, run);
-    void keepEnding(run).then((kept) => {
+    void freezeEndedRun(run).then((kept) => {
       runs.delete(order.idempotencyKey);
       if (!kept) return;
       runs.set(order.idempotencyKey, kept.run);
@@ -58,13 +62,13 @@ export function createAcpRunner(options: AcpRunnerOptions): AcpRunner {
   return {
     start: async (order) => {
       const run = runs.get(order.idempotencyKey) ?? begin(order);
-      return "started" in run ? startOf(run) : run;
+      return "started" in run ? awaitAttemptStart(run) : run;
     },
     observe: async ({ idempotencyKey }) =>
       runs.get(idempotencyKey)?.observe() ?? { kind: (await isLeft(idempotencyKey)) ? "unknown" : "absent" },
     follow: async ({ idempotencyKey }, signal) => {
       const run = runs.get(idempotencyKey);
-      if (run) return waitUntilAborted(awaitEnd(run), signal);
+      if (run) return observeUntilAborted(observeAfterEnd(run), signal);
       return { kind: (await isLeft(idempotencyKey)) ? "unknown" : "absent" };
     },
     cancel: async ({ idempotencyKey }) => {
@@ -80,10 +84,11 @@ export function createAcpRunner(options: AcpRunnerOptions): AcpRunner {
 }
 
 /**
- * Creates the look-up of attempts that may still run since an earlier process of the gateway. All are ended at once, because
- * nobody asks for those that another gateway has taken over; one that could not be ended is tried again when it is asked for.
+ * Creates a function that says whether an attempt may still run since an earlier process of the gateway. All are ended
+ * at once, because nobody asks for those that another gateway has taken over; one that could not be ended is tried
+ * again when it is asked for.
  */
-function createLeftLookup(notes: AgentNotes): (key: IdempotencyKey) => Promise<boolean> {
+function createLeftoverRunLookup(notes: AgentNotes): (key: IdempotencyKey) => Promise<boolean> {
   let looked = notes.endLeft();
   return async (key) => {
     const left = await looked;
@@ -99,7 +104,8 @@ interface JobOptions extends AcpRunnerOptions {
   readonly isLeft: AttemptJob["isLeft"];
 }
 
-function jobOf(order: Order, options: JobOptions): AttemptJob | Start {
+/** Returns what an attempt needs to run, or a refusal where its agent or its folder is missing. */
+function prepareJob(order: Order, options: JobOptions): AttemptJob | Start {
   const config = Object.hasOwn(options.agents, order.agentId) ? options.agents[order.agentId] : undefined;
   if (!config) return createRefusal(`There is no ACP agent named ${order.agentId}.`);
   try {
@@ -110,8 +116,11 @@ function jobOf(order: Order, options: JobOptions): AttemptJob | Start {
   }
 }
 
-/** An attempt after its end, without its order and what else it took to run it; nothing if it never began. */
-async function keepEnding(
+/**
+ * Waits for an attempt's end and returns it with fixed answers, without what it took to run it. Returns nothing where
+ * it never began.
+ */
+async function freezeEndedRun(
   run: AttemptRun,
 ): Promise<{ readonly run: AttemptRun; readonly replyChars: number } | undefined> {
   const ending = await run.gone;
@@ -129,8 +138,8 @@ function createRefusal(message: string): Start {
   return { kind: "refused", message };
 }
 
-/** The start, with the ending where there is one already. */
-async function startOf(run: AttemptRun): Promise<Start> {
+/** Waits for the start and returns it, with the ending where there is one already. */
+async function awaitAttemptStart(run: AttemptRun): Promise<Start> {
   const start = await run.started;
   const seen = run.observe();
   if (start.kind !== "started" || seen.kind !== "ended") return start;
@@ -138,12 +147,14 @@ async function startOf(run: AttemptRun): Promise<Start> {
   return { ...start, ending };
 }
 
-async function awaitEnd(run: AttemptRun): Promise<Observation> {
+/** Waits until the process is gone and returns what is observed then. */
+async function observeAfterEnd(run: AttemptRun): Promise<Observation> {
   await run.gone;
   return run.observe();
 }
 
-function waitUntilAborted(observation: Promise<Observation>, signal: AbortSignal): Promise<Observation> {
+/** Resolves with the observation, or with `unknown` once the signal aborts. */
+function observeUntilAborted(observation: Promise<Observation>, signal: AbortSignal): Promise<Observation> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => resolve({ kind: "unknown" });
     if (signal.aborted) onAbort();
@@ -152,7 +163,7 @@ function waitUntilAborted(observation: Promise<Observation>, signal: AbortSignal
   });
 }
 
-/** Remembers which attempts ended, the oldest first, and forgets those that the bounds leave no room for. */
+/** Creates a function that notes each attempt that ended, and forgets the oldest ones beyond the bounds. */
 function createEndedMemory(
   { endedMax, endedReplyCharsMax }: AcpLimits,
   forget: (key: IdempotencyKey) => void,

@@ -23,8 +23,11 @@ const MEANINGS: Readonly<Record<number, string>> = {
   [-32002]: "resource not found",
 };
 
-/** An error of a request as a failure; an end of the connection stays what it is, for the exit to explain. */
-export function failureOf(method: string, error: unknown): unknown {
+/**
+ * Returns an agent's error answer to a request as an `AgentFailure` with its code. Any other error is returned as it
+ * is: the end of a connection is for the exit to explain.
+ */
+export function convertRequestError(method: string, error: unknown): unknown {
   if (!(error instanceof RequestError)) return error;
   const meaning = MEANINGS[error.code];
   return new AgentFailure(
@@ -32,8 +35,8 @@ export function failureOf(method: string, error: unknown): unknown {
   );
 }
 
-/** Describes why an agent did not answer: its own fault where that is known, else how its process ended. */
-export function sentenceOf(error: unknown, exit: Exit | undefined): string {
+/** Returns the sentence why an agent did not answer: its own fault where that is known, else how its process ended. */
+export function describeMissingAnswer(error: unknown, exit: Exit | undefined): string {
   if (error instanceof AgentFailure) return error.message;
   if (!exit || exit.forced) return "The agent closed its output before it answered.";
   return exit.signal

@@ -11,7 +11,7 @@ import { addMs, type IdempotencyKey } from "../../agents/coordination/contracts/
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import { isRecord } from "../../agents/coordination/std/is-record.ts";
-import { isProcessThere, readPid, readProcessName } from "../../platform/process-name.ts";
+import { isProcessThere, parsePid, readProcessName } from "../../platform/process-name.ts";
 import { replaceWholeFile } from "../../platform/whole-file.ts";
 import type { AcpLimits } from "./acp-limits.ts";
 import { AgentFailure } from "./agent-failure.ts";
@@ -41,6 +41,10 @@ interface Note {
   readonly gateway: string;
 }
 
+/**
+ * Creates the notes on disk of which agent processes a gateway started. `endLeft` kills those that other processes of
+ * the gateway left, and returns the keys of the ones that it could not; never those of this process.
+ */
 export function createAgentNotes(options: NotesOptions): AgentNotes {
   const { notesFolder } = options;
   const findPath = (key: string): string => join(notesFolder, `${hash("sha256", key)}.json`);
@@ -62,9 +66,9 @@ export function createAgentNotes(options: NotesOptions): AgentNotes {
       const left = new Set<string>();
       for (const name of await readdir(notesFolder).catch(() => [])) {
         const path = join(notesFolder, name);
-        const note = await readNote(path);
+        const note = await readAgentNote(path);
         if (note?.gateway === readProcessName()) continue;
-        if (note && !(await endAgent(note, options))) left.add(note.key);
+        if (note && !(await killLeftoverAgent(note, options))) left.add(note.key);
         else await removeNote(path);
       }
       return left;
@@ -72,12 +76,13 @@ export function createAgentNotes(options: NotesOptions): AgentNotes {
   };
 }
 
-/** A note that stays names a process that is gone. */
+/** Deletes the file of a note. A failure is ignored: a note that stays names a process that is gone. */
 async function removeNote(path: string): Promise<void> {
   await rm(path, { force: true }).catch(() => undefined);
 }
 
-async function readNote(path: string): Promise<Note | undefined> {
+/** Reads a note; `undefined` where its file is missing or not whole. */
+async function readAgentNote(path: string): Promise<Note | undefined> {
   try {
     const note: unknown = JSON.parse(await readFile(path, "utf8"));
     if (!isRecord(note)) return undefined;
@@ -90,12 +95,14 @@ async function readNote(path: string): Promise<Note | undefined> {
   }
 }
 
-/** Kills an agent with its group. Returns false where it may still run. */
-async function endAgent({ key, agent, gateway }: Note, options: NotesOptions): Promise<boolean> {
+/**
+ * Kills an agent with its group, unless the gateway that started it still runs. Returns false where it may still run.
+ */
+async function killLeftoverAgent({ key, agent, gateway }: Note, options: NotesOptions): Promise<boolean> {
   const { clock, limits, logger } = options;
   if (!isProcessThere(agent)) return true;
   if (isProcessThere(gateway)) return false;
-  const pid = readPid(agent);
+  const pid = parsePid(agent);
   const untilMs = addMs(clock.now(), limits.killMs);
   try {
     process.kill(-pid, "SIGKILL");

@@ -10,10 +10,10 @@ import type { Readable, Writable } from "node:stream";
 import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
+import { pickInheritedVariables, signalProcessGroup } from "../../platform/process-group.ts";
+import { nameSystemError } from "../../platform/system-error.ts";
 import type { AcpLimits } from "./acp-limits.ts";
 import { AgentFailure, type Exit } from "./agent-failure.ts";
-
-const PASSED_ON = /^(?:PATH|HOME|LANG|LC_.*|TMPDIR)$/;
 
 export interface AgentProcess {
   readonly pid: number;
@@ -28,57 +28,60 @@ export interface AgentProcess {
   release(): void;
 }
 
-/** @throws AgentFailure when the process cannot be started */
-export async function startProcess(config: AcpAgentConfig, cwd: string): Promise<AgentProcess> {
+/**
+ * Starts the process of an agent in a folder, and resolves once it runs. @throws AgentFailure when the process cannot
+ * be started
+ */
+export async function startAgentProcess(config: AcpAgentConfig, cwd: string): Promise<AgentProcess> {
   try {
     const child = spawn(config.command, config.args, {
       cwd,
-      env: { ...pickInherited(process.env), ...config.env },
+      env: { ...pickInheritedVariables(), ...config.env },
       detached: true,
       shell: false,
       stdio: "pipe",
       windowsHide: true,
     });
-    const ended = endOf(child);
+    const ended = awaitExit(child);
     await once(child, "spawn");
     return createAgentProcess(child, ended);
   } catch (error) {
-    throw new AgentFailure(`The agent's process could not be started (${codeOf(error)}).`, { cause: error });
+    throw new AgentFailure(`The agent's process could not be started (${describeSpawnError(error)}).`, {
+      cause: error,
+    });
   }
 }
 
-function pickInherited(parent: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(parent).filter(([name]) => PASSED_ON.test(name)));
-}
-
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  if (code === "ENOENT") return "ENOENT: the program or the folder to start it in is not there";
-  return typeof code === "string" ? code : "unknown reason";
+/** Returns the system's error code, explained where it may mean two things; "unknown reason" without one. */
+function describeSpawnError(error: unknown): string {
+  const code = nameSystemError(error);
+  return code === "ENOENT" ? "ENOENT: the program or the folder to start it in is not there" : code;
 }
 
 type Ended = Omit<Exit, "forced">;
 
-function endOf(child: ChildProcessWithoutNullStreams): Promise<Ended> {
+/** Resolves with the exit code and the signal once the process has exited. */
+function awaitExit(child: ChildProcessWithoutNullStreams): Promise<Ended> {
   return new Promise((resolve) => {
     child.once("exit", (code, signal) => resolve({ code, signal }));
   });
 }
 
+/** Wraps a process that was started: reads and drops its standard error, and kills its group once it has exited. */
 function createAgentProcess(child: ChildProcessWithoutNullStreams, ended: Promise<Ended>): AgentProcess {
   const { pid, stdin, stdout, stderr } = child;
   if (pid === undefined) throw new Error("a spawned process has no pid");
   let running = true;
   let forced = false;
   let stderrBytes = 0;
-  for (const emitter of [child, stdin, stdout, stderr]) emitter.on("error", ignore);
+  for (const emitter of [child, stdin, stdout, stderr]) emitter.on("error", ignorePipeError);
   stderr.on("data", (chunk: Buffer) => {
     stderrBytes += chunk.byteLength;
   });
   const exited = ended.then((exit) => {
     // A process that the agent started may still run. Later on, the number may belong to somebody else's group.
     running = false;
-    killGroup(child, pid, "SIGKILL");
+    signalProcessGroup(child, "SIGKILL");
     return { ...exit, forced };
   });
   return {
@@ -90,7 +93,7 @@ function createAgentProcess(child: ChildProcessWithoutNullStreams, ended: Promis
     signal: (name) => {
       if (!running) return;
       forced = true;
-      killGroup(child, pid, name);
+      signalProcessGroup(child, name);
     },
     release: () => {
       for (const pipe of [stdin, stdout, stderr]) pipe.destroy();
@@ -98,23 +101,14 @@ function createAgentProcess(child: ChildProcessWithoutNullStreams, ended: Promis
   };
 }
 
-/** A broken pipe is not the news: the end of the process is. */
-function ignore(): void {
+/** Ignores the error of a broken pipe: the end of the process tells it. */
+function ignorePipeError(): void {
   // Nothing to do.
 }
 
-function killGroup(child: ChildProcessWithoutNullStreams, pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(-pid, name);
-  } catch {
-    // The group is gone, or this is Windows, which has none.
-    child.kill(name);
-  }
-}
-
 /**
- * Closes the input, and ends the process and its group by force where it does not go by itself within `exitMs`.
- * Resolves with the exit, or with nothing when the process cannot be killed.
+ * Closes the input of an agent's process, and ends it with its group by force where it does not go by itself within
+ * `exitMs`. Resolves with the exit; `undefined` when the process cannot be killed.
  */
 export async function stopProcess(
   agent: AgentProcess,

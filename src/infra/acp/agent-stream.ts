@@ -31,6 +31,10 @@ interface Open {
   theirs: number;
 }
 
+/**
+ * Creates the stream of ACP messages that the SDK reads and writes, over the pipes of an agent's process. A write that
+ * fails is no error.
+ */
 export function createAgentStream({ stdin, stdout }: AgentProcess, options: StreamOptions): Stream {
   const open: Open = { ours: new Set(), theirs: 0 };
   return {
@@ -50,6 +54,7 @@ export function createAgentStream({ stdin, stdout }: AgentProcess, options: Stre
   };
 }
 
+/** Yields the agent's answers and requests. Session updates go to `onUpdate`; all other notifications are dropped. */
 async function* readMessages(
   stdout: Readable,
   open: Open,
@@ -72,7 +77,10 @@ async function* readMessages(
   }
 }
 
-/** Lines without their ends. An unfinished last line is dropped: the process died in the middle of it. */
+/**
+ * Yields the lines that the agent writes, without their ends. An unfinished last line is dropped: the process died in
+ * the middle of it.
+ */
 async function* readLines(stdout: Readable, limits: AcpLimits): AsyncGenerator<Buffer> {
   let parts: Buffer[] = [];
   let partBytes = 0;
@@ -84,7 +92,7 @@ async function* readLines(stdout: Readable, limits: AcpLimits): AsyncGenerator<B
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
       parts.push(chunk.subarray(start, end));
-      checkSize(partBytes + end - start, limits);
+      checkMessageSize(partBytes + end - start, limits);
       yield Buffer.concat(parts);
       parts = [];
       partBytes = 0;
@@ -92,11 +100,11 @@ async function* readLines(stdout: Readable, limits: AcpLimits): AsyncGenerator<B
     }
     parts.push(chunk.subarray(start));
     partBytes += chunk.byteLength - start;
-    checkSize(partBytes, limits);
+    checkMessageSize(partBytes, limits);
   }
 }
 
-function checkSize(bytes: number, { messageBytesMax }: AcpLimits): void {
+function checkMessageSize(bytes: number, { messageBytesMax }: AcpLimits): void {
   if (bytes > messageBytesMax)
     throw new AgentFailure(`The agent wrote a message of more than ${messageBytesMax} bytes.`);
 }

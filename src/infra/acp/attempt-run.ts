@@ -18,11 +18,11 @@ import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import type { AcpLimits } from "./acp-limits.ts";
-import { AgentFailure, sentenceOf, type Exit } from "./agent-failure.ts";
+import { AgentFailure, describeMissingAnswer, type Exit } from "./agent-failure.ts";
 import type { AgentNotes } from "./agent-notes.ts";
-import { startProcess, stopProcess, type AgentProcess } from "./agent-process.ts";
+import { startAgentProcess, stopProcess, type AgentProcess } from "./agent-process.ts";
 import { openConversation, type Conversation, type Prompted } from "./conversation.ts";
-import { endingOf } from "./stop-reason.ts";
+import { judgeStopReason } from "./stop-reason.ts";
 
 export interface AttemptJob {
   readonly order: Order;
@@ -66,6 +66,7 @@ interface Course {
   unreachable: boolean;
 }
 
+/** Starts an attempt with an ACP agent in the background, and returns at once the run that observes and cancels it. */
 export function startAttempt(job: AttemptJob): AttemptRun {
   const course: Course = { situation: { kind: "starting" }, cancelled: false, unreachable: false };
   const { promise: started, resolve: onStarted } = Promise.withResolvers<Start>();
@@ -73,11 +74,12 @@ export function startAttempt(job: AttemptJob): AttemptRun {
   return {
     started,
     gone: ending,
-    observe: () => observationOf(course.situation),
+    observe: () => observeSituation(course.situation),
     cancel: () => cancelAttempt(job, course, ending),
   };
 }
 
+/** Runs an attempt until its process is gone. Returns its ending; nothing where the prompt was never sent. */
 async function runAttempt(
   job: AttemptJob,
   course: Course,
@@ -91,22 +93,22 @@ async function runAttempt(
   try {
     agent = await startAgent(job, course);
   } catch (error) {
-    refuse(sentenceOf(error, undefined));
+    refuse(describeMissingAnswer(error, undefined));
     return undefined;
   }
   const { config, programVersion, limits } = job;
   const conversation = openConversation(agent, { permissions: config.permissions, programVersion, limits });
-  void endWithProcess(agent, conversation, job);
+  void closeAfterExit(agent, conversation, job);
   const running: Running = { job, course, agent, conversation };
   let prompted: Prompted;
   try {
     await job.notes.add(job.order.idempotencyKey, agent.pid);
-    prompted = await begin(job, course, conversation);
+    prompted = await sendPrompt(job, course, conversation);
   } catch (error) {
-    refuse(sentenceOf(error, await end(running, error)));
+    refuse(describeMissingAnswer(error, await endAgentProcess(running, error)));
     return undefined;
   }
-  const child = childOf(job.order, prompted.sessionId);
+  const child = createObservedChild(job.order, prompted.sessionId);
   course.situation = { kind: "running", child, conversation, sessionId: prompted.sessionId };
   onStarted({ kind: "started", child });
   const ending = await awaitEnding(prompted.answer, child, running);
@@ -114,7 +116,7 @@ async function runAttempt(
   return ending;
 }
 
-/** Starts the process, once no earlier process of the gateway has an agent at work. */
+/** Starts the agent's process, unless one of this attempt may still run since an earlier process of the gateway. */
 async function startAgent({ order, config, cwd, isLeft }: AttemptJob, course: Course): Promise<AgentProcess> {
   if (await isLeft(order.idempotencyKey)) {
     course.unreachable = true;
@@ -122,11 +124,11 @@ async function startAgent({ order, config, cwd, isLeft }: AttemptJob, course: Co
       "The agent of this attempt may still run since an earlier process of the gateway.",
     );
   }
-  return startProcess(config, cwd);
+  return startAgentProcess(config, cwd);
 }
 
-/** Sends the prompt, within the time that a start may take. */
-async function begin(
+/** Opens a session and sends the prompt, within the time that a start may take. */
+async function sendPrompt(
   { order, cwd, clock, limits }: AttemptJob,
   course: Course,
   conversation: Conversation,
@@ -150,6 +152,7 @@ interface Running {
   readonly conversation: Conversation;
 }
 
+/** Waits for the answer to the prompt and the end of the process, and returns how the attempt ended. */
 async function awaitEnding(
   answer: Promise<unknown>,
   child: ObservedChild,
@@ -163,18 +166,21 @@ async function awaitEnding(
   } catch (error) {
     course.situation = stopping;
     const outcome = course.cancelled ? "cancelled" : "failed";
-    const message = sentenceOf(error, await end(running, error));
+    const message = describeMissingAnswer(error, await endAgentProcess(running, error));
     const usage = conversation.words.usage();
     return { outcome, message, ...(usage && { usage }) };
   }
   course.situation = stopping;
-  const ending = endingOf(stopReason, conversation.words);
-  await end(running);
+  const ending = judgeStopReason(stopReason, conversation.words);
+  await endAgentProcess(running);
   return ending;
 }
 
-/** Ends the process: at once when it is at fault, else it may go by itself. */
-async function end(
+/**
+ * Ends the process: at once where `error` is the agent's fault, else after it had time to go by itself. Returns its
+ * exit; nothing where it cannot be killed.
+ */
+async function endAgentProcess(
   { job, course, agent, conversation }: Running,
   error?: unknown,
 ): Promise<Exit | undefined> {
@@ -199,10 +205,10 @@ async function end(
 }
 
 /**
- * A connection ends with its pipe, not with the process: the last answer may still be in it. But what the process
- * started may hold the pipe open for ever.
+ * Closes the conversation after the process has exited. It waits a while for the connection's own end, because the
+ * last answer may still be in the pipe; but what the process started may hold the pipe open for ever.
  */
-async function endWithProcess(
+async function closeAfterExit(
   agent: AgentProcess,
   conversation: Conversation,
   { clock, limits }: AttemptJob,
@@ -212,14 +218,18 @@ async function endWithProcess(
   conversation.close();
 }
 
-function childOf({ childSessionKey }: Order, sessionId: string): ObservedChild {
+/**
+ * Returns the child session of an attempt: the session key of its order, and the id of the agent's ACP session, cut to
+ * the longest that is allowed, as its run id.
+ */
+function createObservedChild({ childSessionKey }: Order, sessionId: string): ObservedChild {
   return {
     childSessionKey,
     childRunId: sessionId.slice(0, BOUNDS.sessionKeyCharsMax).toWellFormed(),
   };
 }
 
-function observationOf(situation: Situation): Observation {
+function observeSituation(situation: Situation): Observation {
   switch (situation.kind) {
     case "starting":
       return { kind: "unknown" };
@@ -233,6 +243,7 @@ function observationOf(situation: Situation): Observation {
   }
 }
 
+/** Asks the agent to stop and resolves when its process is gone, by force where it does not stop in time. */
 async function cancelAttempt(
   { clock, limits }: AttemptJob,
   course: Course,

@@ -14,7 +14,7 @@ import {
 import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
 import type { Order } from "../../agents/coordination/ports/agent-runner.ts";
 import type { AcpLimits } from "./acp-limits.ts";
-import { AgentFailure, failureOf } from "./agent-failure.ts";
+import { AgentFailure, convertRequestError } from "./agent-failure.ts";
 import type { AgentProcess } from "./agent-process.ts";
 import { createAgentStream } from "./agent-stream.ts";
 import { createLastWords, type LastWords } from "./last-words.ts";
@@ -46,6 +46,10 @@ export interface ConversationOptions {
   readonly limits: AcpLimits;
 }
 
+/**
+ * Opens the connection with an ACP agent over the pipes of its process, and answers its requests for permission.
+ * Nothing is sent before `prompt`.
+ */
 export function openConversation(agent: AgentProcess, options: ConversationOptions): Conversation {
   const words = createLastWords();
   let cancelled = false;
@@ -68,17 +72,23 @@ export function openConversation(agent: AgentProcess, options: ConversationOptio
 
   const ask = (method: string, params: unknown): Promise<unknown> =>
     connection.agent.request(method, params).catch((error: unknown) => {
-      throw failureOf(method, error);
+      throw convertRequestError(method, error);
     });
 
   return {
     words,
     closed: connection.closed,
     prompt: async (order, cwd) => {
-      checkVersion(await ask(AGENT_METHODS.initialize, createGreeting(options.programVersion)));
-      const _meta = metaOf(order);
-      const sessionId = sessionIdOf(await ask(AGENT_METHODS.session_new, { cwd, mcpServers: [], _meta }));
-      const answer = ask(AGENT_METHODS.session_prompt, { sessionId, prompt: promptOf(order), _meta });
+      checkProtocolVersion(
+        await ask(AGENT_METHODS.initialize, createInitializeParams(options.programVersion)),
+      );
+      const _meta = createRequestMeta(order);
+      const sessionId = readSessionId(await ask(AGENT_METHODS.session_new, { cwd, mcpServers: [], _meta }));
+      const answer = ask(AGENT_METHODS.session_prompt, {
+        sessionId,
+        prompt: createPromptBlocks(order),
+        _meta,
+      });
       const stopReason = answer.then((response) => (isRecord(response) ? response["stopReason"] : undefined));
       // Its rejection is whoever's who reads it; the race below only wants to know of it in time.
       stopReason.catch(() => undefined);
@@ -93,7 +103,7 @@ export function openConversation(agent: AgentProcess, options: ConversationOptio
   };
 }
 
-function createGreeting(version: string): unknown {
+function createInitializeParams(version: string): unknown {
   return {
     protocolVersion: PROTOCOL_VERSION,
     clientInfo: { name: NAME, version },
@@ -101,14 +111,14 @@ function createGreeting(version: string): unknown {
   };
 }
 
-function checkVersion(hello: unknown): void {
+function checkProtocolVersion(hello: unknown): void {
   const version = isRecord(hello) ? hello["protocolVersion"] : undefined;
   if (version === PROTOCOL_VERSION) return;
   const spoken = Number.isSafeInteger(version) ? `version ${String(version)}` : "no known version";
   throw new AgentFailure(`The agent speaks ${spoken} of the Agent Client Protocol, not ${PROTOCOL_VERSION}.`);
 }
 
-function sessionIdOf(session: unknown): string {
+function readSessionId(session: unknown): string {
   const sessionId = isRecord(session) ? session["sessionId"] : undefined;
   if (typeof sessionId === "string" && sessionId !== "") return sessionId;
   throw new AgentFailure(`The agent answered ${AGENT_METHODS.session_new} without a session id.`);
@@ -128,8 +138,8 @@ function answerPermission(
   return chosen ? { outcome: "selected", optionId: chosen.optionId } : { outcome: "cancelled" };
 }
 
-/** The task, and what the last message must be where the step has an output contract. */
-function promptOf({ message, outputSchema }: Order): ContentBlock[] {
+/** Returns the task as content, and what the last message must be where the step has an output contract. */
+function createPromptBlocks({ message, outputSchema }: Order): ContentBlock[] {
   const task: ContentBlock = { type: "text", text: message };
   if (!outputSchema) return [task];
   const contract = `Your last message must be one JSON object and nothing else. It must meet this JSON Schema:\n${JSON.stringify(outputSchema)}`;
@@ -137,9 +147,9 @@ function promptOf({ message, outputSchema }: Order): ContentBlock[] {
 }
 
 /**
- * The envelope under our own key, and the trace context under the key that ACP reserves for it
- * (https://agentclientprotocol.com/protocol/extensibility).
+ * Returns the metadata of our requests: the envelope under our own key, and the trace context. ACP reserves the key of
+ * the latter (https://agentclientprotocol.com/protocol/extensibility).
  */
-function metaOf({ envelope, traceparent }: Order): Record<string, unknown> {
+function createRequestMeta({ envelope, traceparent }: Order): Record<string, unknown> {
   return { coordination: envelope, traceparent };
 }

@@ -18,6 +18,10 @@ export interface LastWords {
   usage(): Usage | undefined;
 }
 
+/**
+ * Creates the collector that is fed with the session updates of an ACP agent, and has the agent's last message, cut to
+ * its bound, and its usage.
+ */
 export function createLastWords(): LastWords {
   let text = "";
   let tail = "";
@@ -69,7 +73,7 @@ export function createLastWords(): LastWords {
   };
 }
 
-/** The session's cost so far. Other currencies than the dollar are not converted. */
+/** Returns the session's cost so far in millionths of a dollar. Other currencies are not converted: `undefined`. */
 function readMicroUsd(cost: unknown): number | undefined {
   if (!isRecord(cost) || cost["currency"] !== "USD" || typeof cost["amount"] !== "number") return undefined;
   return readWholeNumber(Math.round(cost["amount"] * MICRO));

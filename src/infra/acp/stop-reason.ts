@@ -18,8 +18,11 @@ const UNKNOWN: Verdict = {
   message: "The agent stopped for a reason that the protocol does not know.",
 };
 
-/** Returns how an attempt ended that the agent itself brought to an end. */
-export function endingOf(stopReason: unknown, words: LastWords): ChildEnding {
+/**
+ * Returns how an attempt ended by the stop reason that its agent gave, with the agent's last message and usage. An
+ * unknown reason counts as a failure.
+ */
+export function judgeStopReason(stopReason: unknown, words: LastWords): ChildEnding {
   const verdict = isStopReason(stopReason) ? VERDICTS[stopReason] : UNKNOWN;
   const reply = words.reply();
   const replyEnd = words.replyEnd();

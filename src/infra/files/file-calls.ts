@@ -57,10 +57,11 @@ async function listSomeNames(folder: string, count: number): Promise<readonly st
 }
 
 async function* listEntries(folder: string): AsyncGenerator<FolderEntry> {
-  for await (const entry of await opendir(folder)) yield { name: entry.name, kind: kindOf(entry) };
+  for await (const entry of await opendir(folder))
+    yield { name: entry.name, kind: classifyFolderEntry(entry) };
 }
 
-function kindOf(entry: Dirent): FolderEntry["kind"] {
+function classifyFolderEntry(entry: Dirent): FolderEntry["kind"] {
   if (entry.isDirectory()) return "folder";
   return entry.isFile() ? "file" : "other";
 }
@@ -79,10 +80,4 @@ async function openForReading(path: string): Promise<OpenFile> {
     },
     close: () => file.close(),
   };
-}
-
-/** The code of the error that the system answered with. */
-export function readErrorCode(error: unknown): string | undefined {
-  const isCoded = error instanceof Error && "code" in error && typeof error.code === "string";
-  return isCoded ? String(error.code) : undefined;
 }

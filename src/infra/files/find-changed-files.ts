@@ -32,6 +32,10 @@ interface Search {
   lookedAt: number;
 }
 
+/**
+ * Returns the paths of the files below a folder that changed since a time; `isWhole` is false where a bound cut the
+ * search short.
+ */
 export async function findChangedFiles(
   calls: FileCalls,
   folder: string,
@@ -46,21 +50,24 @@ export async function findChangedFiles(
     lookedAt: 0,
   };
   for (let next = search.ahead.shift(); next !== undefined; next = search.ahead.shift()) {
-    if (!(await lookInto(search, next))) return { paths: search.paths, isWhole: false };
+    if (!(await scanFolder(search, next))) return { paths: search.paths, isWhole: false };
     await giveWay();
   }
   return { paths: search.paths, isWhole: true };
 }
 
-/** Returns false where a bound was reached. */
-async function lookInto(search: Search, folder: string): Promise<boolean> {
+/**
+ * Adds a folder's changed files to the result, and its subfolders to those still to be scanned. Returns false where a
+ * bound was reached.
+ */
+async function scanFolder(search: Search, folder: string): Promise<boolean> {
   try {
     for await (const { name, kind } of search.calls.entries(folder)) {
       search.lookedAt += 1;
       if (isAtBound(search)) return false;
       const path = search.calls.path.join(folder, name);
       if (kind === "folder" && !PASSED_OVER.has(name)) search.ahead.push(path);
-      if (kind === "file" && (await hasChanged(search, path))) search.paths.push(path);
+      if (kind === "file" && (await hasChangedSince(search, path))) search.paths.push(path);
     }
   } catch {
     // It is gone, or may not be looked into: then nobody can say more of it.
@@ -72,8 +79,11 @@ function isAtBound({ lookedAt, endsAtMs, paths }: Search): boolean {
   return lookedAt > LOOKED_AT_MAX || paths.length >= FOUND_MAX || performance.now() > endsAtMs;
 }
 
-/** The time of the last change of the inode: unlike that of the content, no program sets it. */
-async function hasChanged({ calls, sinceNs }: Search, path: string): Promise<boolean> {
+/**
+ * Returns whether a file's inode changed since the search's time; false where it cannot be seen. Unlike the time of
+ * the content, no program sets that of the inode.
+ */
+async function hasChangedSince({ calls, sinceNs }: Search, path: string): Promise<boolean> {
   try {
     return (await calls.lstat(path)).ctimeNs >= sinceNs;
   } catch {

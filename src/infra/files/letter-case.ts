@@ -24,18 +24,24 @@ interface Entry {
 const NAMES_TRIED = 32;
 const FOLDERS_REMEMBERED = 10_000;
 
-export function createLetterCase(calls: FileCalls): LetterCase {
+/**
+ * Creates the lookup of which folders ignore upper and lower case; it probes their entries, and remembers what it
+ * found out.
+ */
+export function createLetterCaseLookup(calls: FileCalls): LetterCase {
   const caseByFolder = new Map<string, boolean>();
-  const recall = (folder: FileFacts): boolean | undefined => caseByFolder.get(formatKey(folder));
+  const recall = (folder: FileFacts): boolean | undefined => caseByFolder.get(formatFolderKey(folder));
 
-  async function readCaseOfFolder(folder: Folder, inIt?: Entry): Promise<boolean | undefined> {
+  /** Returns whether the folder ignores case, from memory or by probing; `undefined` where nothing in it tells. */
+  async function findCaseOfFolder(folder: Folder, inIt?: Entry): Promise<boolean | undefined> {
     const before = recall(folder.facts);
     if (before !== undefined) return before;
-    const found = (inIt && (await probe(calls, folder, inIt))) ?? (await probeEntries(calls, folder));
-    if (found === undefined) return undefined;
+    const ignoresCase =
+      (inIt && (await probeCaseByEntry(calls, folder, inIt))) ?? (await probeCaseByEntries(calls, folder));
+    if (ignoresCase === undefined) return undefined;
     if (caseByFolder.size >= FOLDERS_REMEMBERED) caseByFolder.clear();
-    caseByFolder.set(formatKey(folder.facts), found);
-    return found;
+    caseByFolder.set(formatFolderKey(folder.facts), ignoresCase);
+    return ignoresCase;
   }
 
   return {
@@ -45,7 +51,7 @@ export function createLetterCase(calls: FileCalls): LetterCase {
       for (const folder of folders.toReversed()) {
         // Nothing in it tells: it is as the folder that it is in, unless another device begins here.
         if (folder.facts.dev !== device) break;
-        const found = await readCaseOfFolder(folder, entry);
+        const found = await findCaseOfFolder(folder, entry);
         if (found !== undefined) return found;
         entry = undefined;
       }
@@ -55,22 +61,23 @@ export function createLetterCase(calls: FileCalls): LetterCase {
   };
 }
 
-function formatKey({ dev, ino }: FileFacts): string {
+function formatFolderKey({ dev, ino }: FileFacts): string {
   return `${dev}:${ino}`;
 }
 
-/** `undefined` where no entry tells. */
-async function probeEntries(calls: FileCalls, folder: Folder): Promise<boolean | undefined> {
-  for (const name of await listNames(calls, folder)) {
+/** Returns whether a folder ignores case, by the first of its entries that tells; `undefined` where none does. */
+async function probeCaseByEntries(calls: FileCalls, folder: Folder): Promise<boolean | undefined> {
+  for (const name of await listNamesToProbe(calls, folder)) {
     if (swapCase(name) === name) continue;
-    const facts = await factsOf(calls, calls.path.join(folder.path, name));
-    const found = facts && (await probe(calls, folder, { name, facts }));
+    const facts = await readFacts(calls, calls.path.join(folder.path, name));
+    const found = facts && (await probeCaseByEntry(calls, folder, { name, facts }));
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
-async function listNames(calls: FileCalls, folder: Folder): Promise<readonly string[]> {
+/** Lists the first names in a folder; none where it cannot be read. */
+async function listNamesToProbe(calls: FileCalls, folder: Folder): Promise<readonly string[]> {
   try {
     return await calls.someNames(folder.path, NAMES_TRIED);
   } catch {
@@ -79,25 +86,29 @@ async function listNames(calls: FileCalls, folder: Folder): Promise<readonly str
 }
 
 /**
- * Another name of the same file tells only where the file has no other: `a` and `A` may be linked to one. An entry that
- * is replaced or removed meanwhile tells nothing.
+ * Returns whether a folder ignores case, by looking for an entry of it in the other case. `undefined` where that does
+ * not tell: the file has several names, as `a` and `A` may be linked to one, or it was replaced or removed meanwhile.
  */
-async function probe(calls: FileCalls, folder: Folder, entry: Entry): Promise<boolean | undefined> {
+async function probeCaseByEntry(
+  calls: FileCalls,
+  folder: Folder,
+  entry: Entry,
+): Promise<boolean | undefined> {
   const other = swapCase(entry.name);
   if (other === entry.name) return undefined;
-  const found = await factsOf(calls, calls.path.join(folder.path, other));
-  const after = await factsOf(calls, calls.path.join(folder.path, entry.name));
-  if (!after || !isSame(after, entry.facts)) return undefined;
-  if (!found || !isSame(found, after)) return false;
+  const found = await readFacts(calls, calls.path.join(folder.path, other));
+  const after = await readFacts(calls, calls.path.join(folder.path, entry.name));
+  if (!after || !isSameFile(after, entry.facts)) return undefined;
+  if (!found || !isSameFile(found, after)) return false;
   return after.isDirectory() || after.nlink === 1n ? true : undefined;
 }
 
-function isSame(a: FileFacts, b: FileFacts): boolean {
+function isSameFile(a: FileFacts, b: FileFacts): boolean {
   return a.dev === b.dev && a.ino === b.ino;
 }
 
-/** `undefined` where there is nothing, or nothing that may be seen. */
-async function factsOf(calls: FileCalls, path: string): Promise<FileFacts | undefined> {
+/** Returns the facts of a path, of a link itself; `undefined` for nothing, or nothing that may be seen. */
+async function readFacts(calls: FileCalls, path: string): Promise<FileFacts | undefined> {
   try {
     return await calls.lstat(path);
   } catch {
@@ -105,7 +116,7 @@ async function factsOf(calls: FileCalls, path: string): Promise<FileFacts | unde
   }
 }
 
-/** Letters of ASCII only: no file system disagrees on their case. */
+/** Swaps upper and lower case of ASCII letters only: no file system disagrees on their case. */
 function swapCase(name: string): string {
   return name.replace(/[a-zA-Z]/gu, (letter) =>
     letter >= "a" ? letter.toUpperCase() : letter.toLowerCase(),

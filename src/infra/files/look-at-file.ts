@@ -3,25 +3,27 @@ import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import type { FileLook } from "../../agents/coordination/ports/resource-files.ts";
-import { readErrorCode, type FileCalls, type FileFacts, type OpenFile } from "./file-calls.ts";
+import { readSystemErrorCode } from "../../platform/system-error.ts";
+import type { FileCalls, FileFacts, OpenFile } from "./file-calls.ts";
 
 /** A file that changes under each of them is unreadable. */
 const READS_MAX = 3;
 
 /**
- * Looks at a file. Only folders and plain files are opened: opening a device may act, and reading a FIFO takes from
- * it.
+ * Returns what is at a path and its version, with the text of a plain text file; `absent` or `unreadable` in place of
+ * an error. Only folders and plain files are opened: opening a device may act, and reading a FIFO takes from it.
  */
 export async function lookAtFile(calls: FileCalls, path: string): Promise<FileLook> {
   try {
     const facts = await calls.stat(path);
-    return lookWithoutReading(facts) ?? (await lookInto(calls, path));
+    return lookWithoutReading(facts) ?? (await lookAtContent(calls, path));
   } catch (error) {
-    const isAbsent = ["ENOENT", "ENOTDIR"].includes(readErrorCode(error) ?? "");
+    const isAbsent = ["ENOENT", "ENOTDIR"].includes(readSystemErrorCode(error) ?? "");
     return isAbsent ? { kind: "absent", version: "absent" } : { kind: "unreadable" };
   }
 }
 
+/** Returns what is known of a folder, a device or a file that is too large; `undefined` for a file to be read. */
 function lookWithoutReading(facts: FileFacts): FileLook | undefined {
   if (facts.isDirectory()) return { kind: "folder", version: "folder" };
   if (!facts.isFile()) return { kind: "other", version: formatStatVersion(facts), because: "not_text" };
@@ -30,21 +32,23 @@ function lookWithoutReading(facts: FileFacts): FileLook | undefined {
   return undefined;
 }
 
+/** Formats a version from a file's identity, size and time, for a file whose content is not read. */
 function formatStatVersion({ dev, ino, size, mtimeNs }: FileFacts): string {
   return `stat:${dev}-${ino}-${size}-${mtimeNs}`;
 }
 
-async function lookInto(calls: FileCalls, path: string): Promise<FileLook> {
+/** Reads a file, again where it changes meanwhile, and returns its content and version. */
+async function lookAtContent(calls: FileCalls, path: string): Promise<FileLook> {
   const file = await calls.open(path);
   try {
     let before = await file.facts();
     for (let reads = 0; reads < READS_MAX; reads += 1) {
       const unread = lookWithoutReading(before);
       if (unread) return unread;
-      const bytes = await read(file, Number(before.size));
+      const bytes = await readBytes(file, Number(before.size));
       const after = await file.facts();
       if (bytes.length === Number(after.size) && formatStatVersion(before) === formatStatVersion(after))
-        return lookOf(bytes);
+        return createContentLook(bytes);
       before = after;
     }
     return { kind: "unreadable" };
@@ -53,13 +57,14 @@ async function lookInto(calls: FileCalls, path: string): Promise<FileLook> {
   }
 }
 
-/** Reads one byte more than there should be, to see that there is none. */
-async function read(file: OpenFile, size: number): Promise<Buffer> {
+/** Reads a file's bytes, and one more than there should be, to see that there is none. */
+async function readBytes(file: OpenFile, size: number): Promise<Buffer> {
   const bytes = Buffer.allocUnsafe(size + 1);
   return bytes.subarray(0, await file.read(bytes, size));
 }
 
-function lookOf(bytes: Buffer): FileLook {
+/** Returns bytes as text where they are UTF-8 without a NUL; the version is their hash. */
+function createContentLook(bytes: Buffer): FileLook {
   const version = `sha256:${hash("sha256", bytes, "hex")}`;
   if (!isUtf8(bytes) || bytes.includes(0)) return { kind: "other", version, because: "not_text" };
   return { kind: "text", version, text: bytes.toString("utf8") };

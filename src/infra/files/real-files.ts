@@ -10,22 +10,30 @@
  */
 import { homedir } from "node:os";
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
-import { nameFile, nameHardLinks, parseFile } from "../../agents/coordination/contracts/resource-names.ts";
+import {
+  nameFile,
+  nameHardLinks,
+  parseFileResource,
+} from "../../agents/coordination/contracts/resource-names.ts";
 import type { PathEnd, ResourceFiles } from "../../agents/coordination/ports/resource-files.ts";
-import { nodeFileCalls, readErrorCode, type FileCalls, type FileFacts } from "./file-calls.ts";
+import { readSystemErrorCode } from "../../platform/system-error.ts";
+import { nodeFileCalls, type FileCalls, type FileFacts } from "./file-calls.ts";
 import { findChangedFiles } from "./find-changed-files.ts";
-import { createLetterCase, type LetterCase } from "./letter-case.ts";
+import { createLetterCaseLookup, type LetterCase } from "./letter-case.ts";
 import { lookAtFile } from "./look-at-file.ts";
 import { walkPath, type Place } from "./walk-path.ts";
 
 /** The longest path that any system takes. `..` and links may make it shorter than its resource may be. */
 const PATH_CHARS_MAX = 32_768;
 
-/** `machine`: named in the resources; absent where a path means the same file on every machine. */
+/**
+ * Creates the access to the files of this machine by resource name: it names the file at a path, and looks at the file
+ * of a name. `machine`: named in the resources; absent where a path means the same file on every machine.
+ */
 export function createRealFiles(calls: FileCalls = nodeFileCalls, machine?: string): ResourceFiles {
-  const letters = createLetterCase(calls);
+  const letters = createLetterCaseLookup(calls);
   const pathOf = (resource: string): string | undefined => {
-    const file = parseFile(resource);
+    const file = parseFileResource(resource);
     return file?.machine === machine ? file?.path : undefined;
   };
   const nameInBounds = (name: string): string | undefined => {
@@ -34,15 +42,15 @@ export function createRealFiles(calls: FileCalls = nodeFileCalls, machine?: stri
   };
   return {
     ...(machine !== undefined && { machine }),
-    home: formatPath(calls, homedir()),
+    home: formatPathForResource(calls, homedir()),
     locate: async (path, folder, end) => {
       const absolute = resolveAbsolutePath(calls, path, folder);
-      const name = absolute === undefined ? undefined : await findName(calls, letters, absolute, end);
+      const name = absolute === undefined ? undefined : await findRealName(calls, letters, absolute, end);
       return name === undefined ? undefined : nameInBounds(name);
     },
     spelledName: (path, folder) => {
       const absolute = resolveAbsolutePath(calls, path, folder);
-      const spelled = absolute === undefined ? undefined : formatPath(calls, absolute);
+      const spelled = absolute === undefined ? undefined : formatPathForResource(calls, absolute);
       return Promise.resolve(spelled === undefined ? undefined : nameInBounds(spelled));
     },
     look: (resource) => {
@@ -50,20 +58,20 @@ export function createRealFiles(calls: FileCalls = nodeFileCalls, machine?: stri
       return path === undefined ? Promise.resolve({ kind: "unreadable" }) : lookAtFile(calls, path);
     },
     sharedName: async (resource) => {
-      const facts = await findFacts(calls, pathOf(resource));
+      const facts = await readFactsOrAbsence(calls, pathOf(resource));
       return facts && facts !== "absent" && facts.isFile() && facts.nlink > 1n
         ? nameHardLinks(facts.dev, facts.ino, machine)
         : undefined;
     },
     hasMoreEntries: async (resource, count) => {
       const path = pathOf(resource);
-      const facts = await findFacts(calls, path);
+      const facts = await readFactsOrAbsence(calls, path);
       if (path === undefined || !facts || facts === "absent" || !facts.isDirectory()) return false;
       const names = await calls.someNames(path, count + 1).catch(() => []);
       return names.length > count;
     },
     stamp: async (resource) => {
-      const facts = await findFacts(calls, pathOf(resource));
+      const facts = await readFactsOrAbsence(calls, pathOf(resource));
       if (facts === "absent") return "absent";
       return facts && !facts.isDirectory() ? formatStamp(facts) : undefined;
     },
@@ -71,7 +79,8 @@ export function createRealFiles(calls: FileCalls = nodeFileCalls, machine?: stri
   };
 }
 
-async function findFacts(
+/** Returns the facts of a path, of a link itself; `undefined` where it cannot be seen. */
+async function readFactsOrAbsence(
   calls: FileCalls,
   path: string | undefined,
 ): Promise<FileFacts | "absent" | undefined> {
@@ -79,15 +88,19 @@ async function findFacts(
   try {
     return await calls.lstat(path);
   } catch (error) {
-    return readErrorCode(error) === "ENOENT" ? "absent" : undefined;
+    return readSystemErrorCode(error) === "ENOENT" ? "absent" : undefined;
   }
 }
 
-/** Also a change that keeps size and times shows: nobody sets the time of the last change of an inode. */
+/**
+ * Formats a text that differs after every change of a file, also one that keeps size and times. Nobody sets the time
+ * of the last change of an inode.
+ */
 function formatStamp({ dev, ino, size, mtimeNs, ctimeNs }: FileFacts): string {
   return [dev, ino, size, mtimeNs, ctimeNs].join("-");
 }
 
+/** Returns the absolute path as text, without a look at the disk; `undefined` for what can be no path. */
 function resolveAbsolutePath({ path: paths }: FileCalls, path: string, folder: string): string | undefined {
   if (path === "" || path.length + folder.length > PATH_CHARS_MAX) return undefined;
   if (path.includes("\0") || folder.includes("\0")) return undefined;
@@ -96,28 +109,30 @@ function resolveAbsolutePath({ path: paths }: FileCalls, path: string, folder: s
   return paths.resolve(folder, path).toWellFormed();
 }
 
-function formatPath(calls: FileCalls, path: string): string {
+/** Formats a path as resources have it: with `/`, and a root of one spelling. */
+function formatPathForResource(calls: FileCalls, path: string): string {
   const { root } = calls.path.parse(path);
   return normalizeRootName(calls, root) + path.slice(root.length).replaceAll(calls.path.sep, "/");
 }
 
-async function findName(
+/** Returns the name of the place that a path leads to, after all links; `undefined` where it leads nowhere. */
+async function findRealName(
   calls: FileCalls,
   letters: LetterCase,
   path: string,
   end: PathEnd | undefined,
 ): Promise<string | undefined> {
-  const plain = await findPlainName(calls, letters, path);
+  const plain = await findNameWithoutLinks(calls, letters, path);
   if (plain !== undefined) return plain;
-  const places = await placesOf(calls, path, end);
-  return places && nameOf(calls, letters, places);
+  const places = await tryWalkPath(calls, path, end);
+  return places && formatNameOfPlaces(calls, letters, places);
 }
 
 /**
  * Returns the name of a path that has no link, without a look at each of its components. `undefined` where that does not
  * tell: nothing is there yet, or a name has letters to fold and nothing is known of its folder.
  */
-async function findPlainName(
+async function findNameWithoutLinks(
   calls: FileCalls,
   letters: LetterCase,
   path: string,
@@ -127,7 +142,7 @@ async function findPlainName(
   const formatName = async (name: string, index: number): Promise<string | undefined> => {
     const folded = foldName(name);
     if (folded === name) return name;
-    const folder = await findFacts(calls, calls.path.join(root, ...names.slice(0, index)));
+    const folder = await readFactsOrAbsence(calls, calls.path.join(root, ...names.slice(0, index)));
     const isIgnored = folder && folder !== "absent" ? letters.recall(folder) : undefined;
     return isIgnored === undefined ? undefined : isIgnored ? folded : name;
   };
@@ -137,7 +152,8 @@ async function findPlainName(
   return normalizeRootName(calls, root) + spelled.join("/");
 }
 
-async function placesOf(
+/** Returns the places on the way of a path; `undefined` where it leads nowhere, or there is no such drive. */
+async function tryWalkPath(
   calls: FileCalls,
   path: string,
   end: PathEnd | undefined,
@@ -150,7 +166,12 @@ async function placesOf(
   }
 }
 
-async function nameOf(calls: FileCalls, letters: LetterCase, places: readonly Place[]): Promise<string> {
+/** Joins the names of places to one, each folded where its folder ignores upper and lower case. */
+async function formatNameOfPlaces(
+  calls: FileCalls,
+  letters: LetterCase,
+  places: readonly Place[],
+): Promise<string> {
   const [root, ...below] = places;
   const names: string[] = [];
   const folders: { path: string; facts: FileFacts }[] = [];
@@ -166,6 +187,7 @@ async function nameOf(calls: FileCalls, letters: LetterCase, places: readonly Pl
   return normalizeRootName(calls, root?.name ?? "") + names.join("/");
 }
 
+/** Returns the root in lower case and with `/` on Windows, as it is elsewhere. */
 function normalizeRootName(calls: FileCalls, root: string): string {
   if (calls.path.sep !== "\\") return root;
   return root
@@ -175,8 +197,8 @@ function normalizeRootName(calls: FileCalls, root: string): string {
 }
 
 /**
- * One spelling for names that a file system without upper and lower case takes for the same. Letter by letter: what
- * `toLowerCase` makes of a text depends on where in a word a sigma stands, and may be longer.
+ * Returns one spelling for names that a file system without upper and lower case takes for the same. Letter by letter:
+ * what `toLowerCase` makes of a text depends on where in a word a sigma stands, and may be longer.
  */
 function foldName(name: string): string {
   return Array.from(name.normalize("NFC"), foldLetter).join("").normalize("NFC");

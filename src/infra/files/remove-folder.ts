@@ -2,7 +2,10 @@
 import { chmod, lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Removes what is at a path, if anything is. @throws Error where it cannot be removed */
+/**
+ * Removes the file or folder at a path, if anything is there; makes folders writable where that is needed. @throws
+ * Error where it cannot be removed
+ */
 export async function removeFolder(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });

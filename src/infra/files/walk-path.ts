@@ -1,6 +1,7 @@
 /** Owns: where a path leads, component by component as the kernel goes. Does not own: how the place is then called. */
 import type { PathEnd } from "../../agents/coordination/ports/resource-files.ts";
-import { readErrorCode, type FileCalls, type FileFacts } from "./file-calls.ts";
+import { readSystemErrorCode } from "../../platform/system-error.ts";
+import type { FileCalls, FileFacts } from "./file-calls.ts";
 
 /** One component of where the path leads. The first of them is the root. */
 export interface Place {
@@ -23,8 +24,9 @@ const NOWHERE: readonly (string | undefined)[] = ["ENAMETOOLONG", "ENOTDIR", "EL
 const AHEAD_MAX = 32;
 
 /**
- * `path` is absolute. A link at its end is not followed where `end` is `entry`. `undefined` where it leads nowhere: a loop of links, or
- * a file where a folder would have to be.
+ * Returns the places from the root to where an absolute path leads, with links followed; `undefined` where it leads
+ * nowhere: a loop of links, or a file where a folder would have to be. A link at its end is not followed where `end`
+ * is `entry`, nor is one that is removed before; all below the latter is missing.
  */
 export async function walkPath(
   fileCalls: FileCalls,
@@ -32,13 +34,14 @@ export async function walkPath(
   end: PathEnd = "target",
 ): Promise<readonly Place[] | undefined> {
   const root = fileCalls.path.parse(path).root;
-  const calls = lookAhead(fileCalls, path, root);
-  let places: Place[] = [await placeAt(calls, root, root)];
-  const ahead = componentsOf(calls, path.slice(root.length));
+  const calls = fetchFactsAhead(fileCalls, path, root);
+  let places: Place[] = [await lookAtPlace(calls, root, root)];
+  const ahead = splitIntoComponents(calls, path.slice(root.length));
+  const namesBelowLast = countNamesBelowLast(end);
   let links = 0;
   for (let name = ahead.pop(); name !== undefined; name = ahead.pop()) {
-    // The names of a link's target come before the rest of the path, so the last name of all is the path's own.
-    const next = await stepInto(calls, places, { name, isFollowed: end === "target" || ahead.length > 0 });
+    // The names of a link's target come before the rest of the path, so the last names of all are the path's own.
+    const next = await stepInto(calls, places, { name, isLast: ahead.length === namesBelowLast });
     if (!next) return undefined;
     if (next.link === undefined) {
       places = next.places;
@@ -49,16 +52,25 @@ export async function walkPath(
     const linkRoot = calls.path.parse(next.link).root;
     if (linkRoot !== "") {
       const from = calls.path.resolve(places.at(-1)?.path ?? root, linkRoot);
-      places = [await placeAt(calls, from, from)];
+      places = [await lookAtPlace(calls, from, from)];
     }
-    ahead.push(...componentsOf(calls, next.link.slice(linkRoot.length)));
+    ahead.push(...splitIntoComponents(calls, next.link.slice(linkRoot.length)));
   }
   return places;
 }
 
-/** Looks at all components at once: where none is a link, which is usual, the walk waits only once. */
-function lookAhead(calls: FileCalls, path: string, root: string): FileCalls {
-  const names = componentsOf(calls, path.slice(root.length)).toReversed();
+/** Returns how many names are behind the last one that is there; -1 where links are followed to the end. */
+function countNamesBelowLast(end: PathEnd): number {
+  if (typeof end === "object") return end.namesBelowRemoved;
+  return end === "entry" ? 0 : -1;
+}
+
+/**
+ * Returns calls that have begun to look at all components at once. Where none is a link, which is usual, the walk
+ * waits only once.
+ */
+function fetchFactsAhead(calls: FileCalls, path: string, root: string): FileCalls {
+  const names = splitIntoComponents(calls, path.slice(root.length)).toReversed();
   if (names.length > AHEAD_MAX || names.includes("..")) return calls;
   const looks = new Map<string, Promise<FileFacts>>();
   let prefix = root;
@@ -72,18 +84,22 @@ function lookAhead(calls: FileCalls, path: string, root: string): FileCalls {
   return { ...calls, lstat: (place) => looks.get(place) ?? calls.lstat(place) };
 }
 
-/** The last one first. */
-function componentsOf(calls: FileCalls, path: string): string[] {
+/** Splits a path into its components, the last one first. */
+function splitIntoComponents(calls: FileCalls, path: string): string[] {
   const names = path.split(calls.path.sep === "\\" ? /[\\/]/u : "/");
   return names.filter((name) => name !== "" && name !== ".").reverse();
 }
 
 type Step = { readonly places: Place[]; readonly link?: undefined } | { readonly link: string };
 
+/**
+ * Returns the places with one component more, or a link's target to follow; `undefined` for nowhere. Below the last one that is there
+ * all is missing.
+ */
 async function stepInto(
   calls: FileCalls,
   places: Place[],
-  { name, isFollowed }: { readonly name: string; readonly isFollowed: boolean },
+  { name, isLast }: { readonly name: string; readonly isLast: boolean },
 ): Promise<Step | undefined> {
   const here = places.at(-1);
   if (!here || here.what === "file") return undefined;
@@ -91,11 +107,12 @@ async function stepInto(
   const path = calls.path.join(here.path, name);
   if (here.what !== "folder") return { places: [...places, { name, path, what: here.what }] };
   try {
-    const place = await placeAt(calls, path, name);
-    if (isFollowed && place.facts?.isSymbolicLink() === true) return { link: await calls.readlink(path) };
+    const place = await lookAtPlace(calls, path, name);
+    if (isLast) return { places: [...places, { ...place, what: "missing" }] };
+    if (place.facts?.isSymbolicLink() === true) return { link: await calls.readlink(path) };
     return { places: [...places, place] };
   } catch (error) {
-    const code = readErrorCode(error);
+    const code = readSystemErrorCode(error);
     if (NOWHERE.includes(code)) return undefined;
     return { places: [...places, createUnseenPlace(path, name, code)] };
   }
@@ -106,13 +123,14 @@ function createUnseenPlace(path: string, name: string, code: string | undefined)
   return { name, path, what: code === "ENOENT" ? "missing" : "hidden" };
 }
 
-/** Above what is missing there is nothing to go up from. */
+/** Returns the places without the last one, for `..`; `undefined` where the last one is missing. */
 function stepUp(places: Place[], here: Place): Step | undefined {
   if (here.what === "missing") return undefined;
   return { places: places.length === 1 ? places : places.slice(0, -1) };
 }
 
-async function placeAt(calls: FileCalls, path: string, name: string): Promise<Place> {
+/** Returns what is at a path, of a link itself. Rejects where it cannot be seen. */
+async function lookAtPlace(calls: FileCalls, path: string, name: string): Promise<Place> {
   const facts = await calls.lstat(path);
   return { name, path, what: facts.isDirectory() ? "folder" : "file", facts };
 }

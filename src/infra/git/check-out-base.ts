@@ -4,7 +4,7 @@
  */
 import { AUTHOR } from "./keep-work.ts";
 import type { GitCall, RunGit } from "./run-git.ts";
-import { lookAt } from "./worktree-changes.ts";
+import { lookAtTrackable } from "./worktree-changes.ts";
 
 export interface BaseToCheckOut {
   /** The folder that the repository is checked out in. */
@@ -18,27 +18,33 @@ export interface BaseToCheckOut {
   readonly paths: readonly string[];
 }
 
-/** Returns the commit that the worktree begins from. @throws Error with what git says */
+/**
+ * Makes a worktree with a branch of its own, checks out there its base: the head, with the files that other steps
+ * merged committed on top. Returns the base's commit. @throws Error with what git says
+ */
 export async function checkOutBase(git: RunGit, toCheckOut: BaseToCheckOut): Promise<string> {
   const { repository, tree, branch, head } = toCheckOut;
   const add = ["worktree", "add", "--quiet", "--no-track", "--no-checkout", "-b", branch, tree, head];
-  await readGit(git, { folder: repository, args: add });
+  await readGitOutput(git, { folder: repository, args: add });
   // No agent has been there yet, so its `.git` can be trusted.
-  const gitDir = await readGit(git, { folder: tree, args: ["rev-parse", "--absolute-git-dir"] });
-  const base = await makeBase(git, toCheckOut, gitDir);
-  await readGit(git, { folder: tree, gitDir, args: ["reset", "--hard", "--quiet", base] });
+  const gitDir = await readGitOutput(git, { folder: tree, args: ["rev-parse", "--absolute-git-dir"] });
+  const base = await commitBase(git, toCheckOut, gitDir);
+  await readGitOutput(git, { folder: tree, gitDir, args: ["reset", "--hard", "--quiet", base] });
   return base;
 }
 
-/** Takes the files as they are in the folder of the repository now, and only the index of the worktree for it. */
-async function makeBase(
+/**
+ * Commits merged files on top of `head` and returns the commit; `head` itself where nothing differs. Takes the files
+ * as they are in the folder of the repository now, and only the index of the worktree for it.
+ */
+async function commitBase(
   git: RunGit,
   { repository: folder, head, paths }: BaseToCheckOut,
   gitDir: string,
 ): Promise<string> {
   const run = (args: readonly string[], input = ""): Promise<string> =>
-    readGit(git, { folder, gitDir, args, input });
-  const files = await listFiles(folder, paths);
+    readGitOutput(git, { folder, gitDir, args, input });
+  const files = await listCommittableFiles(folder, paths);
   if (files.length === 0) return head;
   await run(["read-tree", head]);
   const names = files.map((path) => `${path}\0`).join("");
@@ -48,17 +54,21 @@ async function makeBase(
   return run([...AUTHOR, "commit-tree", tree, "-p", head, "-m", "Work that steps of the plan merged before"]);
 }
 
-/** Lists those that git can have, or that are not there any more. A folder or a repository in their place is not merged work. */
-async function listFiles(folder: string, paths: readonly string[]): Promise<string[]> {
+/**
+ * Lists the paths that git can have, or where nothing is any more. A folder or a repository in their place is not
+ * merged work.
+ */
+async function listCommittableFiles(folder: string, paths: readonly string[]): Promise<string[]> {
   const files: string[] = [];
   for (const path of new Set(paths)) {
-    const { kind } = await lookAt(folder, path);
+    const { kind } = await lookAtTrackable(folder, path);
     if (kind === "file" || kind === "link" || kind === "absent") files.push(path);
   }
   return files;
 }
 
-async function readGit(git: RunGit, call: GitCall): Promise<string> {
+/** Runs git and returns its output without the last newline. @throws Error with what git says */
+async function readGitOutput(git: RunGit, call: GitCall): Promise<string> {
   const end = await git(call);
   if (end.kind === "failed") throw new Error(end.message);
   return end.output.toString("utf8").replace(/\n$/u, "");

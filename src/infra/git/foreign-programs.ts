@@ -36,10 +36,8 @@ interface NotedPlaces extends MergedPlaces {
 }
 
 /**
- * Returns a hash of the programs that settings of git name in the worktree and in the folder of its repository: each may have
- * settings that the other one does not have.
- *
- * @throws Error with what git says
+ * Returns a hash of the programs that git's settings name in a worktree and in the folder of its repository: each may
+ * have settings that the other one does not have. @throws Error with what git says
  */
 export async function hashPrograms(
   git: RunGit,
@@ -61,7 +59,10 @@ export async function hashPrograms(
 export type ForeignPrograms =
   { readonly kind: "too_much"; readonly message: string } | (GitEnd & { readonly kind: "failed" });
 
-/** Returns the first such program; `undefined` where there is none. */
+/**
+ * Returns why git is not to be run for a worktree: a program that was not noted, or git failing; `undefined` where it
+ * would run no program that was not noted.
+ */
 export async function findForeignPrograms(
   git: RunGit,
   places: NotedPlaces,
@@ -76,16 +77,22 @@ export async function findForeignPrograms(
   const folders = splitFields(untracked.output).filter((name) => name.endsWith("/"));
   try {
     const message =
-      (await findOtherPrograms(git, places)) ??
-      (await findInside(git, place.folder, [...folders, ...staged.names]));
+      (await describeChangedPrograms(git, places)) ??
+      (await describeProgramsInside(git, place.folder, [...folders, ...staged.names]));
     return message === undefined ? undefined : { kind: "too_much", message };
   } catch (error) {
     return { kind: "failed", message: describeError(error) };
   }
 }
 
-/** Returns a sentence where there are other filters or hooks than were noted. @throws Error with what git says */
-async function findOtherPrograms(git: RunGit, { note, ...places }: NotedPlaces): Promise<string | undefined> {
+/**
+ * Returns a sentence where the settings of git name other filters or hooks than were noted. @throws Error with what
+ * git says
+ */
+async function describeChangedPrograms(
+  git: RunGit,
+  { note, ...places }: NotedPlaces,
+): Promise<string | undefined> {
   if (!note)
     return "the note of the worktree, which says what filters and hooks there were when it was made, is missing or cannot be read";
   const hashBefore = note.programs ?? note.filters;
@@ -98,51 +105,55 @@ type Submodules =
   | { readonly kind: "listed"; readonly names: readonly string[] }
   | { readonly kind: "failed"; readonly message: string };
 
+/** Lists the names of the submodules in the index of a checkout. */
 async function listSubmodules(git: RunGit, place: GitPlace): Promise<Submodules> {
   const staged = await git({ ...place, args: ["ls-files", "--stage", "-z"] });
   return staged.kind === "failed" ? staged : { kind: "listed", names: readSubmodules(staged.output) };
 }
 
-/** Reads the names of the repositories inside of a listing by `ls-files --stage -z` or `ls-tree -z`. */
+/** Returns the names of the submodules in a listing by `ls-files --stage -z` or `ls-tree -z`. */
 export function readSubmodules(listing: Buffer): string[] {
   return splitFields(listing).flatMap((entry) => /^160000 [^\t]*\t(.*)$/su.exec(entry)?.[1] ?? []);
 }
 
-async function findInside(
+/** Returns a sentence about the first repository inside, at any depth, that names programs or cannot be read. */
+async function describeProgramsInside(
   git: RunGit,
   folder: string,
   names: readonly string[],
   depth = DEPTH_MAX,
 ): Promise<string | undefined> {
   for (const name of names) {
-    if (name.includes(REPLACEMENT)) return `the name of the repository in ${show(name)} is no UTF-8`;
+    if (name.includes(REPLACEMENT)) return `the name of the repository in ${quoteFolder(name)} is no UTF-8`;
     const inside = join(folder, name);
     const place = { folder: inside, gitDir: join(inside, ".git") };
     if (!(await lstat(place.gitDir).catch(() => undefined))) continue;
     if (depth === 0) return `repositories are more than ${DEPTH_MAX} deep within one another`;
-    const named = await findNamed(git, place, name);
+    const named = await describeOwnPrograms(git, place, name);
     if (named !== undefined) return named;
     const submodules = await listSubmodules(git, place);
-    if (submodules.kind === "failed") return describeUnreadable(name, submodules.message);
-    const deeper = await findInside(git, inside, submodules.names, depth - 1);
+    if (submodules.kind === "failed") return describeUnreadableRepository(name, submodules.message);
+    const deeper = await describeProgramsInside(git, inside, submodules.names, depth - 1);
     if (deeper !== undefined) return deeper;
   }
   return undefined;
 }
 
-async function findNamed(git: RunGit, place: GitPlace, name: string): Promise<string | undefined> {
+/** Returns a sentence where a repository's own settings name programs or other settings, or cannot be read. */
+async function describeOwnPrograms(git: RunGit, place: GitPlace, name: string): Promise<string | undefined> {
   const listed = await git({ ...place, args: ["config", "--local", "--list", "--name-only", "-z"] });
-  if (listed.kind === "failed") return describeUnreadable(name, listed.message);
+  if (listed.kind === "failed") return describeUnreadableRepository(name, listed.message);
   const setting = splitFields(listed.output).find((key) => PROGRAM.test(key) || INCLUDING.test(key));
   if (setting === undefined) return undefined;
-  return `the repository in ${show(name)} names programs of its own (${show(setting)}), which are not run`;
+  return `the repository in ${quoteFolder(name)} names programs of its own (${quoteFolder(setting)}), which are not run`;
 }
 
-function describeUnreadable(name: string, message: string): string {
-  return `the repository in ${show(name)} cannot be read: ${message}`;
+function describeUnreadableRepository(name: string, message: string): string {
+  return `the repository in ${quoteFolder(name)} cannot be read: ${message}`;
 }
 
-function show(name: string): string {
+/** Quotes the name of a folder, without its last slash. */
+function quoteFolder(name: string): string {
   return JSON.stringify(name.replace(/\/$/u, ""));
 }
 

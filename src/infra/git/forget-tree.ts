@@ -3,12 +3,12 @@ import { readFile, realpath, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 
 /**
- * Removes it where it is of the worktree `name` below `root`, or half made: then it names none. May be done again.
- *
- * @throws Error where it cannot be read or removed
+ * Removes git's own folder of a worktree from the repository, so that git forgets the worktree; does nothing where
+ * that is another one than `name` below `root`. One that is half made, and names no worktree, is removed too. May be
+ * done again. @throws Error where it cannot be read or removed
  */
-export async function forgetTree(root: string, name: string, gitDir: string): Promise<void> {
-  const named = await readIfThere(join(gitDir, "gitdir"));
+export async function removeTreeDir(root: string, name: string, gitDir: string): Promise<void> {
+  const named = await readTextIfThere(join(gitDir, "gitdir"));
   if (named === undefined) return;
   const isHalfMade = named.trim() === "";
   // Git may name it from there, and with the links on the way to it resolved.
@@ -18,8 +18,8 @@ export async function forgetTree(root: string, name: string, gitDir: string): Pr
     await rm(gitDir, { recursive: true, force: true });
 }
 
-/** Returns nothing of a file that is missing in its folder; `undefined` where the folder is none. */
-async function readIfThere(path: string): Promise<string | undefined> {
+/** Returns a file's text: empty where the file is missing, `undefined` where its folder is no folder. */
+async function readTextIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {

@@ -21,20 +21,26 @@ import { createTurnsByName, type TurnsByName } from "../../agents/coordination/s
 import { removeFolder } from "../files/remove-folder.ts";
 import { checkOutBase } from "./check-out-base.ts";
 import { hashPrograms } from "./foreign-programs.ts";
-import { forgetTree } from "./forget-tree.ts";
+import { removeTreeDir } from "./forget-tree.ts";
 import { keepWork } from "./keep-work.ts";
 import { lookAtRepository, readGitDir, type UsableRepository } from "./look-at-repository.ts";
 import { createRunGit, type RunGit } from "./run-git.ts";
 import {
-  deleteNote,
+  deleteWorktreeNote,
   listNotedWorktrees,
-  readNote,
-  readNoteTime,
-  writeNote,
+  readWorktreeNote,
+  readWorktreeNoteTime,
+  writeWorktreeNote,
   type WorktreeNote,
 } from "./worktree-note.ts";
-import { readTexts, writeFileWhole } from "./worktree-files.ts";
-import { compareWorktree, hashText, isAbsent, lookAt, type WorktreeOnDisk } from "./worktree-changes.ts";
+import { readTextsOfSides, writeFileWhole } from "./worktree-files.ts";
+import {
+  compareWorktree,
+  hashTextVersion,
+  isFolderAbsent,
+  lookAtTrackable,
+  type WorktreeOnDisk,
+} from "./worktree-changes.ts";
 
 const BRANCH_PREFIX = "coordination/";
 /** A note is written before its worktree is made, and that waits for git at most some minutes. */
@@ -55,6 +61,10 @@ interface Dependencies {
   readonly turns: TurnsByName;
 }
 
+/**
+ * Creates the access to the worktrees below `root`, which are made, compared, committed and removed with the git
+ * program.
+ */
 export function createGitWorktrees({ root, clock, program }: GitWorktreesOptions): Worktrees {
   const git = createRunGit(clock, program);
   const turns = createTurnsByName();
@@ -66,20 +76,22 @@ export function createGitWorktrees({ root, clock, program }: GitWorktreesOptions
     },
     open: (name, folder, attempt, merged) => openWorktree(dependencies, { name, folder, attempt, merged }),
     list: () => listWorktrees(root),
-    compare: async (worktree) => compareWorktree(git, await locate(dependencies, worktree)),
-    texts: async (worktree, path) => readTexts(git, await locate(dependencies, worktree), path),
-    versionOf: (worktree, file) => hashText(git, worktree.repository, file),
+    compare: async (worktree) => compareWorktree(git, await locateWorktree(dependencies, worktree)),
+    texts: async (worktree, path) =>
+      readTextsOfSides(git, await locateWorktree(dependencies, worktree), path),
+    versionOf: (worktree, file) => hashTextVersion(git, worktree.repository, file),
     write: ({ name, repository }, write) =>
       writeFileWhole(git, { tree: join(root, name), repository }, write),
     keep: async (worktree) =>
       turns.run(await locateGitDir(dependencies, worktree.repository), async () =>
-        keepWork(git, await locate(dependencies, worktree), BRANCH_PREFIX + worktree.name),
+        keepWork(git, await locateWorktree(dependencies, worktree), BRANCH_PREFIX + worktree.name),
       ),
     remove: (name) => removeWorktree(dependencies, name),
-    forget: (name) => forgetRemoved(dependencies, name, addMs(clock.now(), -MAKING_MS_MAX)),
+    forget: (name) => deleteStaleNote(dependencies, name, addMs(clock.now(), -MAKING_MS_MAX)),
   };
 }
 
+/** Lists the worktrees that have a note, each with its branch and whether its folder is there. */
 async function listWorktrees(root: string): Promise<WorktreeOnMachine[]> {
   const noted = await listNotedWorktrees(root);
   return Promise.all(
@@ -88,22 +100,26 @@ async function listWorktrees(root: string): Promise<WorktreeOnMachine[]> {
       return {
         ...worktree,
         folder,
-        hasFolder: !(await isAbsent(folder)),
+        hasFolder: !(await isFolderAbsent(folder)),
         branch: BRANCH_PREFIX + worktree.name,
       };
     }),
   );
 }
 
-async function locate(dependencies: Dependencies, worktree: OpenWorktree): Promise<WorktreeOnDisk> {
+/** Returns a worktree with its folder, the folder that git keeps of it in its repository, and its note. */
+async function locateWorktree(dependencies: Dependencies, worktree: OpenWorktree): Promise<WorktreeOnDisk> {
   const { name, repository } = worktree;
-  const gitDir = nameTreeDir(await locateGitDir(dependencies, repository), name);
-  const note = await readNote(dependencies.root, name).catch(() => undefined);
+  const gitDir = joinTreeDir(await locateGitDir(dependencies, repository), name);
+  const note = await readWorktreeNote(dependencies.root, name).catch(() => undefined);
   return { ...worktree, tree: join(dependencies.root, name), gitDir, note };
 }
 
-/** Git names what it keeps of a worktree like its folder, whose name is ours alone. */
-function nameTreeDir(gitDir: string, name: string): string {
+/**
+ * Returns the folder that git keeps of a worktree in its repository. Git names it like the worktree's folder, whose
+ * name is ours alone.
+ */
+function joinTreeDir(gitDir: string, name: string): string {
   return join(gitDir, "worktrees", name);
 }
 
@@ -121,6 +137,10 @@ interface ToOpen {
   readonly merged: readonly MergedPaths[];
 }
 
+/**
+ * Makes the worktree of an attempt, after removing what is left under its name. Refuses where its repository cannot be
+ * used.
+ */
 async function openWorktree(dependencies: Dependencies, toOpen: ToOpen): Promise<WorktreeOpened> {
   const { name, folder, attempt } = toOpen;
   const look = await lookAtRepository(dependencies.git, folder);
@@ -128,10 +148,10 @@ async function openWorktree(dependencies: Dependencies, toOpen: ToOpen): Promise
   const { top, gitDir } = look;
   const note: WorktreeNote = { repository: top, attempt, gitDir };
   try {
-    await makeRoot(dependencies.root);
-    const left = await removeWorktree(dependencies, name);
-    if (left !== undefined) return { kind: "refused", message: left };
-    await writeNote(dependencies.root, name, note);
+    await makeRootFolder(dependencies.root);
+    const leftover = await removeWorktree(dependencies, name);
+    if (leftover !== undefined) return { kind: "refused", message: leftover };
+    await writeWorktreeNote(dependencies.root, name, note);
   } catch (error) {
     return { kind: "refused", message: `the folder for worktrees cannot be used: ${describeError(error)}` };
   }
@@ -147,6 +167,7 @@ interface LookedAt extends UsableRepository {
   readonly note: WorktreeNote;
 }
 
+/** Checks the worktree out on a branch of its own, and notes the programs that git's settings name then. */
 async function makeWorktree(
   { root, git }: Dependencies,
   { name, merged }: ToOpen,
@@ -156,43 +177,51 @@ async function makeWorktree(
   const branch = BRANCH_PREFIX + name;
   const paths = merged.filter(({ repository }) => repository === top).flatMap((files) => files.paths);
   const base = await checkOutBase(git, { repository: top, tree, branch, head, paths });
-  const programs = await hashPrograms(git, { tree, gitDir: nameTreeDir(gitDir, name), repository: top });
-  await writeNote(root, name, { ...note, programs });
+  const programs = await hashPrograms(git, { tree, gitDir: joinTreeDir(gitDir, name), repository: top });
+  await writeWorktreeNote(root, name, { ...note, programs });
   const folder = join(tree, below);
   await mkdir(folder, { recursive: true });
   return { kind: "opened", repository: top, base, folder, branch };
 }
 
-async function makeRoot(root: string): Promise<void> {
+/** Makes the folder for worktrees, which only its owner may enter. */
+async function makeRootFolder(root: string): Promise<void> {
   await mkdir(root, { recursive: true, mode: 0o700 });
   const facts = await lstat(root);
   if (!facts.isDirectory()) throw new Error(`${root} is not a folder`);
   await chmod(root, 0o700);
 }
 
-/** Removes what there is under the name. Returns what could not be removed. */
+/** Removes a worktree with its branch and its note. Returns a sentence where it could not be removed. */
 async function removeWorktree(dependencies: Dependencies, name: string): Promise<string | undefined> {
   const tree = join(dependencies.root, name);
   try {
-    const note = await readNote(dependencies.root, name);
+    const note = await readWorktreeNote(dependencies.root, name);
     const gitDir = note && (note.gitDir ?? (await locateGitDir(dependencies, note.repository)));
     // It may be large, and others need git meanwhile.
     await removeFolder(tree);
     if (gitDir !== undefined)
-      await dependencies.turns.run(gitDir, () => forgetWorktree(dependencies, gitDir, name));
-    await deleteNote(dependencies.root, name);
+      await dependencies.turns.run(gitDir, () => removeFromRepository(dependencies, gitDir, name));
+    await deleteWorktreeNote(dependencies.root, name);
     return undefined;
   } catch (error) {
     return `the worktree ${tree} could not be removed: ${describeError(error)}`;
   }
 }
 
-/** The repository itself may be gone. @throws Error where what git keeps of the worktree, or its branch, cannot be removed */
-async function forgetWorktree({ root, git }: Dependencies, gitDir: string, name: string): Promise<void> {
+/**
+ * Removes what the repository has of a worktree: git's own folder of it, and its branch. The repository itself may be
+ * gone. @throws Error where what git keeps of the worktree, or its branch, cannot be removed
+ */
+async function removeFromRepository(
+  { root, git }: Dependencies,
+  gitDir: string,
+  name: string,
+): Promise<void> {
   const place = { folder: gitDir, gitDir };
   await git({ ...place, args: ["worktree", "remove", "--force", "--force", join(root, name)] });
   // Never `git worktree prune`: it forgets those of others whose folders cannot be seen at the moment.
-  await forgetTree(root, name, nameTreeDir(gitDir, name));
+  await removeTreeDir(root, name, joinTreeDir(gitDir, name));
   const branch = BRANCH_PREFIX + name;
   const deleted = await git({ ...place, args: ["branch", "--quiet", "-D", branch] });
   if (deleted.kind === "done" || (await isRepositoryGone(gitDir))) return;
@@ -207,16 +236,22 @@ async function isBranchGone(git: RunGit, gitDir: string, branch: string): Promis
   return found.kind === "failed" && found.exitCode === 1;
 }
 
-/** Deletes a note from before that time where neither folder nor branch nor what git keeps of the worktree is there. */
-async function forgetRemoved(dependencies: Dependencies, name: string, before: number): Promise<void> {
+/** Deletes a note from before a time where neither folder nor branch nor what git keeps of the worktree is there. */
+async function deleteStaleNote(dependencies: Dependencies, name: string, before: number): Promise<void> {
   const { root, git } = dependencies;
-  const note = await readNote(root, name);
-  if (!note || (await readNoteTime(root, name)) >= before || !(await isAbsent(join(root, name)))) return;
+  const note = await readWorktreeNote(root, name);
+  if (
+    !note ||
+    (await readWorktreeNoteTime(root, name)) >= before ||
+    !(await isFolderAbsent(join(root, name)))
+  )
+    return;
   const gitDir = note.gitDir ?? (await locateGitDir(dependencies, note.repository));
   const isForgotten =
     (await isRepositoryGone(gitDir)) ||
-    ((await isAbsent(nameTreeDir(gitDir, name))) && (await isBranchGone(git, gitDir, BRANCH_PREFIX + name)));
-  if (isForgotten) await deleteNote(root, name);
+    ((await isFolderAbsent(joinTreeDir(gitDir, name))) &&
+      (await isBranchGone(git, gitDir, BRANCH_PREFIX + name)));
+  if (isForgotten) await deleteWorktreeNote(root, name);
 }
 
 /** True only where the folder of git's own files is missing. Whatever cannot be seen may be there. */
@@ -229,6 +264,6 @@ async function isRepositoryGone(gitDir: string): Promise<boolean> {
   return named !== undefined && (await findKind(resolve(dirname(gitDir), named))) === "absent";
 }
 
-async function findKind(path: string): Promise<Awaited<ReturnType<typeof lookAt>>["kind"]> {
-  return (await lookAt(dirname(path), basename(path))).kind;
+async function findKind(path: string): Promise<Awaited<ReturnType<typeof lookAtTrackable>>["kind"]> {
+  return (await lookAtTrackable(dirname(path), basename(path))).kind;
 }

@@ -13,7 +13,10 @@ const STATUS = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ig
 /** Names in one sentence. */
 const NAMES_MAX = 5;
 
-/** Leaves the folder as it is, but for commits. */
+/**
+ * Commits the files of a worktree and points its branch there; the folder stays as it is. Returns the branch and the
+ * folder, with the problem where not all of the work is on the branch.
+ */
 export async function keepWork(git: RunGit, worktree: WorktreeOnDisk, branch: string): Promise<KeptWork> {
   const { tree: folder, gitDir } = worktree;
   const run = (...args: string[]): Promise<GitEnd> => git({ folder, gitDir, args });
@@ -25,32 +28,37 @@ export async function keepWork(git: RunGit, worktree: WorktreeOnDisk, branch: st
   // The agent may have left its branch. Unlike `git branch`, this works during a rebase.
   const set = await run("update-ref", `refs/heads/${branch}`, "HEAD");
   const problem =
-    findFailure(added, set) ??
-    describeRest(await run(...STATUS), committed) ??
-    (await findRebase(gitDir)) ??
-    (await findRepositoriesInside(run, folder));
+    findFirstFailureMessage(added, set) ??
+    describeUncommittedFiles(await run(...STATUS), committed) ??
+    (await describeRebase(gitDir)) ??
+    (await describeRepositoriesInside(run, folder));
   return { branch, folder, ...(problem !== undefined && { problem }) };
 }
 
-function findFailure(...ends: readonly GitEnd[]): string | undefined {
+/** Returns the message of the first of these git commands that failed; `undefined` where none did. */
+function findFirstFailureMessage(...ends: readonly GitEnd[]): string | undefined {
   return ends.flatMap((end) => (end.kind === "failed" ? [end.message] : []))[0];
 }
 
-function describeRest(status: GitEnd, committed: GitEnd): string | undefined {
+/** Returns why some files are not committed; `undefined` where all are. */
+function describeUncommittedFiles(status: GitEnd, committed: GitEnd): string | undefined {
   if (status.kind === "failed") return status.message;
   if (status.output.length === 0) return undefined;
-  return findFailure(committed) ?? "some files could not be committed as they are";
+  return findFirstFailureMessage(committed) ?? "some files could not be committed as they are";
 }
 
-/** Commits that are still to be taken over are in no folder. */
-async function findRebase(gitDir: string): Promise<string | undefined> {
+/** Returns a sentence where a rebase is under way: commits that are still to be taken over are in no folder. */
+async function describeRebase(gitDir: string): Promise<string | undefined> {
   for (const name of ["rebase-merge", "rebase-apply"])
     if (await lstat(join(gitDir, name)).catch(() => undefined)) return "a rebase is under way there";
   return undefined;
 }
 
-/** A commit has only the names of the commits of a repository inside. A worktree begins with none. */
-async function findRepositoriesInside(
+/**
+ * Returns a sentence that names the repositories inside that have files. A commit has only the names of their commits,
+ * and a worktree begins with none.
+ */
+async function describeRepositoriesInside(
   run: (...args: string[]) => Promise<GitEnd>,
   folder: string,
 ): Promise<string | undefined> {

@@ -24,6 +24,10 @@ export interface UsableRepository extends PlaceInRepository {
 
 export type RepositoryLook = UsableRepository | { readonly kind: "unusable"; readonly message: string };
 
+/**
+ * Returns the repository that a folder is in and the commit to begin a worktree from, or the reason why no worktree
+ * can be made there. Changes nothing.
+ */
 export async function lookAtRepository(git: RunGit, folder: string): Promise<RepositoryLook> {
   if (!(await isFolder(folder))) return createUnusable(`the folder ${folder} is not there`);
   const inside = await git({ folder, args: ["rev-parse", "--is-inside-work-tree"] });
@@ -35,43 +39,51 @@ export async function lookAtRepository(git: RunGit, folder: string): Promise<Rep
     );
   if (inside.output.toString("utf8").trim() !== "true")
     return createUnusable(`the repository of ${folder} is bare, or the folder is inside of .git`);
-  const place = await readPlace(git, folder);
+  const place = await readPlaceInRepository(git, folder);
   if (!place) return createUnusable(`git does not say where the repository of ${folder} is`);
   const head = await git({ folder, args: ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"] });
   if (head.kind === "failed")
     return createUnusable(`the repository of ${folder} has no commit yet; commit something there first`);
-  const excess = await findExcess(git, folder);
+  const excess = await describeExcess(git, folder);
   if (excess !== undefined) return createUnusable(excess);
   const commit = head.output.toString("utf8").trim();
   return { kind: "usable", ...place, head: commit };
 }
 
-/** Asks git where the folder is in its repository, one by one, because the name of a folder may have a newline. */
-async function readPlace(git: RunGit, folder: string): Promise<PlaceInRepository | undefined> {
-  const top = await readLine(git, folder, ["rev-parse", "--show-toplevel"]);
-  const below = await readLine(git, folder, ["rev-parse", "--show-prefix"]);
+/**
+ * Asks git for the top of the checkout, the folder's path below it and git's own folder. One by one, because the name
+ * of a folder may have a newline.
+ */
+async function readPlaceInRepository(git: RunGit, folder: string): Promise<PlaceInRepository | undefined> {
+  const top = await readGitAnswer(git, folder, ["rev-parse", "--show-toplevel"]);
+  const below = await readGitAnswer(git, folder, ["rev-parse", "--show-prefix"]);
   const gitDir = top === undefined ? undefined : await readGitDir(git, top);
   if (top === undefined || below === undefined || gitDir === undefined) return undefined;
   return { top: await realpath(top), below: below.replace(/\/$/u, ""), gitDir };
 }
 
 /**
- * Returns the folder of git's own files, which all checkouts of the repository share; `undefined` where git does not name one.
- *
- * Without an option for an absolute path: git before 2.31 repeats that option in its answer, and does not fail.
+ * Returns the path of git's own folder, which all checkouts of the repository share; `undefined` where git does not
+ * name one. Without an option for an absolute path: git before 2.31 repeats that option in its answer, and does not
+ * fail.
  */
 export async function readGitDir(git: RunGit, top: string): Promise<string | undefined> {
-  const named = await readLine(git, top, ["rev-parse", "--git-common-dir"]);
+  const named = await readGitAnswer(git, top, ["rev-parse", "--git-common-dir"]);
   return named === undefined ? undefined : realpath(resolve(top, named)).catch(() => undefined);
 }
 
-async function readLine(git: RunGit, folder: string, args: readonly string[]): Promise<string | undefined> {
+/** Returns what git answers, without the last newline; `undefined` where it fails. */
+async function readGitAnswer(
+  git: RunGit,
+  folder: string,
+  args: readonly string[],
+): Promise<string | undefined> {
   const answer = await git({ folder, args });
   return answer.kind === "done" ? answer.output.toString("utf8").replace(/\n$/u, "") : undefined;
 }
 
-/** A checkout of that many files would fill the disk with every attempt. */
-async function findExcess(git: RunGit, folder: string): Promise<string | undefined> {
+/** Returns a sentence where a checkout is too large: one for every attempt would fill the disk. */
+async function describeExcess(git: RunGit, folder: string): Promise<string | undefined> {
   const tree = await git({ folder, args: ["ls-tree", "-r", "-l", "-z", "--full-tree", "HEAD"] });
   if (tree.kind === "failed") return tree.message;
   const entries = tree.output.toString("latin1").split("\0");

@@ -9,6 +9,7 @@ import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
+import { pickInheritedVariables, signalProcessGroup } from "../../platform/process-group.ts";
 
 /** Checking out a large tree takes longest. */
 const GIT_MS_MAX = 120_000;
@@ -50,9 +51,6 @@ const SETTINGS = [
   "credential.helper=",
 ];
 
-/** The rest may hold secrets of the gateway, and a filter of the repository would see them. */
-const PASSED_ON = /^(?:PATH|HOME|LANG|LC_.*|TMPDIR|TZ|XDG_CONFIG_HOME)$/u;
-
 /** Settings may name hooks, too, since git 2.54. `core.hooksPath` is only about those in files. */
 const LIST_SETTINGS = ["config", "--list", "--name-only", "-z"];
 /** Commands that change no index and no branch, and so run no hook. */
@@ -63,7 +61,10 @@ const HOOKS_ENABLED = "COORDINATION_HOOKS_ENABLED";
 /** Stands for bytes that are no UTF-8: git would be told another name. */
 const REPLACEMENT = "\ufffd";
 
-/** Returns a `RunGit` that turns off, one by one, the hooks that the settings name at the time of the call. */
+/**
+ * Creates the function that runs git without any hooks: before each call it lists those that the settings name, and
+ * turns them off one by one. A failed listing is the result of the call.
+ */
 export function createRunGit(clock: Clock, program = "git"): RunGit {
   const run = createRunWithOptions(clock, program);
   return async (call) => {
@@ -71,7 +72,7 @@ export function createRunGit(clock: Clock, program = "git"): RunGit {
     const listed = await run({ ...call, args: LIST_SETTINGS, input: "" });
     // Without the exit code: it is that of another command.
     if (listed.kind === "failed") return { kind: "failed", message: listed.message };
-    const hooks = listHooks(listed.output);
+    const hooks = listHookNames(listed.output);
     if (hooks.some((name) => name.includes(REPLACEMENT)))
       return { kind: "failed", message: "the name of a hook in the settings of git is no UTF-8" };
     return run(
@@ -81,7 +82,8 @@ export function createRunGit(clock: Clock, program = "git"): RunGit {
   };
 }
 
-function listHooks(settings: Buffer): string[] {
+/** Lists the names of the hooks that a listing of settings has. */
+function listHookNames(settings: Buffer): string[] {
   const names = settings.toString("utf8").split("\0");
   return [...new Set(names.flatMap((name) => HOOK.exec(name)?.groups?.["name"] ?? []))];
 }
@@ -102,17 +104,17 @@ function createRunWithOptions(clock: Clock, program: string): RunWithOptions {
         windowsHide: true,
         stdio: ["pipe", "pipe", "pipe"],
       });
-      return await follow(child, call, clock);
+      return await awaitGitEnd(child, call, clock);
     } catch (error) {
-      return { kind: "failed", message: describeStart(error) };
+      return { kind: "failed", message: describeStartFailure(error) };
     }
   };
 }
 
 function createEnvironment(): NodeJS.ProcessEnv {
-  const inherited = Object.entries(process.env).filter(([name]) => PASSED_ON.test(name));
   return {
-    ...Object.fromEntries(inherited),
+    // Filters of the repository see them, too.
+    ...pickInheritedVariables("TZ", "XDG_CONFIG_HOME"),
     GIT_TERMINAL_PROMPT: "0",
     GIT_ASKPASS: "",
     SSH_ASKPASS: "",
@@ -126,8 +128,11 @@ function createEnvironment(): NodeJS.ProcessEnv {
   };
 }
 
-/** @throws Error where git could not be started */
-async function follow(child: ChildProcess, { args, input }: GitCall, clock: Clock): Promise<GitEnd> {
+/**
+ * Sends git its input and waits for its end, which is forced once its time is over. @throws Error where git could not
+ * be started
+ */
+async function awaitGitEnd(child: ChildProcess, { args, input }: GitCall, clock: Clock): Promise<GitEnd> {
   // First of all: where the process has no file left for the pipes, there is nothing but this.
   const failure = new Promise<never>((_, reject) => child.on("error", reject));
   const exited = new Promise<number | null>((resolve) => child.once("exit", resolve));
@@ -136,19 +141,19 @@ async function follow(child: ChildProcess, { args, input }: GitCall, clock: Cloc
   let stopped: string | undefined;
   const stop = (why: string): void => {
     stopped ??= `git ${args[0] ?? ""} ${why}`;
-    if (isRunning) killGroup(child);
+    if (isRunning) signalProcessGroup(child, "SIGKILL");
     releasePipes(child);
   };
   const cancel = clock.wakeAt(addMs(clock.now(), GIT_MS_MAX), () =>
     stop(`took longer than ${GIT_MS_MAX / 1_000} s and was stopped`),
   );
-  const { output, complaint } = listen(child, stop);
-  child.stdin?.on("error", ignore);
+  const { output, complaint } = collectOutput(child, stop);
+  child.stdin?.on("error", ignorePipeError);
   child.stdin?.end(input ?? "");
   try {
     const code = await Promise.race([exited, failure]);
     // A program that it started may still run, such as a filter of the repository. Later the number may be somebody else's.
-    killGroup(child);
+    signalProcessGroup(child, "SIGKILL");
     isRunning = false;
     await waitWithin(clock, DRAIN_MS, closed, undefined);
     const isWhole = child.stdout?.readableEnded === true;
@@ -172,12 +177,13 @@ interface Heard {
   readonly complaint: () => string;
 }
 
-function listen({ stdout, stderr }: ChildProcess, stop: (why: string) => void): Heard {
+/** Collects what git writes; calls `stop` where its output is too large. */
+function collectOutput({ stdout, stderr }: ChildProcess, stop: (why: string) => void): Heard {
   const chunks: Buffer[] = [];
   let bytes = 0;
   let complaint = "";
-  stdout?.on("error", ignore);
-  stderr?.on("error", ignore);
+  stdout?.on("error", ignorePipeError);
+  stderr?.on("error", ignorePipeError);
   stdout?.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
     if (bytes > OUTPUT_BYTES_MAX) stop(`said more than ${OUTPUT_BYTES_MAX} bytes`);
@@ -189,34 +195,25 @@ function listen({ stdout, stderr }: ChildProcess, stop: (why: string) => void): 
   return { output: () => Buffer.concat(chunks), complaint: () => complaint };
 }
 
-/** Somebody outside of the group may hold the other ends. */
+/** Closes our ends of the pipes: somebody outside of the group may hold the other ends. */
 function releasePipes({ stdin, stdout, stderr }: ChildProcess): void {
   for (const pipe of [stdin, stdout, stderr]) pipe?.destroy();
 }
 
-function describeStart(error: unknown): string {
+function describeStartFailure(error: unknown): string {
   return (error as NodeJS.ErrnoException).code === "ENOENT"
     ? "git is not installed where the gateway runs, or the folder is gone"
     : `git could not be started: ${describeError(error)}`;
 }
 
-/** Returns the last line that git complains in, which says what is wrong. */
+/** Returns the last line of git's complaint, which says what is wrong; the exit code where there is none. */
 function formatComplaint(complaint: string, code: number | null): string {
   const lines = complaint.split("\n").filter((line) => /^(?:fatal|error):/u.test(line));
   const last = (lines.at(-1) ?? complaint.trim().split("\n").at(-1) ?? "").replace(/^(?:fatal|error): /u, "");
   return `git says: ${last.trim() || `exit code ${String(code)}`}`.replace(/\.$/u, "");
 }
 
-function killGroup(child: ChildProcess): void {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(-child.pid, "SIGKILL");
-  } catch {
-    // The group is gone, or this is Windows, which has none.
-    child.kill("SIGKILL");
-  }
-}
-
-function ignore(): void {
+/** Ignores an error of git's pipes: its end tells it. */
+function ignorePipeError(): void {
   // That git did not read its input, or is no longer listened to, is told by its end.
 }

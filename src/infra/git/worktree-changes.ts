@@ -35,30 +35,35 @@ export interface WorktreeOnDisk extends OpenWorktree {
   readonly note: WorktreeNote | undefined;
 }
 
+/**
+ * Returns the files that differ between a worktree and its base, each with its versions in the base, the worktree and
+ * the folder of the repository, or the reason why they cannot be compared.
+ */
 export async function compareWorktree(git: RunGit, worktree: WorktreeOnDisk): Promise<WorktreeCompared> {
   const { tree, gitDir, repository, base } = worktree;
   const inTree: GitPlace = { folder: tree, gitDir };
-  if (await isAbsent(tree)) return { kind: "absent", message: `the worktree ${tree} is not there any more` };
+  if (await isFolderAbsent(tree))
+    return { kind: "absent", message: `the worktree ${tree} is not there any more` };
   const foreign = await findForeignPrograms(git, worktree);
-  if (foreign) return describeObstacle(foreign);
+  if (foreign) return createNotComparedResult(foreign);
   const tracked = await git({ ...inTree, args: [...DIFF, base, "--"] });
   const untracked = await git({ ...inTree, args: ["ls-files", "-z", "--others", "--exclude-standard"] });
-  if (tracked.kind === "failed") return describeObstacle(tracked);
-  if (untracked.kind === "failed") return describeObstacle(untracked);
+  if (tracked.kind === "failed") return createNotComparedResult(tracked);
+  if (untracked.kind === "failed") return createNotComparedResult(untracked);
   const files = readRawDiff(tracked.output);
   for (const name of splitNames(untracked.output))
     if (!files.has(name)) files.set(name, { base: "absent", mode: "" });
   const names = [...files.keys()];
-  const excess = await findExcess(tree, names);
+  const excess = await describeExcessiveChange(tree, names);
   if (excess !== undefined) return { kind: "too_much", message: excess };
-  const isOnDisk = await hasFileModes(git, inTree);
+  const isOnDisk = await isDiskModeTrusted(git, inTree);
   const inBase = [...files].filter(([, { base: version }]) => !isOnDisk && version !== "absent");
   const theirModes = new Map(inBase.map(([name, { mode }]) => [name, mode]));
-  const ourModes = new Map(inBase.map(([name, { base: version }]) => [name, modeOf(version)]));
+  const ourModes = new Map(inBase.map(([name, { base: version }]) => [name, readModeOfVersion(version)]));
   const theirs = await readVersions(git, inTree, names, theirModes);
   const ours = await readVersions(git, { folder: repository }, names, ourModes);
-  if (theirs.kind === "failed") return describeObstacle(theirs);
-  if (ours.kind === "failed") return describeObstacle(ours);
+  if (theirs.kind === "failed") return createNotComparedResult(theirs);
+  if (ours.kind === "failed") return createNotComparedResult(ours);
   const sides = { files, theirs: theirs.versions, ours: ours.versions, isOnDisk };
   return { kind: "compared", changes: await listChanges(git, worktree, sides) };
 }
@@ -71,6 +76,7 @@ interface Sides {
   readonly isOnDisk: boolean;
 }
 
+/** Lists the changes with their versions in the base, the worktree (`theirs`) and the repository (`ours`). */
 async function listChanges(
   git: RunGit,
   worktree: WorktreeOnDisk,
@@ -80,9 +86,9 @@ async function listChanges(
   for (const [path, { base: stored }] of files) {
     const our = ours.get(path) ?? "other";
     const their = theirs.get(path) ?? "other";
-    const base = await findBase(git, worktree, { path, stored, our });
+    const base = await chooseBaseVersion(git, worktree, { path, stored, our });
     // It may have been merged before, and then it has the mode of theirs.
-    const isMerged = !isOnDisk && our !== base && hasSameContent(our, their);
+    const isMerged = !isOnDisk && our !== base && isSameFileContent(our, their);
     changes.push(
       await markPointer(worktree.tree, { path, base, theirs: their, ours: isMerged ? their : our }),
     );
@@ -97,29 +103,40 @@ interface StoredFile {
   readonly our: string;
 }
 
-/** Returns our version for a base that differs only because git would store it anew in another way, as with other line endings. */
-async function findBase(
+/**
+ * Returns a file's version in the base, or ours where git would store the base's content as that. It may store it anew
+ * in another way, as with other line endings.
+ */
+async function chooseBaseVersion(
   git: RunGit,
   { repository: folder, base }: WorktreeOnDisk,
   { path, stored, our }: StoredFile,
 ): Promise<string> {
   const isPlain = stored.startsWith("100") && our.startsWith("100");
-  if (!isPlain || hasSameContent(stored, our)) return stored;
+  if (!isPlain || isSameFileContent(stored, our)) return stored;
   const content = await git({ folder, args: ["cat-file", "--filters", `${base}:${path}`] });
   if (content.kind === "failed") return stored;
-  const again = await hashText(git, folder, { path, text: content.output, mode: modeOf(stored) });
-  return again !== undefined && hasSameContent(again, our) ? again : stored;
+  const storedAgain = await hashTextVersion(git, folder, {
+    path,
+    text: content.output,
+    mode: readModeOfVersion(stored),
+  });
+  return storedAgain !== undefined && isSameFileContent(storedAgain, our) ? storedAgain : stored;
 }
 
-/** Where Git LFS has left a pointer in place of a content, there is nothing that could be taken over. */
+/**
+ * Returns the change, with `other` as `theirs` where Git LFS left a pointer in place of a content. There is nothing
+ * that could be taken over.
+ */
 async function markPointer(tree: string, change: WorktreeChange): Promise<WorktreeChange> {
   const { path, base, theirs, ours } = change;
-  if (!theirs.startsWith("100") || hasSameContent(theirs, base) || hasSameContent(theirs, ours))
+  if (!theirs.startsWith("100") || isSameFileContent(theirs, base) || isSameFileContent(theirs, ours))
     return change;
-  return (await isPointer(join(tree, path))) ? { path, base, theirs: "other", ours } : change;
+  return (await isLfsPointer(join(tree, path))) ? { path, base, theirs: "other", ours } : change;
 }
 
-async function isPointer(path: string): Promise<boolean> {
+/** True for a pointer of Git LFS, and for a file that cannot be read. */
+async function isLfsPointer(path: string): Promise<boolean> {
   try {
     const { size } = await lstat(path);
     if (size > POINTER_BYTES_MAX) return false;
@@ -129,8 +146,8 @@ async function isPointer(path: string): Promise<boolean> {
   }
 }
 
-/** Returns false where the folder may be there and cannot be seen. */
-export async function isAbsent(folder: string): Promise<boolean> {
+/** True where no folder is at a path; false where one may be there and cannot be seen. */
+export async function isFolderAbsent(folder: string): Promise<boolean> {
   try {
     return !(await lstat(folder)).isDirectory();
   } catch (error) {
@@ -138,7 +155,7 @@ export async function isAbsent(folder: string): Promise<boolean> {
   }
 }
 
-function describeObstacle(obstacle: ForeignPrograms): WorktreeCompared {
+function createNotComparedResult(obstacle: ForeignPrograms): WorktreeCompared {
   if (obstacle.kind === "too_much") return obstacle;
   return { kind: "failed", message: `the worktree cannot be compared with its base: ${obstacle.message}` };
 }
@@ -174,7 +191,8 @@ function readRawDiff(output: Buffer): Map<string, DifferingFile> {
   return files;
 }
 
-async function findExcess(tree: string, names: readonly string[]): Promise<string | undefined> {
+/** Returns a sentence where too much was changed for a merge without people, or a name cannot be kept. */
+async function describeExcessiveChange(tree: string, names: readonly string[]): Promise<string | undefined> {
   if (names.length > CHANGES_MAX)
     return `it changed ${names.length} files, and at most ${CHANGES_MAX} are merged without people`;
   const odd = names.find((name) => name.startsWith("\0") || Buffer.byteLength(name) > PATH_BYTES_MAX);
@@ -191,19 +209,22 @@ async function findExcess(tree: string, names: readonly string[]): Promise<strin
     : undefined;
 }
 
-/** Returns the mode of a version, which is empty for what is no file. */
-export function modeOf(version: string): string {
+/** Returns the mode of a file in its version, such as `100644`; an empty text for the version of what is no file. */
+export function readModeOfVersion(version: string): string {
   return version.slice(0, Math.max(version.indexOf(" "), 0));
 }
 
-/** True for two plain files that have the same content, whether or not they are programs. */
-export function hasSameContent(version: string, other: string): boolean {
+/** True for the versions of two plain files that have the same content, whether or not they are programs. */
+export function isSameFileContent(version: string, other: string): boolean {
   const [one, two] = [version, other].map((each) => /^100\d+ (?<id>.+)$/u.exec(each)?.groups?.["id"]);
   return one !== undefined && one === two;
 }
 
-/** False where git does not go by what the disk says of a file being a program: there it may say that of every file. */
-export async function hasFileModes(git: RunGit, place: GitPlace): Promise<boolean> {
+/**
+ * Returns whether git believes the disk about a file being a program (`core.fileMode`); true where that is not set.
+ * Where git does not, the disk may say that of every file.
+ */
+export async function isDiskModeTrusted(git: RunGit, place: GitPlace): Promise<boolean> {
   const setting = await git({ ...place, args: ["config", "--type=bool", "--get", "core.fileMode"] });
   return setting.kind === "failed" || setting.output.toString("utf8").trim() !== "false";
 }
@@ -212,7 +233,10 @@ type ReadVersions =
   | { readonly kind: "read"; readonly versions: ReadonlyMap<string, string> }
   | (GitEnd & { readonly kind: "failed" });
 
-/** Returns the versions of files as they are now. A plain file has its mode of `modes`, or else that on the disk. */
+/**
+ * Returns the versions of named files of a folder as they are on the disk now, or git's failure. A plain file has its
+ * mode of `modes`, or else that on the disk.
+ */
 export async function readVersions(
   git: RunGit,
   place: GitPlace,
@@ -222,8 +246,8 @@ export async function readVersions(
   const versions = new Map<string, string>();
   const plain: { readonly name: string; readonly mode: string }[] = [];
   for (const name of names) {
-    const facts = await lookAt(place.folder, name);
-    if (facts.kind === "file") plain.push({ name, mode: findPlainMode(modes.get(name)) ?? facts.mode });
+    const facts = await lookAtTrackable(place.folder, name);
+    if (facts.kind === "file") plain.push({ name, mode: filterPlainMode(modes.get(name)) ?? facts.mode });
     else if (facts.kind === "link") {
       const hashed = await git({ ...place, args: ["hash-object", "--stdin"], input: facts.target });
       if (hashed.kind === "failed") return hashed;
@@ -240,7 +264,8 @@ export async function readVersions(
   return { kind: "read", versions };
 }
 
-function findPlainMode(mode = ""): string | undefined {
+/** Returns the mode where it is that of a plain file. */
+function filterPlainMode(mode = ""): string | undefined {
   return mode.startsWith("100") ? mode : undefined;
 }
 
@@ -249,8 +274,11 @@ type FileFacts =
   | { readonly kind: "file"; readonly mode: "100644" | "100755" }
   | { readonly kind: "link"; readonly target: Buffer };
 
-/** Looks at a file that git could have: no folder on the way to it is a link. */
-export async function lookAt(folder: string, name: string): Promise<FileFacts> {
+/**
+ * Returns what is at a path below a folder as git could track it: a file, link or folder, or that it is absent;
+ * `other` where a link or a file is on the way to it, or it cannot be read.
+ */
+export async function lookAtTrackable(folder: string, name: string): Promise<FileFacts> {
   if (await hasForeignParent(folder, name)) return { kind: "other" };
   const path = join(folder, name);
   try {
@@ -273,7 +301,11 @@ async function hasForeignParent(folder: string, name: string): Promise<boolean> 
   return false;
 }
 
-export async function hashText(
+/**
+ * Returns the version that git would give to a text at a path, with the given mode; `undefined` where git fails.
+ * Stores nothing.
+ */
+export async function hashTextVersion(
   git: RunGit,
   folder: string,
   { path, text, mode }: { readonly path: string; readonly text: string | Buffer; readonly mode: string },

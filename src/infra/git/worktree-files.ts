@@ -26,14 +26,15 @@ import type {
 } from "../../agents/coordination/ports/worktrees.ts";
 import type { RunGit } from "./run-git.ts";
 import {
-  hasFileModes,
-  hasSameContent,
-  modeOf,
+  isDiskModeTrusted,
+  isSameFileContent,
+  readModeOfVersion,
   readVersions,
   type WorktreeOnDisk,
 } from "./worktree-changes.ts";
 
-export async function readTexts(
+/** Returns a file's texts in the base, the worktree and the repository; `undefined` unless all three are texts. */
+export async function readTextsOfSides(
   git: RunGit,
   { tree, gitDir, repository, base }: WorktreeOnDisk,
   path: string,
@@ -48,6 +49,7 @@ export async function readTexts(
   return { base: texts.base, theirs: texts.theirs, ours: texts.ours };
 }
 
+/** Returns the text of a plain file; `undefined` where it is none, is too large or cannot be read. */
 async function readText(path: string): Promise<string | undefined> {
   try {
     const facts = await lstat(path);
@@ -58,6 +60,7 @@ async function readText(path: string): Promise<string | undefined> {
   }
 }
 
+/** Returns bytes as text; `undefined` where they are no UTF-8, have a NUL or are too many. */
 function decodeText(bytes: Buffer): string | undefined {
   const isText = bytes.length <= BOUNDS.mergeBytesMax && isUtf8(bytes) && !bytes.includes(0);
   return isText ? bytes.toString("utf8") : undefined;
@@ -65,13 +68,16 @@ function decodeText(bytes: Buffer): string | undefined {
 
 type WrittenPlaces = Pick<WorktreeOnDisk, "tree" | "repository">;
 
-/** Writes where the file is what it is taken for, and nothing where it is written already. */
+/**
+ * Writes or deletes one file of the repository's folder where its version still is `before`, and returns what came of
+ * it: `written` also where the version is `after` already, else why it was not written.
+ */
 export async function writeFileWhole(
   git: RunGit,
   worktree: WrittenPlaces,
   write: WorktreeWrite,
 ): Promise<WorktreeWritten> {
-  const found = await findWritten(git, worktree.repository, write);
+  const found = await findOutcomeWithoutWrite(git, worktree.repository, write);
   if (found !== undefined) return found;
   try {
     if (write.after === "absent") await deleteFile(worktree.repository, write.path);
@@ -82,8 +88,11 @@ export async function writeFileWhole(
   }
 }
 
-/** Returns what the file in the repository says without a write; `undefined` where it is what it is taken for, and to be written. */
-async function findWritten(
+/**
+ * Returns the outcome where nothing is to be written: the file is already so, or was changed meanwhile. `undefined`
+ * where it is to be written.
+ */
+async function findOutcomeWithoutWrite(
   git: RunGit,
   folder: string,
   { path, before, after }: WorktreeWrite,
@@ -92,13 +101,14 @@ async function findWritten(
   const current = read.kind === "read" ? (read.versions.get(path) ?? "other") : "other";
   if (current === after) return "written";
   if (current === before) return undefined;
-  const isSame = hasSameContent(current, before);
+  const isSame = isSameFileContent(current, before);
   // Only a mode that differs is worth another run of git: no call is ruled on meanwhile.
-  const isOther = !isSame && !hasSameContent(current, after);
-  if (isOther || (await hasFileModes(git, { folder }))) return "changed_meanwhile";
+  const isOther = !isSame && !isSameFileContent(current, after);
+  if (isOther || (await isDiskModeTrusted(git, { folder }))) return "changed_meanwhile";
   return isSame ? undefined : "written";
 }
 
+/** Stages the new content or link beside the file, and renames it over the file. */
 async function replaceFile({ tree, repository }: WrittenPlaces, write: WorktreeWrite): Promise<void> {
   const { path, before, after, text } = write;
   const target = join(repository, path);
@@ -108,11 +118,16 @@ async function replaceFile({ tree, repository }: WrittenPlaces, write: WorktreeW
   await rm(staged, { force: true });
   try {
     // A worktree may have a pointer of Git LFS in place of the content.
-    const source = hasSameContent(before, after) ? target : join(tree, path);
+    const source = isSameFileContent(before, after) ? target : join(tree, path);
     if (after.startsWith("120000 ")) await symlink(await readlink(source, { encoding: "buffer" }), staged);
     else {
-      const isKept = modeOf(before) === modeOf(after);
-      await writeStaged(staged, { source, target, text, mode: isKept ? undefined : modeOf(after) });
+      const isKept = readModeOfVersion(before) === readModeOfVersion(after);
+      await writeStagedFile(staged, {
+        source,
+        target,
+        text,
+        mode: isKept ? undefined : readModeOfVersion(after),
+      });
     }
     await rename(staged, target);
   } finally {
@@ -128,8 +143,8 @@ interface Staging {
   readonly mode: string | undefined;
 }
 
-/** The file keeps who may read and write it. */
-async function writeStaged(staged: string, { source, target, text, mode }: Staging): Promise<void> {
+/** Writes the new content beside the file, with the rights to read and write of the file that it replaces. */
+async function writeStagedFile(staged: string, { source, target, text, mode }: Staging): Promise<void> {
   if (text === undefined) await copyFile(source, staged);
   else await writeFile(staged, text);
   const before = await lstat(target).catch(() => undefined);
@@ -140,7 +155,7 @@ async function writeStaged(staged: string, { source, target, text, mode }: Stagi
   else await chmod(staged, mode === "100755" ? programBits : bits & ~0o111);
 }
 
-/** Like git, it leaves no folder behind that has nothing in it. */
+/** Deletes a file and, like git, each folder above it that has nothing in it any more. */
 async function deleteFile(repository: string, path: string): Promise<void> {
   await rm(join(repository, path));
   for (let parent = dirname(path); parent !== "."; parent = dirname(parent)) {

@@ -22,48 +22,59 @@ export interface WorktreeNote {
   readonly filters?: string | undefined;
 }
 
-/** Replaces it as a whole. @throws Error where the folder cannot be written to */
-export async function writeNote(root: string, name: string, note: WorktreeNote): Promise<void> {
-  const path = notePathOf(root, name);
+/**
+ * Writes the note on a worktree to its file below `root`, whole or not at all. @throws Error where the folder cannot
+ * be written to
+ */
+export async function writeWorktreeNote(root: string, name: string, note: WorktreeNote): Promise<void> {
+  const path = joinNotePath(root, name);
   await writeFile(`${path}.new`, JSON.stringify(note), { mode: 0o600 });
   await rename(`${path}.new`, path);
 }
 
-/** Returns `undefined` where there is no note. @throws Error where it cannot be read */
-export async function readNote(root: string, name: string): Promise<WorktreeNote | undefined> {
-  const text = await readIfThere(readFile(notePathOf(root, name), "utf8"));
+/**
+ * Reads the note on a worktree; `undefined` where there is none. A note of an earlier version has the repository's
+ * path alone. @throws Error where it cannot be read
+ */
+export async function readWorktreeNote(root: string, name: string): Promise<WorktreeNote | undefined> {
+  const text = await awaitUnlessMissing(readFile(joinNotePath(root, name), "utf8"));
   return text === undefined ? undefined : (parseNote(text) ?? { repository: text });
 }
 
-/** Returns when the note was written. @throws Error where there is none */
-export async function readNoteTime(root: string, name: string): Promise<number> {
-  return (await stat(notePathOf(root, name))).mtimeMs;
+/** Returns when the note on a worktree was written, in milliseconds. @throws Error where there is none */
+export async function readWorktreeNoteTime(root: string, name: string): Promise<number> {
+  return (await stat(joinNotePath(root, name))).mtimeMs;
 }
 
-/** Deletes the note if there is one. @throws Error where it cannot be deleted */
-export async function deleteNote(root: string, name: string): Promise<void> {
-  const path = notePathOf(root, name);
+/** Deletes the note on a worktree, and a half-written one, if there is any. @throws Error where it cannot be deleted */
+export async function deleteWorktreeNote(root: string, name: string): Promise<void> {
+  const path = joinNotePath(root, name);
   await rm(`${path}.new`, { force: true });
   await rm(path, { force: true });
 }
 
-/** Lists the worktrees whose notes say what attempt they were made for. @throws Error where the folder cannot be read */
+/**
+ * Lists the worktrees below `root` whose notes say for which attempt they were made. @throws Error where the folder or
+ * a note cannot be read
+ */
 export async function listNotedWorktrees(
   root: string,
 ): Promise<Pick<WorktreeOnMachine, "name" | "repository" | keyof WorktreeAttempt>[]> {
-  const files = (await readIfThere(readdir(root))) ?? [];
+  const files = (await awaitUnlessMissing(readdir(root))) ?? [];
   const names = files.filter((file) => file.endsWith(ENDING)).map((file) => file.slice(0, -ENDING.length));
-  const noted = await Promise.all(names.map(async (name) => ({ name, note: await readNote(root, name) })));
+  const noted = await Promise.all(
+    names.map(async (name) => ({ name, note: await readWorktreeNote(root, name) })),
+  );
   return noted.flatMap(({ name, note }) =>
     note?.attempt ? [{ name, repository: note.repository, ...note.attempt }] : [],
   );
 }
 
-function notePathOf(root: string, name: string): string {
+function joinNotePath(root: string, name: string): string {
   return join(root, `${name}${ENDING}`);
 }
 
-/** A crash may have cut it off. */
+/** Parses a note; `undefined` for any other text: that of an earlier version, or one that a crash cut off. */
 function parseNote(text: string): WorktreeNote | undefined {
   try {
     return worktreeNoteSchema.safeParse(JSON.parse(text)).data;
@@ -72,7 +83,8 @@ function parseNote(text: string): WorktreeNote | undefined {
   }
 }
 
-async function readIfThere<T>(reading: Promise<T>): Promise<T | undefined> {
+/** Awaits the reading; `undefined` where there is no such file or folder. */
+async function awaitUnlessMissing<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;
   } catch (error) {

@@ -23,11 +23,16 @@ const BYTES = 2_048;
 export interface WritingGateway {
   /** The name of its process. */
   readonly process: string;
+  /** The name of the boot of its machine; absent where the system does not tell. */
+  readonly boot?: string;
   /** The hash of the configuration by which it coordinates; absent once it coordinates no more. */
   readonly configSha256?: string;
 }
 
-/** Creates the sink. `describeGateway` is asked at each write; absent: the file says nothing of the gateway. */
+/**
+ * Creates the sink that writes the gateway's health to a file, in place of what was there. `describeGateway` is asked
+ * at each write; absent: the file says nothing of the gateway.
+ */
 export function createHealthFile(
   path: string,
   describeGateway?: () => WritingGateway | undefined,
@@ -72,13 +77,13 @@ function overwriteFile(path: string, text: string): void {
   }
 }
 
-/** Reads what the gateway reported last; `undefined` when there is nothing readable. */
+/** Reads the health that a gateway wrote to the file last; `undefined` when there is nothing readable. */
 export function readHealth(path: string): Health | undefined {
   const { gateway: _, ...health } = readHealthFile(path) ?? {};
   return isHealth(health) ? health : undefined;
 }
 
-/** Reads which gateway wrote the file last; `undefined` where it does not say that. */
+/** Reads which gateway wrote the health file last; `undefined` where it cannot be read or does not say that. */
 export function readWritingGateway(path: string): WritingGateway | undefined {
   const gateway = readHealthFile(path)?.gateway;
   return isWritingGateway(gateway) ? gateway : undefined;
@@ -99,7 +104,7 @@ function isHealth(value: object): value is Health {
 }
 
 function isWritingGateway(value: unknown): value is WritingGateway {
-  return (
-    typeof value === "object" && value !== null && "process" in value && typeof value.process === "string"
-  );
+  if (typeof value !== "object" || value === null) return false;
+  const { process, boot }: { readonly process?: unknown; readonly boot?: unknown } = value;
+  return typeof process === "string" && (boot === undefined || typeof boot === "string");
 }

@@ -9,7 +9,10 @@ export interface BodyBounds {
   readonly onBroken: (error: OutboundError) => void;
 }
 
-/** Creates a body that ends at its bound. Its errors are `OutboundError`s. */
+/**
+ * Creates the stream of an HTTP answer's body, which fails with an `OutboundError` where it is larger than `bytesMax`
+ * or the connection breaks; `onBroken` is then told.
+ */
 export function createBoundedBody(
   response: IncomingMessage,
   { bytesMax, endedBy, onBroken }: BodyBounds,

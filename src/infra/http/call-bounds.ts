@@ -11,7 +11,11 @@ export interface CallBounds {
   readonly release: () => void;
 }
 
-export function callBounds(
+/**
+ * Starts the timer of an outbound call, and returns the signal that aborts with the time, with the caller's signal or
+ * by `fail`; `release` stops the timer.
+ */
+export function startCallBounds(
   clock: Clock,
   timeoutMs: number,
   callerSignal: AbortSignal | null | undefined,

@@ -21,12 +21,15 @@ export class OutboundError extends Error {
 /** How far libraries wrap what their fetch threw. */
 const CAUSES_MAX = 8;
 
-/** The error of ours that a library's error comes from. */
+/**
+ * Returns the first `OutboundError` among an error and its causes; `undefined` where there is none. Libraries wrap
+ * what their fetch threw.
+ */
 export function findOutboundError(error: unknown): OutboundError | undefined {
-  let at = error;
-  for (let step = 0; step < CAUSES_MAX && at instanceof Error; step += 1) {
-    if (at instanceof OutboundError) return at;
-    at = at.cause;
+  let inner = error;
+  for (let step = 0; step < CAUSES_MAX && inner instanceof Error; step += 1) {
+    if (inner instanceof OutboundError) return inner;
+    inner = inner.cause;
   }
   return undefined;
 }
@@ -34,15 +37,35 @@ export function findOutboundError(error: unknown): OutboundError | undefined {
 /** After these, nothing was done over there. */
 const NOTHING_DONE: readonly OutboundCode[] = ["address_not_allowed", "redirected", "not_configured"];
 
-export function failureOf({ code, message }: Pick<OutboundError, "code" | "message">): OutboundFailure {
+/**
+ * Returns the result of an outbound call that failed: `refused` where certainly nothing was done on the other side,
+ * else `unknown`.
+ */
+export function createOutboundFailure({
+  code,
+  message,
+}: Pick<OutboundError, "code" | "message">): OutboundFailure {
   return { kind: NOTHING_DONE.includes(code) ? "refused" : "unknown", code, message };
+}
+
+/**
+ * Returns the failure for what a client threw: by the `OutboundError` in it, else by the HTTP status, which is 0 where none came.
+ * `undefined` where neither says that the call failed.
+ */
+export function classifyThrown(error: unknown, status: number): OutboundFailure | undefined {
+  const outboundError = findOutboundError(error);
+  if (outboundError) return createOutboundFailure(outboundError);
+  return status > 0 ? classifyStatus(status) : undefined;
 }
 
 /** Statuses that ask to come again, besides those of servers that failed. */
 const COME_AGAIN: readonly number[] = [408, 425, 429];
 
-/** Turns a status that is no success into a failure; `undefined` for a success. */
-export function failureFromStatus(status: number, errorCode?: string): OutboundFailure | undefined {
+/**
+ * Returns the failure of a call that was answered with an HTTP status; `undefined` for a success. It is `unknown`
+ * where the status asks to come again or the server failed, else `refused`.
+ */
+export function classifyStatus(status: number, errorCode?: string): OutboundFailure | undefined {
   if (status >= 200 && status < 300) return undefined;
   const fields = {
     message: `The other side answered with status ${status}.`,

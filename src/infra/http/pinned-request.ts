@@ -17,13 +17,23 @@ export interface PinnedRequest {
 
 const HEADER_BYTES_MAX = 16_384;
 
-export function openPinned({ method, url, addresses, headers, bodyBytes }: PinnedRequest): ClientRequest {
+/**
+ * Opens an HTTP request that connects to the given addresses only, which were checked before. Its body is still to be
+ * sent.
+ */
+export function openPinnedRequest({
+  method,
+  url,
+  addresses,
+  headers,
+  bodyBytes,
+}: PinnedRequest): ClientRequest {
   const options: RequestOptions = {
     method,
     headers: { ...headers, "content-length": String(bodyBytes), "accept-encoding": "identity" },
     // An agent of its own: one that is shared may be set to go through a proxy, and keeps connections to other addresses.
     agent: false,
-    lookup: createLookup(addresses),
+    lookup: createPinnedLookup(addresses),
     maxHeaderSize: HEADER_BYTES_MAX,
   };
   return url.protocol === "https:"
@@ -31,14 +41,17 @@ export function openPinned({ method, url, addresses, headers, bodyBytes }: Pinne
     : requestHttp(url, options);
 }
 
-/** The code of an error, where it has one that can be no text of somebody else's. */
-export function errorCodeOf(error: unknown): string {
+/**
+ * Returns the code of an error where it has the form of a system's, such as `ECONNRESET`; else `UNKNOWN`, because it
+ * may be a text of somebody else's.
+ */
+export function readSafeErrorCode(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" && /^[A-Z][A-Z0-9_]{1,63}$/.test(code) ? code : "UNKNOWN";
 }
 
-/** Answers with the checked addresses, whatever name is asked for. */
-function createLookup(addresses: readonly string[]): LookupFunction {
+/** Creates a DNS lookup that answers with the checked addresses, whatever name is asked for. */
+function createPinnedLookup(addresses: readonly string[]): LookupFunction {
   const all = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_hostname, options, callback) => {
     const [first] = all;

@@ -41,11 +41,11 @@ const NOT_PUBLIC_6 = [
 
 type Ranges = readonly (readonly [network: string, bits: number])[];
 
-const notPublic4 = listOf(NOT_PUBLIC_4, "ipv4");
-const notPublic6 = listOf(NOT_PUBLIC_6, "ipv6");
-const globalUnicast6 = listOf([GLOBAL_UNICAST_6], "ipv6");
+const notPublic4 = createBlockList(NOT_PUBLIC_4, "ipv4");
+const notPublic6 = createBlockList(NOT_PUBLIC_6, "ipv6");
+const globalUnicast6 = createBlockList([GLOBAL_UNICAST_6], "ipv6");
 
-/** False for what is no address, and for one with a zone. */
+/** Returns whether an IP address is of the public internet; false for no address, and for one with a zone. */
 export function isPublicAddress(address: string): boolean {
   if (address.includes("%")) return false;
   if (isIP(address) === 4) return !notPublic4.check(address, "ipv4");
@@ -53,7 +53,7 @@ export function isPublicAddress(address: string): boolean {
   return false;
 }
 
-function listOf(ranges: Ranges, family: "ipv4" | "ipv6"): BlockList {
+function createBlockList(ranges: Ranges, family: "ipv4" | "ipv6"): BlockList {
   const list = new BlockList();
   for (const [network, bits] of ranges) list.addSubnet(network, bits, family);
   return list;

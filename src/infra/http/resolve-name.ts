@@ -17,11 +17,10 @@ export const resolveAllAddresses: ResolveName = async (hostname) => {
 };
 
 /**
- * Nothing where the URL leads to an address that is not public, and private ones are not allowed.
- *
- * @throws what `resolve` throws
+ * Returns the IP addresses of a URL's host, at most `ADDRESSES_MAX`; `undefined` where one of them is private and that
+ * is not allowed. @throws what `resolve` throws
  */
-export async function addressesOf(
+export async function resolveAddressesOfUrl(
   url: URL,
   allowPrivate: boolean,
   resolve: ResolveName,

@@ -9,10 +9,10 @@
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import { createBoundedBody, type BodyBounds } from "./bounded-body.ts";
-import { callBounds, type CallBounds } from "./call-bounds.ts";
+import { startCallBounds, type CallBounds } from "./call-bounds.ts";
 import { OutboundError } from "./outbound-error.ts";
-import { errorCodeOf, openPinned } from "./pinned-request.ts";
-import { addressesOf, resolveAllAddresses, type ResolveName } from "./resolve-name.ts";
+import { readSafeErrorCode, openPinnedRequest } from "./pinned-request.ts";
+import { resolveAddressesOfUrl, resolveAllAddresses, type ResolveName } from "./resolve-name.ts";
 import { raceWithAbort } from "./waiting.ts";
 
 /** Origins that may be private and without TLS, or whether all may. */
@@ -63,24 +63,29 @@ const OWN_HEADERS: readonly string[] = [
   "transfer-encoding",
 ];
 
+/**
+ * Creates a fetch that keeps to H1 to H4 for each request, and ends it at its timeout. It throws an `OutboundError`
+ * where the request fails.
+ */
 export function createSafeFetch(dependencies: SafeFetchDependencies): SafeFetch {
   return async (input, { signal: callerSignal, onBroken = () => undefined, ...init } = {}) => {
-    const sent = await sentOf(input, init);
+    const sent = await readWholeRequest(input, init);
     const caller = callerSignal ?? (input instanceof Request ? input.signal : undefined);
-    const ending = callBounds(dependencies.clock, dependencies.timeoutMs, caller);
+    const ending = startCallBounds(dependencies.clock, dependencies.timeoutMs, caller);
     const exchange: Exchange = { dependencies, sent, ending, onBroken, isConnected: false };
     try {
-      return await send(exchange);
+      return await sendRequest(exchange);
     } catch (error) {
       ending.release();
-      throw describeFailure(ending.error() ?? error, exchange);
+      throw createExchangeError(ending.error() ?? error, exchange);
     }
   };
 }
 
-async function sentOf(input: string | URL | Request, init: RequestInit): Promise<Sent> {
+/** Reads a whole request: the URL without its fragment, the body, and the headers that are not the connection's. */
+async function readWholeRequest(input: string | URL | Request, init: RequestInit): Promise<Sent> {
   // The error does not quote the request: a URL may hold a secret.
-  const request = requestOf(input, init);
+  const request = tryCreateRequest(input, init);
   if (!request) throw new OutboundError("address_not_allowed", "The address or a header cannot be read.");
   const url = new URL(request.url);
   url.hash = "";
@@ -88,7 +93,8 @@ async function sentOf(input: string | URL | Request, init: RequestInit): Promise
   return { url, method: request.method, headers, body: new Uint8Array(await request.arrayBuffer()) };
 }
 
-function requestOf(input: string | URL | Request, init: RequestInit): Request | undefined {
+/** Returns the request; `undefined` where its address or a header cannot be read. */
+function tryCreateRequest(input: string | URL | Request, init: RequestInit): Request | undefined {
   try {
     return new Request(input, init);
   } catch {
@@ -96,12 +102,13 @@ function requestOf(input: string | URL | Request, init: RequestInit): Request | 
   }
 }
 
-async function send(exchange: Exchange): Promise<Response> {
+/** Sends the request to addresses that were checked, and resolves with the answer once its head has come. */
+async function sendRequest(exchange: Exchange): Promise<Response> {
   const { dependencies, sent, ending, onBroken } = exchange;
   ending.signal.throwIfAborted();
   const addresses = await raceWithAbort(resolveAllowedAddresses(dependencies, sent.url), ending.signal);
-  const request = openPinned({ ...sent, addresses, bodyBytes: sent.body.length });
-  noteConnection(request, exchange);
+  const request = openPinnedRequest({ ...sent, addresses, bodyBytes: sent.body.length });
+  watchConnection(request, exchange);
   const stop = (): void => void request.destroy();
   ending.signal.addEventListener("abort", stop, { once: true });
   // Comes last, whatever happened, and after the whole body.
@@ -110,12 +117,15 @@ async function send(exchange: Exchange): Promise<Response> {
     ending.release();
   });
   if (ending.signal.aborted) stop();
-  const response = await awaitAnswer(request, sent.body);
+  const response = await sendBodyAndAwaitHead(request, sent.body);
   return toResponse(response, { bytesMax: dependencies.bytesMax, endedBy: () => ending.error(), onBroken });
 }
 
-/** Notes that the connection stands, with TLS once the certificate is accepted: the request is not sent before. */
-function noteConnection(request: ClientRequest, exchange: Exchange): void {
+/**
+ * Sets `isConnected` once the connection stands, with TLS once the certificate is accepted. The request is not sent
+ * before.
+ */
+function watchConnection(request: ClientRequest, exchange: Exchange): void {
   const connected = exchange.sent.url.protocol === "https:" ? "secureConnect" : "connect";
   request.once("socket", (socket) => {
     socket.once(connected, () => {
@@ -132,7 +142,7 @@ async function resolveAllowedAddresses(
   const isAllowed = typeof allowPrivate === "boolean" ? allowPrivate : allowPrivate.includes(url.origin);
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isAllowed))
     throw new OutboundError("address_not_allowed", "The address is not of HTTPS, and not allowed without.");
-  const addresses = await addressesOf(url, isAllowed, resolve);
+  const addresses = await resolveAddressesOfUrl(url, isAllowed, resolve);
   if (!addresses)
     throw new OutboundError(
       "address_not_allowed",
@@ -141,7 +151,8 @@ async function resolveAllowedAddresses(
   return addresses;
 }
 
-function awaitAnswer(request: ClientRequest, body: Uint8Array): Promise<IncomingMessage> {
+/** Sends the body and resolves with the answer once its head has come. */
+function sendBodyAndAwaitHead(request: ClientRequest, body: Uint8Array): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     // Stays: a peer may go on after its answer.
     request.on("error", reject);
@@ -151,6 +162,10 @@ function awaitAnswer(request: ClientRequest, body: Uint8Array): Promise<Incoming
   });
 }
 
+/**
+ * Returns the answer as a `Response` whose body is bounded. Throws for a redirect, no status of HTTP or too large a
+ * body.
+ */
 function toResponse(response: IncomingMessage, bounds: BodyBounds): Response {
   const { bytesMax } = bounds;
   const { statusCode: status = 0 } = response;
@@ -178,11 +193,15 @@ function headersOf({ headersDistinct }: IncomingMessage): Headers {
   return headers;
 }
 
-function describeFailure(error: unknown, { isConnected }: Exchange): OutboundError {
+/** Returns an error as an `OutboundError`, which says whether the other side may have got the request. */
+function createExchangeError(error: unknown, { isConnected }: Exchange): OutboundError {
   const { code, message } = error instanceof OutboundError ? error : createUnreachableError(error);
   return new OutboundError(code, message, { isUndelivered: !isConnected });
 }
 
 function createUnreachableError(error: unknown): OutboundError {
-  return new OutboundError("unreachable", `The other side could not be reached: ${errorCodeOf(error)}.`);
+  return new OutboundError(
+    "unreachable",
+    `The other side could not be reached: ${readSafeErrorCode(error)}.`,
+  );
 }

@@ -9,7 +9,10 @@ export type ReadVariable = (name: string) => string | undefined;
 
 const VARIABLE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
 
-/** The value of a variable that is named, or the text itself. */
+/**
+ * Returns the value of the variable that a text names as `${NAME}`, `undefined` where that is not set; any other text
+ * as it is.
+ */
 export function resolveVariable(text: string, readVariable: ReadVariable): string | undefined {
   const [, name] = VARIABLE.exec(text) ?? [];
   return name === undefined ? text : readVariable(name);
@@ -18,7 +21,10 @@ export function resolveVariable(text: string, readVariable: ReadVariable): strin
 /** A variable within a text. The host leaves one that is not set as it is written. */
 const UNRESOLVED = /\$\{[A-Za-z_][A-Za-z0-9_]*\}/;
 
-/** Returns the secret that a text stands for; `undefined` where it names a variable that is not set: everybody may know its name. */
+/**
+ * Returns the secret that a setting stands for: its text, or the value of the variable that it names. `undefined`
+ * where that is not set or any `${NAME}` is left in the text, which everybody may know.
+ */
 export function resolveSecret(text: string, readVariable: ReadVariable): string | undefined {
   const secret = resolveVariable(text, readVariable);
   return secret === undefined || UNRESOLVED.test(secret) ? undefined : secret;
@@ -36,7 +42,10 @@ const UNUSABLE = `names a variable that is not set, or is not a word of visible 
 const TWICE = `is given twice ${SETTINGS}.`;
 const HEADER_WORD = /^[\x21-\x7e]+$/;
 
-/** Returns the tokens that operators wrote, by the origins that requests name. */
+/**
+ * Returns the tokens that operators wrote for other sides by the origin of their address, and the problem of each
+ * origin whose token cannot be used.
+ */
 export function resolveTokens(written: Tokens, readVariable: ReadVariable): ResolvedTokens {
   const tokens = new Map<string, string>();
   const problems = new Map<string, string>();
@@ -52,8 +61,8 @@ export function resolveTokens(written: Tokens, readVariable: ReadVariable): Reso
 }
 
 /**
- * Adds the token of the origin that is called, whatever origin the caller thinks it calls. The returned function throws an
- * OutboundError `not_configured` for an origin whose token cannot be used.
+ * Wraps a fetch so that it adds the token of the origin that is really called, if there is one. The returned function
+ * throws an OutboundError `not_configured` for an origin whose token cannot be used.
  */
 export function withTokens(
   fetch: SafeFetch,
@@ -62,12 +71,12 @@ export function withTokens(
 ): SafeFetch {
   return async (input, init) => {
     const origin = URL.parse(input instanceof Request ? input.url : String(input))?.origin;
-    const problem = findOf(origin, problems);
+    const problem = findByOrigin(origin, problems);
     if (problem !== undefined)
       throw new OutboundError("not_configured", `The token for the other side ${problem}`, {
         isUndelivered: true,
       });
-    const token = findOf(origin, tokens);
+    const token = findByOrigin(origin, tokens);
     if (token === undefined) return fetch(input, init);
     const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined));
     headers.set("authorization", `Bearer ${token}`);
@@ -75,6 +84,9 @@ export function withTokens(
   };
 }
 
-function findOf(origin: string | undefined, texts: Readonly<Record<string, string>>): string | undefined {
+function findByOrigin(
+  origin: string | undefined,
+  texts: Readonly<Record<string, string>>,
+): string | undefined {
   return origin !== undefined && Object.hasOwn(texts, origin) ? texts[origin] : undefined;
 }

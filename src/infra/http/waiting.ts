@@ -1,6 +1,9 @@
 /** Owns: giving up what is waited for with a signal. */
 
-/** A name that is being resolved cannot be given up; it is only not waited for. */
+/**
+ * Settles as the promise does, or rejects with "aborted" once the signal aborts. The promise itself goes on: a name
+ * that is being resolved cannot be given up.
+ */
 export function raceWithAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(new Error("aborted"));

@@ -10,7 +10,7 @@ import { describeErrors } from "./describe-errors.ts";
 import { areDistinct } from "./distinct-items.ts";
 import { createLinearPattern, type LinearPattern } from "./linear-pattern.ts";
 import { createUsableSchema, WORK, type Fields, type WorkOf } from "./usable-schema.ts";
-import { createWork, WorkExceeded, type WorkMeter } from "./work-meter.ts";
+import { createWorkBudget, WorkExceeded, type WorkMeter } from "./work-meter.ts";
 
 /** In characters of schemas and instructions of patterns, each of which takes up to 100 bytes. */
 const CACHED_WEIGHT_MAX = 300_000;
@@ -26,28 +26,33 @@ interface Compiled {
   readonly names: ReadonlySet<string>;
 }
 
+/**
+ * Creates the check of outputs against JSON Schemas, which lists their problems; a schema that cannot be used is a
+ * problem, too. Schemas that were compiled are kept for later checks.
+ */
 export function createAjvOutputContract(): OutputContract {
   const cache = new Map<string, Compiled>();
-  const work = createWork();
+  const work = createWorkBudget();
   const compiledOf = (schema: Fields): Compiled => {
     const key = JSON.stringify(schema);
-    const compiled = cache.get(key) ?? compile(schema, key.length, work.meter);
-    remember(cache, key, compiled);
+    const compiled = cache.get(key) ?? compileSchema(schema, key.length, work.meter);
+    keepInCache(cache, key, compiled);
     return compiled;
   };
   return {
     check: (schema, outputs) => {
       work.restart();
       try {
-        return problemsOf(compiledOf(schema), outputs);
+        return listOutputProblems(compiledOf(schema), outputs);
       } catch (error) {
-        return [createUnusableProblem(error)];
+        return [createUnusableSchemaProblem(error)];
       }
     },
   };
 }
 
-function problemsOf(compiled: Compiled, outputs: unknown): readonly OutputProblem[] {
+/** Lists what is wrong with outputs; one problem that is `isUnchecked` where the check takes too long. */
+function listOutputProblems(compiled: Compiled, outputs: unknown): readonly OutputProblem[] {
   try {
     return describeErrors(compiled.validate(outputs), { outputs, names: compiled.names });
   } catch (error) {
@@ -59,15 +64,18 @@ function problemsOf(compiled: Compiled, outputs: unknown): readonly OutputProble
   }
 }
 
-/** Schemas are refused where they are written; this one was recorded by a version that took it, or by another program. */
-function createUnusableProblem(error: unknown): OutputProblem {
+/**
+ * Returns the problem for a schema that cannot be compiled. Schemas are refused where they are written; this one was
+ * recorded by a version that took it, or by another program.
+ */
+function createUnusableSchemaProblem(error: unknown): OutputProblem {
   const isTooDeep = error instanceof RangeError;
   const why = isTooDeep ? "it is nested too deeply" : "the validator does not take it";
   return { path: "(root)", message: `the schema is not usable: ${why}`, isUnchecked: true };
 }
 
-/** The one used last is the last to go. */
-function remember(cache: Map<string, Compiled>, key: string, compiled: Compiled): void {
+/** Puts a schema last into the cache, and drops those that were used longest ago beyond the bounds. */
+function keepInCache(cache: Map<string, Compiled>, key: string, compiled: Compiled): void {
   cache.delete(key);
   cache.set(key, compiled);
   let sum = 0;
@@ -80,7 +88,7 @@ function remember(cache: Map<string, Compiled>, key: string, compiled: Compiled)
 }
 
 /** Compiles a schema with an ajv of its own, because an ajv never forgets what it compiled. */
-function compile(schema: Fields, chars: number, meter: WorkMeter): Compiled {
+function compileSchema(schema: Fields, chars: number, meter: WorkMeter): Compiled {
   const patterns: LinearPattern[] = [];
   const regExp = Object.assign(
     (source: string): LinearPattern => {
@@ -121,7 +129,7 @@ function compile(schema: Fields, chars: number, meter: WorkMeter): Compiled {
     keyword: WORK,
     before: "not",
     schemaType: "object",
-    code: (context: KeywordCxt) => writeWork(context, spend),
+    code: (context: KeywordCxt) => writeMeteringCode(context, spend),
   });
   const { schema: usable, names } = createUsableSchema(schema);
   const validate = ajv.compile(usable);
@@ -138,8 +146,11 @@ function compile(schema: Fields, chars: number, meter: WorkMeter): Compiled {
   };
 }
 
-/** Writes the metering as code, because a function for each schema would double the time of compiling. */
-function writeWork({ gen, data, schema }: KeywordCxt, spend: (units: number) => void): void {
+/**
+ * Writes the code that spends the work of one schema. As code, because a function for each schema would double the
+ * time of compiling.
+ */
+function writeMeteringCode({ gen, data, schema }: KeywordCxt, spend: (units: number) => void): void {
   const { fixed, perItem, perKey, isLengthCounted } = schema as WorkOf;
   const call = gen.scopeValue("func", { ref: spend });
   let units = _`${fixed}`;
@@ -147,12 +158,12 @@ function writeWork({ gen, data, schema }: KeywordCxt, spend: (units: number) => 
     units = _`${units} + (typeof ${data} == "string" ? ${data}.length / ${CHARS_PER_UNIT} : 0)`;
   if (perItem > 0) units = _`${units} + (Array.isArray(${data}) ? ${data}.length * ${perItem} : 0)`;
   if (perKey > 0) {
-    const count = gen.scopeValue("func", { ref: keysOf });
+    const count = gen.scopeValue("func", { ref: countKeysOfObject });
     units = _`${units} + ${count}(${data}) * ${perKey}`;
   }
   gen.code(_`${call}(${units})`);
 }
 
-function keysOf(value: unknown): number {
+function countKeysOfObject(value: unknown): number {
   return typeof value === "object" && value !== null ? Object.keys(value).length : 0;
 }

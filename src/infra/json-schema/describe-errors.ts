@@ -11,11 +11,12 @@ interface Checked {
   readonly names: ReadonlySet<string>;
 }
 
+/** Returns ajv's errors about a value as problems, each with its place and once, and not more than the bound. */
 export function describeErrors(errors: readonly ErrorObject[], checked: Checked): OutputProblem[] {
   const problems = new Map<string, OutputProblem>();
   for (const found of pickMainErrors(errors)) {
-    const path = pathOf(found, checked);
-    const message = sentenceOf(found);
+    const path = formatProblemPath(found, checked);
+    const message = describeAjvError(found);
     problems.set(`${path} ${message}`, { path, message });
     if (problems.size >= BOUNDS.problemsMax) break;
   }
@@ -31,22 +32,27 @@ interface Found {
 const ALTERNATIVES = ["anyOf", "oneOf"];
 const SUMMARIES = [...ALTERNATIVES, "contains", "propertyNames"];
 
-/** Ajv lists what went wrong inside of a summary before it; only what helps is left of that. */
+/**
+ * Returns the errors that help an author. Ajv lists what went wrong inside of a summary before it; only what helps is
+ * left of that.
+ */
 function pickMainErrors(errors: readonly ErrorObject[]): Found[] {
-  const found: Found[] = [];
+  const helpful: Found[] = [];
   for (const error of errors) {
     if (!SUMMARIES.includes(error.keyword)) {
-      if (error.keyword !== "if") found.push({ error });
+      if (error.keyword !== "if") helpful.push({ error });
       continue;
     }
     const inner: Found[] = [];
-    for (let last = found.at(-1); last && isInside(last.error, error); last = found.at(-1)) {
+    for (let last = helpful.at(-1); last && isInside(last.error, error); last = helpful.at(-1)) {
       inner.push(last);
-      found.pop();
+      helpful.pop();
     }
-    found.push(...(ALTERNATIVES.includes(error.keyword) ? summaryOf(error, inner.reverse()) : [{ error }]));
+    helpful.push(
+      ...(ALTERNATIVES.includes(error.keyword) ? summarizeAlternatives(error, inner.reverse()) : [{ error }]),
+    );
   }
-  return found;
+  return helpful;
 }
 
 function isInside(inner: ErrorObject, outer: ErrorObject): boolean {
@@ -54,44 +60,52 @@ function isInside(inner: ErrorObject, outer: ErrorObject): boolean {
   return inner.instancePath === instancePath || inner.instancePath.startsWith(`${instancePath}/`);
 }
 
-function summaryOf(error: ErrorObject, inner: readonly Found[]): Found[] {
+/**
+ * Returns the errors inside of alternatives that help: those deeper in, or one that names all types. Where neither is
+ * there, the summary itself.
+ */
+function summarizeAlternatives(error: ErrorObject, inner: readonly Found[]): Found[] {
   const isOfType = (each: Found): boolean =>
     each.error.instancePath === error.instancePath && each.error.keyword === "type";
   const others = inner.filter((each) => !isOfType(each));
-  const types = inner.filter(isOfType).flatMap((each) => each.types ?? typesOf(each.error));
+  const types = inner.filter(isOfType).flatMap((each) => each.types ?? listExpectedTypes(each.error));
   if (others.length > 0 && types.length > 0) return others.slice(0, BOUNDS.problemsMax);
   if (others.length === 0 && types.length > 0 && inner[0])
     return [{ error: inner[0].error, types: [...new Set(types)] }];
   return [{ error }];
 }
 
-function typesOf({ params }: ErrorObject): string[] {
+function listExpectedTypes({ params }: ErrorObject): string[] {
   const { type } = params as Params;
   return Array.isArray(type) ? type.map(String) : String(type).split(",");
 }
 
-function pathOf({ error }: Found, { outputs, names }: Checked): string {
+/** Formats where in the outputs an error is, as in `a[0].b`; a name that the schema does not have is `*`. */
+function formatProblemPath({ error }: Found, { outputs, names }: Checked): string {
   const missing = (error.params as Params)["missingProperty"];
   const keys = error.instancePath.split("/").slice(1);
   let path = "";
-  let at: unknown = outputs;
+  let valueAtPath: unknown = outputs;
   for (const part of keys.slice(0, BOUNDS.outputDepthMax)) {
     const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
-    path += Array.isArray(at) ? `[${key}]` : `.${nameOf(key, names)}`;
-    at = typeof at === "object" && at !== null ? (at as Params)[key] : undefined;
+    path += Array.isArray(valueAtPath) ? `[${key}]` : `.${maskUnknownName(key, names)}`;
+    valueAtPath =
+      typeof valueAtPath === "object" && valueAtPath !== null ? (valueAtPath as Params)[key] : undefined;
   }
-  if (typeof missing === "string") path += `.${nameOf(missing)}`;
+  if (typeof missing === "string") path += `.${maskUnknownName(missing)}`;
   return path.replace(/^\./u, "").slice(0, BOUNDS.problemPathCharsMax) || "(root)";
 }
 
-function nameOf(name: string, names?: ReadonlySet<string>): string {
+/** Returns a property's name within its bound; `*` for one that the schema does not have. */
+function maskUnknownName(name: string, names?: ReadonlySet<string>): string {
   return names && !names.has(name) ? "*" : name.slice(0, BOUNDS.nameCharsMax).toWellFormed();
 }
 
-function sentenceOf({ error, types }: Found): string {
+function describeAjvError({ error, types }: Found): string {
   const { keyword, params, data } = error;
   const write = Object.hasOwn(SENTENCES, keyword) ? SENTENCES[keyword] : undefined;
-  if (keyword === "type") return `expected ${(types ?? typesOf(error)).join(" or ")}, got ${nameType(data)}`;
+  if (keyword === "type")
+    return `expected ${(types ?? listExpectedTypes(error)).join(" or ")}, got ${nameType(data)}`;
   return write?.(params as Params) ?? `expected what ${keyword.slice(0, BOUNDS.nameCharsMax)} says`;
 }
 

@@ -4,6 +4,7 @@ import type { WorkMeter } from "./work-meter.ts";
 /** Characters that are read in the time of a unit. */
 const CHARS_PER_UNIT = 16;
 
+/** True where no two items are equal as JSON values; spends work of the meter, which throws once it is spent. */
 export function areDistinct(items: readonly unknown[], meter: WorkMeter): boolean {
   const seen = new Set<string>();
   for (const item of items) {
@@ -15,7 +16,10 @@ export function areDistinct(items: readonly unknown[], meter: WorkMeter): boolea
   return true;
 }
 
-/** JSON with sorted keys. Outputs have at most 32 levels, so this may recurse. */
+/**
+ * Formats a value as JSON with sorted keys, the same for equal values. Outputs have at most 32 levels, so this may
+ * recurse.
+ */
 function formatCanonical(value: unknown, meter: WorkMeter): string {
   meter.spend(1);
   if (typeof value !== "object" || value === null) return JSON.stringify(value);

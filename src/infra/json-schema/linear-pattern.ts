@@ -20,7 +20,10 @@ const NO_SPACE =
   "\\x{0}-\\x{8}\\x{e}-\\x{1f}!-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}" +
   "\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{fefe}\\x{ff00}-\\x{10ffff}";
 
-/** @throws Error where the pattern is none, or one that needs backtracking. */
+/**
+ * Compiles a regular expression for tests in linear time, which spend work of the meter. @throws Error where the
+ * pattern is none, or one that needs backtracking.
+ */
 export function createLinearPattern(source: string, meter: WorkMeter): LinearPattern {
   const compiled = RE2JS.compile(translateToRe2(RE2JS.translateRegExp(source)));
   const size = compiled.programSize();
@@ -40,6 +43,7 @@ export function createLinearPattern(source: string, meter: WorkMeter): LinearPat
   };
 }
 
+/** Replaces `.`, `\s` and `\S` in a pattern by the characters that JavaScript means. */
 function translateToRe2(pattern: string): string {
   let isInClass = false;
   return pattern.replace(/\\.|[.[\]]/gsu, (part) => {

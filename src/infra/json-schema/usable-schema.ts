@@ -37,14 +37,17 @@ const MAPS = ["properties", "patternProperties", "dependentSchemas"];
 /** A child may end before it counts its own work; an alternative leaves an error behind. */
 const CHILD_UNITS = 4;
 
-/** @throws Error where it is no schema, or a `$ref` leads nowhere. */
+/**
+ * Copies a JSON Schema into the form that ajv is given, and returns it with the names of the properties that it knows.
+ * @throws Error where it is no schema, or a `$ref` leads nowhere.
+ */
 export function createUsableSchema(root: Fields): UsableSchema {
   const copying: Copying = { root, targets: listTargets(root), defs: new Map(), names: new Set() };
-  const $ref = referTo("", copying);
+  const $ref = referToDefinition("", copying);
   const $defs: Record<string, unknown> = {};
   // The map grows while it is walked.
   for (const [pointer, name] of copying.defs)
-    $defs[name] = copyOf(findSchema(root, pointer), pointer, copying);
+    $defs[name] = copySchema(findSchema(root, pointer), pointer, copying);
   return { schema: { $ref, $defs }, names: copying.names };
 }
 
@@ -56,56 +59,62 @@ interface Copying {
   readonly names: Set<string>;
 }
 
-function referTo(pointer: string, { defs }: Copying): string {
+/** Returns the reference to the definition of a place. A place that is new is noted, to be copied later. */
+function referToDefinition(pointer: string, { defs }: Copying): string {
   const name = defs.get(pointer) ?? `s${defs.size}`;
   defs.set(pointer, name);
   return `#/$defs/${name}`;
 }
 
-function copyOf(schema: unknown, pointer: string, copying: Copying): unknown {
+/** Copies the keywords of a schema that ajv is given, and adds what a look at a value costs. */
+function copySchema(schema: unknown, pointer: string, copying: Copying): unknown {
   if (typeof schema === "boolean") return schema;
   if (!isFields(schema)) throw new Error("this is not a schema");
   const copy: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(schema)) {
-    const copied = copyKeyword(key, value, { pointer: `${pointer}/${key}`, copying });
+    const copied = copyKeywordValue(key, value, { pointer: `${pointer}/${key}`, copying });
     if (copied !== undefined) copy[key] = copied;
   }
   const { properties } = copy;
   if (isFields(properties)) for (const name of Object.keys(properties)) copying.names.add(name);
-  return { ...copy, [WORK]: workOf(copy) };
+  return { ...copy, [WORK]: estimateWork(copy) };
 }
 
-/** Copies a keyword; `undefined` for what is no keyword. */
-function copyKeyword(
+/** Copies the value of a keyword; `undefined` for a keyword that ajv is not given. */
+function copyKeywordValue(
   key: string,
   value: unknown,
   { pointer, copying }: { readonly pointer: string; readonly copying: Copying },
 ): unknown {
   if (PLAIN.includes(key)) return value;
-  if (key === "$ref") return referTo(pointerOf(value), copying);
-  if (SCHEMAS.includes(key)) return placeSchema(value, pointer, copying);
+  if (key === "$ref") return referToDefinition(readPointer(value), copying);
+  if (SCHEMAS.includes(key)) return copyOrReferTo(value, pointer, copying);
   if (LISTS.includes(key) && Array.isArray(value))
-    return value.map((child, index) => placeSchema(child, `${pointer}/${index}`, copying));
+    return value.map((child, index) => copyOrReferTo(child, `${pointer}/${index}`, copying));
   return MAPS.includes(key) && isFields(value) ? copyMap(value, pointer, copying) : undefined;
 }
 
-/** A schema at its place, which is a reference if others refer to it: copied once, however often it is named. */
-function placeSchema(schema: unknown, pointer: string, copying: Copying): unknown {
+/**
+ * Returns the copy of a schema, or a reference where others refer to it, too. It is copied once, however often it is
+ * named.
+ */
+function copyOrReferTo(schema: unknown, pointer: string, copying: Copying): unknown {
   return copying.targets.has(pointer)
-    ? { $ref: referTo(pointer, copying) }
-    : copyOf(schema, pointer, copying);
+    ? { $ref: referToDefinition(pointer, copying) }
+    : copySchema(schema, pointer, copying);
 }
 
 function copyMap(map: Fields, pointer: string, copying: Copying): Fields {
   return Object.fromEntries(
     Object.entries(map).map(([name, child]) => [
       name,
-      placeSchema(child, `${pointer}/${escapeKey(name)}`, copying),
+      copyOrReferTo(child, `${pointer}/${escapeKey(name)}`, copying),
     ]),
   );
 }
 
-function workOf(schema: Fields): WorkOf {
+/** Returns the units of work that a look at a value by this schema costs, without those of its children. */
+function estimateWork(schema: Fields): WorkOf {
   const has = (key: string): boolean => Object.hasOwn(schema, key);
   const count = (key: string): number => (isObject(schema[key]) ? Object.keys(schema[key]).length : 0);
   const plain = PLAIN.reduce((sum, key) => sum + countValues(schema[key]), 0);
@@ -119,6 +128,7 @@ function workOf(schema: Fields): WorkOf {
   };
 }
 
+/** Counts a value and all values within it; 0 for `undefined`. */
 function countValues(root: unknown): number {
   if (root === undefined) return 0;
   let values = 0;
@@ -146,7 +156,8 @@ function listTargets(root: Fields): ReadonlySet<string> {
   return targets;
 }
 
-function pointerOf($ref: unknown): string {
+/** Returns the pointer of a `$ref`. @throws Error where it leads nowhere */
+function readPointer($ref: unknown): string {
   const pointer = typeof $ref === "string" && $ref.startsWith("#") ? decodeRef($ref) : undefined;
   // The name of an anchor is no pointer, and anchors are not looked for.
   if (pointer === undefined || !/^(\/|$)/.test(pointer)) throw new Error("$ref leads nowhere");

@@ -23,7 +23,11 @@ const UNITS_MAX = 2_000_000;
 /** A unit takes 0.1 to 35 ns: 0.7 s at the most, measured. */
 const PATTERN_UNITS_MAX = 20_000_000;
 
-export function createWork(): Work {
+/**
+ * Creates the budget of work that one check may take, with its meter, which throws once it is spent; `restart` fills
+ * it again.
+ */
+export function createWorkBudget(): Work {
   let left = UNITS_MAX;
   let patternLeft = PATTERN_UNITS_MAX;
   return {

@@ -21,6 +21,10 @@ export interface HeldPlaces {
   version(): number;
 }
 
+/**
+ * Creates the count of the places that running requests hold, by session and by agent, none at first. `providers` say
+ * of which agents steps are held back.
+ */
 export function createHeldPlaces(caps: Caps, providers?: StepAdmission): HeldPlaces {
   const bySession = new Map<string, number>();
   const byAgent = new Map<string, number>();
@@ -39,8 +43,8 @@ export function createHeldPlaces(caps: Caps, providers?: StepAdmission): HeldPla
   });
   const change = (holder: Holder, by: 1 | -1): void => {
     const { ofSession, ofAgent } = countHeld(holder);
-    count(bySession, sessionOf(holder), ofSession + by);
-    count(byAgent, agentOf(holder), ofAgent + by);
+    setCount(bySession, sessionOf(holder), ofSession + by);
+    setCount(byAgent, agentOf(holder), ofAgent + by);
   };
   return {
     nameOf: (holder) => (hasCaps || providers ? nameHolder(holder) : ""),
@@ -64,7 +68,8 @@ export function createHeldPlaces(caps: Caps, providers?: StepAdmission): HeldPla
   };
 }
 
-function count(counts: Map<string, number>, name: string, value: number): void {
+/** Sets a count by name; a name whose count is 0 is forgotten. */
+function setCount(counts: Map<string, number>, name: string, value: number): void {
   if (value > 0) counts.set(name, value);
   else counts.delete(name);
 }

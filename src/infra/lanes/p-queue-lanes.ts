@@ -22,6 +22,10 @@ export type LaneLimits = Pick<
 /** Acts are short, so few of a kind at once are enough, and a host is not asked about 10,000 steps at the same time. */
 const ACTS_AT_ONCE = 8;
 
+/**
+ * Creates the three lanes in which requests wait for a place, and two queues for questions and stops, which wait for
+ * no lane.
+ */
 export function createPQueueLanes(limits: LaneLimits, clock: Clock, providers?: StepAdmission): LaneRunner {
   const listeners = new Set<(lane: Lane) => void>();
   const onRoom = (lane: Lane): void => {
@@ -33,14 +37,14 @@ export function createPQueueLanes(limits: LaneLimits, clock: Clock, providers?: 
   providers?.onChange(() => {
     const all = Object.values(lanes);
     for (const lane of all) lane.recount();
-    startWaiting(all);
+    startAllLanes(all);
     for (const lane of laneSchema.options) onRoom(lane);
   });
   const acts = {
     question: new PQueue({ concurrency: ACTS_AT_ONCE }),
     stop: new PQueue({ concurrency: ACTS_AT_ONCE }),
   };
-  const underway = createUnderway();
+  const underway = createUnderwayCount();
   return {
     run: (request, work) => underway.during(() => lanes[request.lane].run(request, work)),
     room: (lane) => lanes[lane].room(),
@@ -55,7 +59,7 @@ export function createPQueueLanes(limits: LaneLimits, clock: Clock, providers?: 
     heldBackAgents: () => providers?.heldBackAgents() ?? new Set(),
     stopHoldingBack: () => {
       places.ignoreProviders();
-      startWaiting(Object.values(lanes));
+      startAllLanes(Object.values(lanes));
     },
     operate: (kind, work) => underway.during(() => acts[kind].add(work)),
     metrics: () => ({
@@ -85,9 +89,9 @@ function createLanes(limits: LaneLimits, { clock, places, onRoom }: LanesDepende
       agingMs,
       places,
       clock,
-      onCapOpened: (from) => startBefore(Object.values(lanes), from),
+      onCapOpened: (from) => startLanesBefore(Object.values(lanes), from),
       onTurnOver: (from) => {
-        if (hasCaps) startOthers(Object.values(lanes), from);
+        if (hasCaps) startOtherLanes(Object.values(lanes), from);
       },
       onRoom: () => onRoom(lane),
     });
@@ -96,26 +100,26 @@ function createLanes(limits: LaneLimits, { clock, places, onRoom }: LanesDepende
 }
 
 /**
- * A place that a cap had kept goes to the first in rank over all lanes. The lane that gave it back takes its turn a moment
- * later, when its p-queue sees the end of the job; only what ranks before it may start now.
+ * Starts what ranks before the lane `from`, in all lanes. A place that a cap had kept goes to the first in rank; the
+ * lane that gave it back takes its turn a moment later, when its p-queue sees the end of the job.
  */
-function startBefore(lanes: readonly RequestLane[], from: RequestLane): void {
-  for (const lane of sortByRank(lanes)) {
+function startLanesBefore(lanes: readonly RequestLane[], from: RequestLane): void {
+  for (const lane of sortStartableLanes(lanes)) {
     if (lane === from) return;
     lane.tryAgain();
   }
 }
 
-function startOthers(lanes: readonly RequestLane[], from: RequestLane): void {
-  for (const lane of sortByRank(lanes)) if (lane !== from) lane.tryAgain();
+function startOtherLanes(lanes: readonly RequestLane[], from: RequestLane): void {
+  for (const lane of sortStartableLanes(lanes)) if (lane !== from) lane.tryAgain();
 }
 
-function startWaiting(lanes: readonly RequestLane[]): void {
-  for (const lane of sortByRank(lanes)) lane.tryAgain();
+function startAllLanes(lanes: readonly RequestLane[]): void {
+  for (const lane of sortStartableLanes(lanes)) lane.tryAgain();
 }
 
-/** The lanes in which something may start, by what starts first. */
-function sortByRank(lanes: readonly RequestLane[]): RequestLane[] {
+/** Returns the lanes in which something may start, by the rank of what starts first. */
+function sortStartableLanes(lanes: readonly RequestLane[]): RequestLane[] {
   return lanes
     .flatMap((lane) => {
       const rank = lane.nextRank();
@@ -131,10 +135,10 @@ interface Underway {
 }
 
 /**
- * Counts what has begun and not settled, queued or released or not: no p-queue knows all of that. Whoever waits for the
- * work itself goes on before whoever waits for idleness.
+ * Counts the work that has begun and not settled, queued or released or not: no p-queue knows all of that. Whoever
+ * waits for the work itself goes on before whoever waits for idleness.
  */
-function createUnderway(): Underway {
+function createUnderwayCount(): Underway {
   let count = 0;
   let waiters: (() => void)[] = [];
   const settle = (): void => {

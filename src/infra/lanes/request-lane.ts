@@ -5,7 +5,7 @@
  * our own and settles with the work.
  */
 import PQueue from "p-queue";
-import { isFull, computeLaneRoom, type Backlog } from "../../agents/coordination/lanes/lane-room.ts";
+import { isLaneFull, computeLaneRoom, type Backlog } from "../../agents/coordination/lanes/lane-room.ts";
 import type { LaneRank } from "../../agents/coordination/lanes/rank-request.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type {
@@ -15,7 +15,7 @@ import type {
   LaneSlot,
 } from "../../agents/coordination/ports/lane-runner.ts";
 import type { HeldPlaces } from "./held-places.ts";
-import { requestQueueOver, type RequestOptions, type RequestQueue } from "./request-queue.ts";
+import { createRequestQueueClass, type RequestOptions, type RequestQueue } from "./request-queue.ts";
 import { createWaitingRequests } from "./waiting-requests.ts";
 
 export type LaneWork<T> = (slot: LaneSlot) => Promise<T>;
@@ -53,12 +53,16 @@ interface Counts {
   waitedMsMax: number;
 }
 
+/**
+ * Creates a lane, which runs so many requests at once and lets others wait by rank for a place. Work for a lane whose
+ * queue is full is refused.
+ */
 export function createRequestLane(dependencies: RequestLaneDependencies): RequestLane {
   const { concurrency, queueMax, places } = dependencies;
   const waiting = createWaitingRequests(places, dependencies.agingMs);
   const queue = new PQueue<RequestQueue, RequestOptions>({
     concurrency,
-    queueClass: requestQueueOver(waiting),
+    queueClass: createRequestQueueClass(waiting),
   });
   const counts: Counts = { running: 0, admitted: 0, refused: 0, waitedMsTotal: 0, waitedMsMax: 0 };
   const bound = createBound(() => waiting.countFilling(), dependencies);
@@ -77,14 +81,14 @@ export function createRequestLane(dependencies: RequestLaneDependencies): Reques
       const startJob = (): Promise<void> => {
         countAdmitted(counts, dependencies.clock.now() - askedAtMs);
         bound.left();
-        return hold(work, ended, () => giveBack(request));
+        return holdPlace(work, ended, () => giveBack(request));
       };
       queue.add(startJob, { request }).catch(ended.reject);
       bound.recount();
       return ended.promise;
     },
     room: () => computeLaneRoom(bound.backlog()),
-    metrics: () => metricsOf(counts, { concurrency, queueMax, waiting: waiting.count() }),
+    metrics: () => createLaneMetrics(counts, { concurrency, queueMax, waiting: waiting.count() }),
     nextRank: () => waiting.next()?.rank,
     tryAgain: () => {
       // Setting it is how p-queue is told to look at what waits.
@@ -111,10 +115,10 @@ function createBound(waiting: () => number, { queueMax, onRoom }: RequestLaneDep
   return {
     backlog: readBacklog,
     recount: () => {
-      wasFull = isFull(readBacklog());
+      wasFull = isLaneFull(readBacklog());
     },
     left: () => {
-      if (!wasFull || isFull(readBacklog())) return;
+      if (!wasFull || isLaneFull(readBacklog())) return;
       wasFull = false;
       // Not at once: the listener may hand in more work, and p-queue is in the middle of starting this.
       queueMicrotask(() => {
@@ -134,7 +138,7 @@ function countAdmitted(counts: Counts, waitedMs: number): void {
 }
 
 /** Begins the work and resolves when its place is given back. Never rejects: how the work ends is for `ended`. */
-function hold<T>(
+function holdPlace<T>(
   work: LaneWork<T>,
   ended: PromiseWithResolvers<LaneResult<T>>,
   giveBack: () => void,
@@ -147,11 +151,12 @@ function hold<T>(
       giveBack();
       resolve();
     };
-    void perform(work, ended, release);
+    void performWork(work, ended, release);
   });
 }
 
-async function perform<T>(
+/** Does the work and settles `ended` with its outcome; its place is released before, if the work did not do so. */
+async function performWork<T>(
   work: LaneWork<T>,
   ended: PromiseWithResolvers<LaneResult<T>>,
   release: () => void,
@@ -166,7 +171,7 @@ async function perform<T>(
   }
 }
 
-function metricsOf(
+function createLaneMetrics(
   { running, admitted, refused, waitedMsTotal, waitedMsMax }: Counts,
   { concurrency, queueMax, waiting }: Pick<LaneMetrics, "concurrency" | "queueMax" | "waiting">,
 ): LaneMetrics {

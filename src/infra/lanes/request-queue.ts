@@ -10,8 +10,11 @@ export interface RequestOptions extends QueueAddOptions {
 
 export type RequestQueue = Queue<RunFunction, RequestOptions>;
 
-/** A class because p-queue makes its queue itself, without arguments. */
-export function requestQueueOver(waiting: WaitingRequests): new () => RequestQueue {
+/**
+ * Creates the class of queue in which p-queue keeps and takes the waiting requests of a lane. A class because p-queue
+ * makes its queue itself, without arguments.
+ */
+export function createRequestQueueClass(waiting: WaitingRequests): new () => RequestQueue {
   return class implements RequestQueue {
     /** Not how many wait: p-queue calls what `dequeue` returns whenever this is not 0, so what a cap holds back must not count. */
     get size(): number {
@@ -41,7 +44,7 @@ export function requestQueueOver(waiting: WaitingRequests): new () => RequestQue
   };
 }
 
-/** p-queue needs these for `sizeBy`, `setPriority` and `signal` only. */
+/** Creates the error for a method that p-queue needs for `sizeBy`, `setPriority` and `signal` only. */
 function createUnusedMethodError(method: string): InvariantViolation {
   return new InvariantViolation(`a lane's queue was asked to ${method}`);
 }

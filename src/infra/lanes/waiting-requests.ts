@@ -30,27 +30,31 @@ export interface WaitingRequests {
 
 type Heap = BinaryHeap<WaitingRequest>;
 
+/**
+ * Creates the queue of requests that wait for a place, and of which `takeNext` takes the first by rank that may hold
+ * one.
+ */
 export function createWaitingRequests(places: HeldPlaces, agingMs: number): WaitingRequests {
   const heaps = new Map<string, Heap>();
   let arrivals = 0;
   let count = 0;
   /** The heap with the next request, as long as nothing changed since it was looked for. */
-  let found: { readonly version: number; readonly heap: Heap | undefined } | undefined;
+  let nextHeap: { readonly version: number; readonly heap: Heap | undefined } | undefined;
   const findNextHeap = (): Heap | undefined => {
-    if (found?.version !== places.version())
-      found = { version: places.version(), heap: findFirstOpen(heaps.values(), places) };
-    return found.heap;
+    if (nextHeap?.version !== places.version())
+      nextHeap = { version: places.version(), heap: findHeapToStart(heaps.values(), places) };
+    return nextHeap.heap;
   };
   return {
     count: () => count,
-    countFilling: () => countOpen(heaps.values(), places),
+    countFilling: () => countFillingRequests(heaps.values(), places),
     add: (request, run) => {
       const name = places.nameOf(request);
       const heap = heaps.get(name) ?? createBinaryHeap<WaitingRequest>(compareWaiting);
       heaps.set(name, heap);
       heap.add({ request, rank: rankRequest(request, agingMs, (arrivals += 1)), run });
       count += 1;
-      if (found && isOpenBefore(heap, found.heap, places)) found = { ...found, heap };
+      if (nextHeap && isOpenBefore(heap, nextHeap.heap, places)) nextHeap = { ...nextHeap, heap };
     },
     next: () => findNextHeap()?.first(),
     takeNext: () => {
@@ -60,14 +64,14 @@ export function createWaitingRequests(places: HeldPlaces, agingMs: number): Wait
       count -= 1;
       if (heap.size() === 0) heaps.delete(places.nameOf(request.request));
       places.take(request.request);
-      found = undefined;
+      nextHeap = undefined;
       return request;
     },
   };
 }
 
-/** The requests of one heap have the same provider. */
-function countOpen(heaps: Iterable<Heap>, places: HeldPlaces): number {
+/** Counts the requests whose provider does not hold them back. Those of one heap have the same provider. */
+function countFillingRequests(heaps: Iterable<Heap>, places: HeldPlaces): number {
   let count = 0;
   for (const heap of heaps) {
     const first = heap.first();
@@ -80,7 +84,8 @@ function compareWaiting(a: WaitingRequest, b: WaitingRequest): number {
   return compareRanks(a.rank, b.rank);
 }
 
-function findFirstOpen(heaps: Iterable<Heap>, places: HeldPlaces): Heap | undefined {
+/** Returns the heap whose first request may start before those of all others; `undefined` where none may. */
+function findHeapToStart(heaps: Iterable<Heap>, places: HeldPlaces): Heap | undefined {
   let best: Heap | undefined;
   for (const heap of heaps) if (isOpenBefore(heap, best, places)) best = heap;
   return best;

@@ -7,7 +7,7 @@
 import type { ClaimEntry } from "../../agents/coordination/contracts/claim-entry.ts";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
-import { isFile } from "../../agents/coordination/contracts/resource-names.ts";
+import { isFileResource } from "../../agents/coordination/contracts/resource-names.ts";
 import type { AppendRequest } from "../../agents/coordination/ports/ledger-store.ts";
 
 export interface ClaimRow {
@@ -42,8 +42,9 @@ export interface ClaimHolder {
 }
 
 /**
- * Returns why the changes of an append cannot be made, one after the other. A claim that has run out is not renewed: another
- * process may have taken it for ended and acquired one of its own.
+ * Returns the error for which the claim changes of an append, made one after the other, are not possible; `undefined`
+ * where they are. A claim that has run out is not renewed: another process may have taken it for ended and acquired
+ * one of its own.
  */
 export function findClaimConflict(
   { runId, claims = [] }: AppendRequest,
@@ -56,31 +57,32 @@ export function findClaimConflict(
     const { kind, token } = claim;
     if (kind === "acquired") {
       if (token !== newest + 1)
-        return createConflictError(`${runId} cannot acquire token ${token}: the newest is ${newest}`);
+        return createClaimConflictError(`${runId} cannot acquire token ${token}: the newest is ${newest}`);
       newest = token;
-    } else if ((ends.get(token) ?? endOf(holderOf(token), runId)) <= (kind === "renewed" ? now : 0)) {
-      return createConflictError(`${runId} has no claim with token ${token} any more`);
+    } else if ((ends.get(token) ?? findClaimEnd(holderOf(token), runId)) <= (kind === "renewed" ? now : 0)) {
+      return createClaimConflictError(`${runId} has no claim with token ${token} any more`);
     }
     ends.set(token, kind === "released" ? 0 : Math.max(1, claim.expiresAtMs));
   }
   return undefined;
 }
 
-/** 0 for a claim that is not there, or of another run. */
-function endOf(holder: ClaimHolder | undefined, runId: string): number {
+/** Returns when a run's claim ends in epoch milliseconds; 0 for a claim that is not there, or of another run. */
+function findClaimEnd(holder: ClaimHolder | undefined, runId: string): number {
   return holder?.run_id === runId ? Math.max(1, holder.expires_at_ms) : 0;
 }
 
-function createConflictError(detail: string): CoordinationError {
+function createClaimConflictError(detail: string): CoordinationError {
   return new CoordinationError("CLAIM_CONFLICT", detail);
 }
 
 /**
- * A file covers what is below it by path: `/` is the byte before `0`, so what begins with `file:/a/` lies between
- * `file:/a/` and `file:/a0`. Only roots end in `/`, such as `file:/` and `file:c:/`.
+ * Returns the resources that a claim on a resource overlaps, as names and a range of names. A file covers what is
+ * below it by path: `/` is the byte before `0`, so what begins with `file:/a/` lies between `file:/a/` and `file:/a0`.
+ * Only roots end in `/`, such as `file:/` and `file:c:/`.
  */
-export function reachOf(resource: string): Reach {
-  if (!isFile(resource)) return { names: [resource], from: "", before: "" };
+export function computeReach(resource: string): Reach {
+  if (!isFileResource(resource)) return { names: [resource], from: "", before: "" };
   const above = listNamesAbove(resource);
   const isRoot = resource.endsWith("/");
   const from = isRoot ? resource : `${resource}/`;
@@ -89,6 +91,7 @@ export function reachOf(resource: string): Reach {
   return { names, from, before: `${from.slice(0, -1)}0` };
 }
 
+/** Lists the names of the folders above a file, each with and without a slash at its end. */
 function listNamesAbove(resource: string): string[] {
   const names: string[] = [];
   for (let at = resource.indexOf("/"); at !== -1; at = resource.indexOf("/", at + 1))
@@ -96,7 +99,8 @@ function listNamesAbove(resource: string): string[] {
   return names.filter((name) => name !== resource);
 }
 
-export function claimFromRow(row: ClaimRow): ClaimEntry {
+/** Returns the claim that a row of the ledger's table holds. */
+export function readClaimRow(row: ClaimRow): ClaimEntry {
   return {
     token: row.token,
     resource: row.resource,

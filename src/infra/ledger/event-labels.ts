@@ -10,7 +10,11 @@ export interface Label {
   readonly value: string;
 }
 
-export function listLabels(event: RunEvent): Label[] {
+/**
+ * Returns the labels (session, agent, child session and the like) under which an event's coordination or step can be
+ * found; empty for most types of events, and for events about delivering a plan's result.
+ */
+export function listEventLabels(event: RunEvent): Label[] {
   // The owner of a plan is told its result as a step, but is no child.
   if (event.nodeId === DELIVERY_STEP_ID) return [];
   switch (event.type) {
@@ -22,9 +26,9 @@ export function listLabels(event: RunEvent): Label[] {
         { kind: "agent", value: event.payload.agentId },
       ];
     case "step.dispatched":
-      return withValue("child", event.payload.targetSession);
+      return listLabelIfKnown("child", event.payload.targetSession);
     case "step.acknowledged":
-      return withValue("child", event.payload.childSessionKey);
+      return listLabelIfKnown("child", event.payload.childSessionKey);
     default:
       return [];
   }
@@ -37,13 +41,14 @@ function listOpeningLabels({ ownerSession, ownerAgent, trace, parent, forkedFrom
     { kind: "start", value: "" },
     { kind: "session", value: ownerSession },
     { kind: "agent", value: ownerAgent },
-    ...withValue("trace", trace.traceId),
-    ...withValue("cause", trace.causalRef),
-    ...withValue("cause", parent?.coordinationId),
-    ...withValue("cause", forkedFrom?.coordinationId),
+    ...listLabelIfKnown("trace", trace.traceId),
+    ...listLabelIfKnown("cause", trace.causalRef),
+    ...listLabelIfKnown("cause", parent?.coordinationId),
+    ...listLabelIfKnown("cause", forkedFrom?.coordinationId),
   ];
 }
 
-function withValue(kind: LabelKind, value: string | undefined): Label[] {
+/** Returns one label, or none where the value is unknown. */
+function listLabelIfKnown(kind: LabelKind, value: string | undefined): Label[] {
   return value === undefined ? [] : [{ kind, value }];
 }

@@ -33,12 +33,16 @@ export interface EventRow {
 /** The hash before the first event of a run that is no fork. */
 export const GENESIS_HASH = Buffer.alloc(32);
 
-/** Returns what comes before the first event of a run with such an origin, as it is stored. */
-export function genesisOf(origin: string | null): Buffer {
+/**
+ * Returns the hash that the hash of a run's first event is chained to: zeros, or for a fork the hash of its origin's
+ * JSON as it is stored.
+ */
+export function computeGenesisHash(origin: string | null): Buffer {
   return origin === null ? GENESIS_HASH : hash("sha256", origin, "buffer");
 }
 
-export function rowOf(event: StorableEvent): EventRow {
+/** Returns the row of the event table that stores an event, with the payload as JSON and without hash. */
+export function createEventRow(event: StorableEvent): EventRow {
   return {
     sequence: event.sequence,
     type: event.type,
@@ -49,8 +53,11 @@ export function rowOf(event: StorableEvent): EventRow {
   };
 }
 
-/** The stored value as it is; the caller decodes it. May throw when the payload is not JSON. */
-export function valueOf(runId: string, origin: RunOrigin | undefined, row: EventRow): unknown {
+/**
+ * Returns the event that a row of the event table stores, not yet validated; the caller decodes it. Throws a
+ * `SyntaxError` where the payload is not JSON.
+ */
+export function rebuildEvent(runId: string, origin: RunOrigin | undefined, row: EventRow): unknown {
   return {
     eventId: findEventId(runId as CoordinationId, origin, row.sequence),
     runId,
@@ -63,8 +70,8 @@ export function valueOf(runId: string, origin: RunOrigin | undefined, row: Event
   };
 }
 
-/** sha256, 32 bytes. */
-export function chainHash(previous: Buffer, runId: string, row: EventRow): Buffer {
+/** Returns the SHA-256 hash (32 bytes) over an event's row and the hash of the event before it in its run. */
+export function hashChainedRow(previous: Buffer, runId: string, row: EventRow): Buffer {
   const place = JSON.stringify([
     runId,
     row.sequence,
@@ -85,15 +92,18 @@ export interface Growth {
   readonly origin?: string | undefined;
 }
 
-/** Returns the rows of new events with their hashes; `head` is the hash before them, absent for a new run. */
+/**
+ * Returns the rows of events that are to be appended to a run, each with its hash, and the hash of the last one.
+ * `head`: the hash of the run's last stored event; absent for a new run.
+ */
 export function chainRows(
   { runId, events, origin }: Growth,
   head: Buffer | undefined,
 ): { readonly rows: readonly (EventRow & { readonly hash: Buffer })[]; readonly newest: Buffer } {
-  let newest = head ?? genesisOf(origin ?? null);
+  let newest = head ?? computeGenesisHash(origin ?? null);
   const rows = events.map((event) => {
-    const row = rowOf(event);
-    newest = chainHash(newest, runId, row);
+    const row = createEventRow(event);
+    newest = hashChainedRow(newest, runId, row);
     return { ...row, hash: newest };
   });
   return { rows, newest };

@@ -3,7 +3,7 @@ import { setImmediate as othersTurn } from "node:timers/promises";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 import type { EventDamage } from "../../agents/coordination/ports/run-store.ts";
-import { chainHash, genesisOf, valueOf } from "./event-row.ts";
+import { hashChainedRow, computeGenesisHash, rebuildEvent } from "./event-row.ts";
 import { parseStoredOrigin } from "./stored-origin.ts";
 import type { SliceBounds } from "./row-slice.ts";
 import type { HashedRow, HeadRow } from "./stored-run.ts";
@@ -38,7 +38,11 @@ interface Reached {
 
 type Slice = Reached | { readonly damage: EventDamage | undefined };
 
-export async function findDamage(read: ReadHashed, range: Range): Promise<EventDamage | undefined> {
+/**
+ * Reads a run's events before a sequence, in slices that let other work run, and returns the first one that is not as
+ * it was appended, with how it differs; `undefined` where all are intact.
+ */
+export async function findEventDamage(read: ReadHashed, range: Range): Promise<EventDamage | undefined> {
   const { runId, before } = range;
   let reached: Reached | undefined;
   while (before > 0) {
@@ -51,14 +55,18 @@ export async function findDamage(read: ReadHashed, range: Range): Promise<EventD
   return undefined;
 }
 
+/** Checks a slice of a log against its hashes. Returns its damage, or where the next slice begins. */
 function checkSlice({ head, rows }: HashedSlice, range: Range, reached: Reached | undefined): Slice {
   if (!head) return createDamage(0, "event_missing");
   const stored = parseStoredOrigin(head.origin);
   if (stored.kind === "unreadable") return createDamage(0, "event_unreadable");
-  const from = reached ?? { sequence: 0, hash: genesisOf(head.origin) };
-  const slice = walk(rows, range, { origin: stored.kind === "known" ? stored.origin : undefined, from });
+  const from = reached ?? { sequence: 0, hash: computeGenesisHash(head.origin) };
+  const slice = checkChainedRows(rows, range, {
+    origin: stored.kind === "known" ? stored.origin : undefined,
+    from,
+  });
   if ("damage" in slice) return slice;
-  if (slice.sequence >= range.before) return { damage: endDamage(head, slice) };
+  if (slice.sequence >= range.before) return { damage: findEndDamage(head, slice) };
   return slice.sequence === from.sequence ? createDamage(slice.sequence, "event_missing") : slice;
 }
 
@@ -67,10 +75,11 @@ interface Walk {
   readonly from: Reached;
 }
 
-function walk(rows: readonly HashedRow[], range: Range, { origin, from }: Walk): Slice {
+/** Follows the chain of rows. Returns the damage of the first wrong one, or the place behind the last. */
+function checkChainedRows(rows: readonly HashedRow[], range: Range, { origin, from }: Walk): Slice {
   let reached = from;
   for (const row of rows) {
-    const problem = problemOf(row, { ...range, origin, reached });
+    const problem = findRowProblem(row, { ...range, origin, reached });
     if (problem) return createDamage(reached.sequence, problem);
     reached = { sequence: reached.sequence + 1, hash: row.hash };
   }
@@ -86,14 +95,14 @@ interface Expected extends Range {
   readonly reached: Reached;
 }
 
-function problemOf(
+function findRowProblem(
   row: HashedRow,
   { runId, origin, reached, decode }: Expected,
 ): EventDamage["problem"] | undefined {
   if (row.sequence !== reached.sequence) return "event_missing";
-  if (!chainHash(reached.hash, runId, row).equals(row.hash)) return "event_changed";
+  if (!hashChainedRow(reached.hash, runId, row).equals(row.hash)) return "event_changed";
   try {
-    decode(valueOf(runId, origin, row));
+    decode(rebuildEvent(runId, origin, row));
     return undefined;
   } catch (error) {
     if (error instanceof SyntaxError || isCoordinationError(error)) return "event_unreadable";
@@ -101,8 +110,11 @@ function problemOf(
   }
 }
 
-/** The last event of a log could have been exchanged together with its hash; the run's row knows the hash too. */
-function endDamage({ length, head_hash }: HeadRow, { sequence, hash }: Reached): EventDamage | undefined {
+/**
+ * Returns the damage of a log that does not end as the run's row says. Its last event could have been exchanged
+ * together with its hash.
+ */
+function findEndDamage({ length, head_hash }: HeadRow, { sequence, hash }: Reached): EventDamage | undefined {
   if (sequence !== length || hash.equals(head_hash)) return undefined;
   return { sequence: sequence - 1, problem: "event_changed" };
 }

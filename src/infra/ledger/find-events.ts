@@ -11,17 +11,17 @@ import type {
   LedgerQueries,
 } from "../../agents/coordination/ports/ledger-queries.ts";
 import type { EventRow } from "./event-row.ts";
-import { isRare, listWantedLabels, TIME_MAX, type WantedLabel } from "./wanted-labels.ts";
+import { isRareLabel, listWantedLabels, TIME_MAX, type WantedLabel } from "./wanted-labels.ts";
 import {
   formatLabelConditions,
-  formatStart,
+  formatStartTime,
   joinConditions,
-  nameValues,
+  createLabelValues,
   type Query,
   type QueryDialect,
   type QuerySource,
 } from "./query-sql.ts";
-import { readRow } from "./read-events.ts";
+import { readStoredEvent } from "./read-events.ts";
 
 type FoundRow = EventRow & { readonly event_key: number; readonly run_id: string };
 
@@ -36,33 +36,41 @@ type Filtered = Pick<EventsQuery, "filter" | "runId">;
 type Lead =
   { readonly kind: "cause" | "run" | "time" } | { readonly kind: "label"; readonly label: WantedLabel };
 
+/** Chooses by what the events of a query are found: cause, coordination, time or a label. */
 function chooseLead({ filter, runId }: Filtered): Lead {
   if (filter.cause?.eventId !== undefined) return { kind: "cause" };
   if (runId !== undefined) return { kind: "run" };
   const [label] = listWantedLabels(filter);
   if (!label) return { kind: "time" };
-  return isRare(label) || filter.since === undefined ? { kind: "label", label } : { kind: "time" };
+  return isRareLabel(label) || filter.since === undefined ? { kind: "label", label } : { kind: "time" };
 }
 
+/**
+ * Returns a page of the stored events that match a filter, decoded, and the place where the next page begins; no such
+ * place where this page is not full.
+ */
 export async function findEvents(
   source: QuerySource,
   query: EventsQuery,
 ): Promise<Awaited<ReturnType<LedgerQueries["findEvents"]>>> {
   const dialect = await source.dialect();
   const lead = chooseLead(query);
-  if (lead.kind === "label") return findLabelled(source, query, { dialect, label: lead.label });
+  if (lead.kind === "label") return findLabelledEvents(source, query, { dialect, label: lead.label });
   const rows =
     lead.kind === "time"
-      ? await readByTime(source, query, dialect)
-      : await source.all<FoundRow>(createEventsQuery(query, dialect));
+      ? await readEventsByTime(source, query, dialect)
+      : await source.all<FoundRow>(createRunOrCauseQuery(query, dialect));
   const items = rows.map(decodeRow);
   const last = rows.at(-1);
   if (!last || rows.length < query.limit) return { items };
   return { items, next: { ...BEGINNING, startedAtMs: last.timestamp_ms, position: last.event_key } };
 }
 
-/** SQLite does not go into an index by a column and the row's key at once: so a time is ended first, then later ones. */
-async function readByTime(
+/**
+ * Reads a page of events in the order of time. SQLite does not go into an index by a column and the row's key at once:
+ * so a time is ended first, then later ones.
+ */
+async function readEventsByTime(
   source: QuerySource,
   query: EventsQuery,
   dialect: QueryDialect,
@@ -74,12 +82,15 @@ async function readByTime(
   return [...same, ...later];
 }
 
-/** The events of the time that was reached, or those of later times. */
+/**
+ * Returns the SQL and values that find a page of events in the order of their times: with `same` those of the very
+ * time that the last page reached, with `later` those of later times.
+ */
 export function createTimeQuery(query: EventsQuery, dialect: QueryDialect, part: "same" | "later"): Query {
   const { filter, after } = query;
   const reachedMs = after?.startedAtMs ?? (filter.since ?? 0) - 1;
   const isSame = part === "same";
-  return createQuery(query, dialect, {
+  return createFilteredQuery(query, dialect, {
     from: `event ${dialect.formatIndex("event_by_time")}`,
     conditions: isSame
       ? ["event.timestamp_ms = @reachedMs", "event.event_key > @after"]
@@ -91,22 +102,25 @@ export function createTimeQuery(query: EventsQuery, dialect: QueryDialect, part:
   });
 }
 
-/** The events of a query that a cause or a coordination leads. */
-export function createEventsQuery(query: EventsQuery, dialect: QueryDialect): Query {
+/**
+ * Returns the SQL and values that find a page of the events of one coordination, or where the filter names none, of
+ * the events that one event caused.
+ */
+export function createRunOrCauseQuery(query: EventsQuery, dialect: QueryDialect): Query {
   const { filter } = query;
   const after = query.after ?? BEGINNING;
   const { kind } = chooseLead(query);
   const ofRun = [...IS_OF_RUN, ...IN_TIME];
-  const values = { ...boundTime(query), after: after.position };
+  const values = { ...createTimeBounds(query), after: after.position };
   if (kind === "run")
-    return createQuery(query, dialect, {
+    return createFilteredQuery(query, dialect, {
       from: "event",
       conditions: [...ofRun, IS_BEHIND],
       order: "event.sequence",
       values: { ...values, runId: query.runId ?? "" },
     });
   const { coordinationId = "", eventId = "" } = filter.cause ?? {};
-  return createQuery(query, dialect, {
+  return createFilteredQuery(query, dialect, {
     from: `event ${dialect.formatIndex("event_by_cause")}`,
     conditions: [...ofRun, "event.causation_id = @cause", "event.event_key > @after"],
     order: "event.event_key",
@@ -121,7 +135,7 @@ const IN_TIME = ["event.timestamp_ms >= @since", "event.timestamp_ms < @until"];
 const IS_BEHIND =
   "event.sequence > coalesce((select reached.sequence from event as reached where reached.event_key = @after), -1)";
 
-function boundTime({ filter }: Filtered): Query["values"] {
+function createTimeBounds({ filter }: Filtered): Query["values"] {
   return { since: filter.since ?? 0, until: filter.until ?? TIME_MAX };
 }
 
@@ -134,14 +148,15 @@ interface EventsSql {
   readonly labels?: readonly WantedLabel[];
 }
 
-function createQuery(
+/** Creates the query for events by conditions and by the labels that the filter asks for. */
+function createFilteredQuery(
   { filter, limit }: Pick<EventsQuery, "filter" | "limit">,
   dialect: QueryDialect,
   { from, conditions, order, values, labels = listWantedLabels(filter) }: EventsSql,
 ): Query {
   const place = {
     runKey: "event.run_key",
-    startedAtMs: formatStart("event.run_key"),
+    startedAtMs: formatStartTime("event.run_key"),
     stepId: "event.node_id",
   };
   const sql = `
@@ -151,7 +166,7 @@ function createQuery(
     where ${joinConditions([...conditions, dialect.isCoordination, ...formatLabelConditions(labels, place)])}
     order by ${order}
     limit @limit`;
-  return { sql: dialect.withLabels(sql), values: { ...nameValues(labels), ...values, limit } };
+  return { sql: dialect.withLabels(sql), values: { ...createLabelValues(labels), ...values, limit } };
 }
 
 interface LabelRow {
@@ -169,17 +184,18 @@ const LABELS_AT_ONCE = 100;
 /** Behind the labels of the steps of a run. */
 const STEP_MAX = "\u{10ffff}";
 
-async function findLabelled(
+/** Finds a page of events place by place of the label that leads: a coordination, or one of its steps. */
+async function findLabelledEvents(
   source: QuerySource,
   query: EventsQuery,
   { dialect, label }: Labelled,
 ): Promise<Awaited<ReturnType<LedgerQueries["findEvents"]>>> {
   const items: RunEvent[] = [];
-  for await (const row of listLabelRows(source, { dialect, label, after: query.after })) {
+  for await (const row of readLabelPlaces(source, { dialect, label, after: query.after })) {
     const place = { startedAtMs: row.started_at_ms, ordinal: row.run_key, stepId: row.step_id };
     const position = isSamePlace(query.after, place) ? query.after.position : -1;
     const limit = query.limit - items.length;
-    const labelled = createLabelledQuery({ ...query, limit }, dialect, { ...place, position });
+    const labelled = createLabelledEventsQuery({ ...query, limit }, dialect, { ...place, position });
     const rows = await source.all<FoundRow>(labelled);
     items.push(...rows.map(decodeRow));
     const last = rows.at(-1);
@@ -196,29 +212,33 @@ function isSamePlace(
 }
 
 /** Yields where a label is, the place that was reached included. A run that has it hides those of its steps. */
-async function* listLabelRows(
+async function* readLabelPlaces(
   source: QuerySource,
   { dialect, label, after }: Labelled & { readonly after: EventPlace | undefined },
 ): AsyncGenerator<LabelRow> {
-  const { sql } = createLabelRowsQuery(dialect);
+  const { sql } = createLabelPlacesQuery(dialect);
   const { startedAtMs, ordinal, stepId } = after ?? BEGINNING;
   let next = { startedAtMs, ordinal, stepId };
   for (;;) {
     const values = { ...label, ...next, limit: LABELS_AT_ONCE };
     const rows = await source.all<LabelRow>({ sql, values });
-    let whole = -1;
+    let wholeRunKey = -1;
     for (const row of rows) {
-      if (row.step_id === "") whole = row.run_key;
-      if (row.step_id === "" || row.run_key !== whole) yield row;
+      if (row.step_id === "") wholeRunKey = row.run_key;
+      if (row.step_id === "" || row.run_key !== wholeRunKey) yield row;
     }
     const last = rows.at(-1);
     if (!last || rows.length < LABELS_AT_ONCE) return;
-    const lastStep = last.run_key === whole ? STEP_MAX : `${last.step_id}\0`;
+    const lastStep = last.run_key === wholeRunKey ? STEP_MAX : `${last.step_id}\0`;
     next = { startedAtMs: last.started_at_ms, ordinal: last.run_key, stepId: lastStep };
   }
 }
 
-export function createLabelRowsQuery(dialect: QueryDialect): Pick<Query, "sql"> {
+/**
+ * Returns the SQL that lists the coordinations and steps that have a label, in the order in which the coordinations
+ * were opened; the caller binds the values.
+ */
+export function createLabelPlacesQuery(dialect: QueryDialect): Pick<Query, "sql"> {
   const sql = `
     select started_at_ms, run_key, step_id
     from run_label
@@ -230,17 +250,24 @@ export function createLabelRowsQuery(dialect: QueryDialect): Pick<Query, "sql"> 
   return { sql: dialect.withLabels(sql) };
 }
 
-/** The events of one place of the label that leads. */
-export function createLabelledQuery(query: EventsQuery, dialect: QueryDialect, place: EventPlace): Query {
+/**
+ * Returns the SQL and values that find a page of the events of one place that has a label: of a whole coordination, or
+ * of one step where the place names it.
+ */
+export function createLabelledEventsQuery(
+  query: EventsQuery,
+  dialect: QueryDialect,
+  place: EventPlace,
+): Query {
   const { ordinal, stepId, position } = place;
   const isWhole = stepId === "";
   const ofStep = ["event.node_id = @stepId", "event.event_key > @after"];
-  return createQuery(query, dialect, {
+  return createFilteredQuery(query, dialect, {
     from: isWhole ? "event" : `event ${dialect.formatIndex("event_by_step")}`,
     conditions: ["event.run_key = @runKey", ...(isWhole ? [IS_BEHIND] : ofStep), ...IN_TIME],
     order: isWhole ? "event.sequence" : "event.event_key",
     values: {
-      ...boundTime(query),
+      ...createTimeBounds(query),
       runKey: ordinal,
       after: position,
       ...(!isWhole && { stepId }),
@@ -249,8 +276,12 @@ export function createLabelledQuery(query: EventsQuery, dialect: QueryDialect, p
   });
 }
 
-/** The newest events may have been removed since `after` was reached: nobody is taken back behind it. */
-export async function readAppended(
+/**
+ * Returns the events that match a filter and were appended behind a position, decoded, in the order of appending, and
+ * the position up to which the ledger has been read: never one before `after`, even where the newest events were
+ * pruned since.
+ */
+export async function readAppendedEvents(
   source: QuerySource,
   query: AppendedQuery,
 ): Promise<Awaited<ReturnType<LedgerQueries["readAppended"]>>> {
@@ -269,7 +300,11 @@ interface ArrivalRow {
   readonly timestamp_ms: number;
 }
 
-export async function readArrivals(
+/**
+ * Returns run, sequence, type and time of the events appended behind a position, without their payloads, and the
+ * position up to which the ledger has been read.
+ */
+export async function readEventArrivals(
   source: QuerySource,
   { after, limit }: Parameters<LedgerQueries["readArrivals"]>[0],
 ): Promise<Awaited<ReturnType<LedgerQueries["readArrivals"]>>> {
@@ -295,10 +330,14 @@ export async function readArrivals(
   return { items, reached: isCut ? last.event_key : Math.max(newest, after) };
 }
 
+/**
+ * Returns the SQL and values that find a page of the events that match a filter and were appended behind a position,
+ * up to `newest`.
+ */
 export function createAppendedQuery(query: AppendedQuery, dialect: QueryDialect, newest: number): Query {
   const { filter, runId, after } = query;
   const cause = filter.cause?.eventId;
-  return createQuery(query, dialect, {
+  return createFilteredQuery(query, dialect, {
     from: `event ${dialect.notIndexed}`,
     conditions: [
       "event.event_key > @after and event.event_key <= @newest",
@@ -308,7 +347,7 @@ export function createAppendedQuery(query: AppendedQuery, dialect: QueryDialect,
     ],
     order: "event.event_key",
     values: {
-      ...boundTime(query),
+      ...createTimeBounds(query),
       after,
       newest,
       ...(runId !== undefined && { runId }),
@@ -317,13 +356,18 @@ export function createAppendedQuery(query: AppendedQuery, dialect: QueryDialect,
   });
 }
 
+/** Returns the number of the newest event in the ledger that has not been pruned; 0 without events. */
 export async function findNewestPosition(source: QuerySource): Promise<number> {
   const sql = "select coalesce(max(event_key), 0) as newest from event";
   const [row] = await source.all<{ newest: number }>({ sql, values: {} });
   return row?.newest ?? 0;
 }
 
-/** All of them are looked at: clocks may go back, so the first in time need not be the first that was appended. */
+/**
+ * Returns the position before the first-appended of all events that bear a time of `since` or later, or the newest
+ * position where there is no such event. All of them are looked at: clocks may go back, so the first in time need not
+ * be the first that was appended.
+ */
 export async function findPositionBefore(source: QuerySource, since: number): Promise<number> {
   const index = (await source.dialect()).formatIndex("event_by_time");
   const sql = `select min(event_key) as first from event ${index} where timestamp_ms >= @since`;
@@ -333,5 +377,5 @@ export async function findPositionBefore(source: QuerySource, since: number): Pr
 
 /** A coordination has no origin. @throws CoordinationError `EVENT_UNREADABLE` */
 function decodeRow(row: FoundRow): RunEvent {
-  return decodeEvent(readRow(row.run_id, undefined, row));
+  return decodeEvent(readStoredEvent(row.run_id, undefined, row));
 }

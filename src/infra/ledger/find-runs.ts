@@ -5,20 +5,25 @@
 import type { Summary } from "../../agents/coordination/contracts/coordination-summary.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { LedgerQueries, RunsQuery } from "../../agents/coordination/ports/ledger-queries.ts";
-import { isRare, listWantedLabels, TIME_MAX, type WantedLabel } from "./wanted-labels.ts";
+import { isRareLabel, listWantedLabels, TIME_MAX, type WantedLabel } from "./wanted-labels.ts";
 import {
   formatLabelConditions,
-  formatStart,
+  formatStartTime,
   joinConditions,
-  nameValues,
+  createLabelValues,
   type Query,
   type QueryDialect,
   type QuerySource,
 } from "./query-sql.ts";
-import { parseSummary, type RunRow } from "./stored-run.ts";
+import { parseRunSummary, type RunRow } from "./stored-run.ts";
 
 type FoundRow = Omit<RunRow, "origin"> & { readonly started_at_ms: number };
 
+/**
+ * Returns a page of the coordinations that match a filter, last opened first, each with its summary, and the place
+ * where the next page begins; no such place where this page is not full. Throws `LEDGER_CORRUPT` for a summary that
+ * cannot be read.
+ */
 export async function findRuns(
   source: QuerySource,
   query: RunsQuery,
@@ -29,23 +34,30 @@ export async function findRuns(
     runId: row.run_id as CoordinationId,
     ordinal: row.run_key,
     length: row.length,
-    summary: parseSummary(row, "coordination") as Summary,
+    summary: parseRunSummary(row, "coordination") as Summary,
   }));
   if (!last || rows.length < query.limit) return { items };
   return { items, next: { startedAtMs: last.started_at_ms, ordinal: last.run_key } };
 }
 
-/** The one that was opened last first. */
+/**
+ * Returns the SQL and values that find a page of the coordinations that match a filter, last opened first. The query
+ * goes over the open ones where only those are asked for and no label is rare, else over the rarest label.
+ */
 export function createRunsQuery(query: RunsQuery, dialect: QueryDialect): Query {
   const labels = listWantedLabels(query.filter);
   const [first = { kind: "start", value: "" } as const, ...others] = labels;
-  const isByStatus = query.status === "running" && !isRare(first) && dialect.hasKinds;
+  const isByStatus = query.status === "running" && !isRareLabel(first) && dialect.hasKinds;
   return isByStatus
     ? createOpenRunsQuery(query, dialect, labels)
-    : createLabelQuery(query, dialect, [first, ...others]);
+    : createLabelledRunsQuery(query, dialect, [first, ...others]);
 }
 
-function createLabelQuery(query: RunsQuery, dialect: QueryDialect, labels: readonly WantedLabel[]): Query {
+function createLabelledRunsQuery(
+  query: RunsQuery,
+  dialect: QueryDialect,
+  labels: readonly WantedLabel[],
+): Query {
   const { filter, status, after, limit } = query;
   const place = { runKey: "label.run_key", startedAtMs: "label.started_at_ms" };
   const conditions = [
@@ -53,7 +65,7 @@ function createLabelQuery(query: RunsQuery, dialect: QueryDialect, labels: reado
     "label.started_at_ms >= @since",
     "(label.started_at_ms, label.run_key) < (@beforeMs, @beforeKey)",
     ...formatLabelConditions(labels.slice(1), place, 1),
-    ...formatCause(query, dialect, place),
+    ...formatCauseConditions(query, dialect, place),
   ];
   if (status) conditions.push(`run.ended = ${status === "ended" ? 1 : 0}`);
   const sql = `
@@ -71,8 +83,8 @@ function createLabelQuery(query: RunsQuery, dialect: QueryDialect, labels: reado
   return {
     sql: dialect.withLabels(sql),
     values: {
-      ...nameValues(labels),
-      ...nameCause(query),
+      ...createLabelValues(labels),
+      ...createCauseValues(query),
       limit,
       since: filter.since ?? 0,
       beforeMs: after?.startedAtMs ?? filter.until ?? TIME_MAX,
@@ -84,14 +96,14 @@ function createLabelQuery(query: RunsQuery, dialect: QueryDialect, labels: reado
 
 function createOpenRunsQuery(query: RunsQuery, dialect: QueryDialect, labels: readonly WantedLabel[]): Query {
   const { filter, after, limit } = query;
-  const place = { runKey: "run.run_key", startedAtMs: formatStart("run.run_key") };
+  const place = { runKey: "run.run_key", startedAtMs: formatStartTime("run.run_key") };
   const conditions = [
     `${dialect.isCoordination} and run.ended = 0`,
     "run.run_key < @beforeKey",
     `${place.startedAtMs} >= @since`,
     `${place.startedAtMs} < @until`,
     ...formatLabelConditions(labels, place),
-    ...formatCause(query, dialect, place),
+    ...formatCauseConditions(query, dialect, place),
   ];
   const sql = `
     select ${place.startedAtMs} as started_at_ms, run.run_key, run.run_id, run.length, run.summary
@@ -102,8 +114,8 @@ function createOpenRunsQuery(query: RunsQuery, dialect: QueryDialect, labels: re
   return {
     sql: dialect.withLabels(sql),
     values: {
-      ...nameValues(labels),
-      ...nameCause(query),
+      ...createLabelValues(labels),
+      ...createCauseValues(query),
       limit,
       since: filter.since ?? 0,
       until: filter.until ?? TIME_MAX,
@@ -117,7 +129,7 @@ interface FoundPlace {
   readonly startedAtMs: string;
 }
 
-function formatCause(
+function formatCauseConditions(
   { filter }: RunsQuery,
   dialect: QueryDialect,
   { runKey, startedAtMs }: FoundPlace,
@@ -127,7 +139,7 @@ function formatCause(
   return [
     `${runKey} = ${causeRun}`,
     // So that a label is found by its whole key.
-    `${startedAtMs} = ${formatStart(causeRun)}`,
+    `${startedAtMs} = ${formatStartTime(causeRun)}`,
     `exists (
       select 1
       from event ${dialect.formatIndex("event_by_cause")}
@@ -136,7 +148,7 @@ function formatCause(
   ];
 }
 
-function nameCause({ filter }: RunsQuery): Query["values"] {
+function createCauseValues({ filter }: RunsQuery): Query["values"] {
   const { cause } = filter;
   if (cause?.eventId === undefined) return {};
   return { causeRun: cause.coordinationId, causeEvent: cause.eventId };

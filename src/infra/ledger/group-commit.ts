@@ -27,10 +27,11 @@ export interface GroupBounds<T> {
 }
 
 /**
- * `commit` writes a group in one transaction and returns the error of each item that was left out, in order; it throws
- * when nothing was written.
+ * Creates a queue of writes that commits in one transaction all that wait at the same moment; the promise of each
+ * write settles when its group is committed. `commit` writes a group and returns the error of each item that was left
+ * out, in order; it throws when nothing was written, which rejects the whole group.
  */
-export function groupCommit<T>(
+export function createGroupCommit<T>(
   commit: (items: readonly T[]) => Errors | Promise<Errors>,
   bounds: GroupBounds<T>,
 ): GroupCommit<T> {
@@ -73,6 +74,7 @@ export function groupCommit<T>(
   };
 }
 
+/** Counts the waiting items that the bounds allow in the next group, which has one at least. */
 function countNextGroup<T>(
   waiting: readonly Waiting<T>[],
   { groupMax, charsMax = Infinity, countChars = () => 0 }: GroupBounds<T>,

@@ -1,11 +1,11 @@
 /** Owns: where a ledger is: in a file, or on a server by its URL, whose password is shown to nobody. */
 
-/** True for the place of a ledger on a PostgreSQL server; any other one is a file. */
+/** Returns whether a ledger's place is the URL of a PostgreSQL server; any other place is the path of a file. */
 export function isPostgresUrl(place: string): boolean {
   return /^postgres(?:ql)?:\/\//u.test(place);
 }
 
-/** Returns a place as it may be shown: of a URL, without password and settings. */
+/** Returns a ledger's place as it may be shown: a URL without its password and settings, a path as it is. */
 export function formatLedgerPlace(place: string): string {
   if (!isPostgresUrl(place)) return place;
   const url = URL.parse(place);

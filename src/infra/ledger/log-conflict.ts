@@ -14,12 +14,15 @@ export interface Continuation {
 /** The kind that the head of a removed run has. */
 export const PRUNED_KIND = "pruned";
 
-/** Returns the conflict where the log is not as the append expects. */
+/**
+ * Returns the error of an append to a run whose log is not as the append expects (another kind or length, or an
+ * earlier append that it was decided on has failed); `undefined` where nothing is wrong. Does not throw.
+ */
 export function findLogConflict(
   { runId, kind, events, basis }: Continuation,
   head: { readonly kind: string; readonly length: number } | undefined,
 ): CoordinationError | undefined {
-  if (head && head.kind !== kind) return createKindError(runId, kind, head.kind);
+  if (head && head.kind !== kind) return createWrongKindError(runId, kind, head.kind);
   if (basis?.isVoid)
     return new CoordinationError(
       "LEDGER_CONFLICT",
@@ -34,14 +37,17 @@ export function findLogConflict(
   );
 }
 
-function createKindError(runId: string, kind: RunKind, actual: string): CoordinationError {
+function createWrongKindError(runId: string, kind: RunKind, actual: string): CoordinationError {
   if (actual === PRUNED_KIND)
     return new CoordinationError("RUN_PRUNED", `${runId} has ended and was pruned from the ledger`);
   return new CoordinationError("LEDGER_CONFLICT", `${runId} is not the log of a ${kind}`);
 }
 
-/** Returns the conflict of an append, and has all that were decided on that one fail too. */
-export function markBasis(
+/**
+ * Returns the conflict of an append unchanged, and where there is one, marks the append's basis as void, so that the
+ * appends that were decided on it fail, too.
+ */
+export function failDependentAppends(
   { basis }: Pick<Continuation, "basis">,
   conflict: Error | undefined,
 ): Error | undefined {

@@ -16,6 +16,7 @@ export interface EntryRow {
   readonly expires_at: string | null;
 }
 
+/** Returns the memory entry that a row of the memory table stores. Throws where its tags are not JSON. */
 export function memoryFromRow(row: EntryRow): MemoryEntry {
   return {
     id: row.memory_id,
@@ -26,8 +27,11 @@ export function memoryFromRow(row: EntryRow): MemoryEntry {
   };
 }
 
-/** Checks that each write has its own `memory.written` in the append. */
-export function checkMemory({ runId, events, memory = [] }: WorkflowAppend): void {
+/**
+ * Checks that each memory write of an append has an event `memory.written` of its own in that append, and an expiry
+ * that is a time. @throws InvariantViolation
+ */
+export function checkMemoryWrites({ runId, events, memory = [] }: WorkflowAppend): void {
   const first = events[0]?.sequence ?? 0;
   const sequences = new Set(memory.map(({ sequence }) => sequence));
   assertInvariant(sequences.size === memory.length, `two memory writes of ${runId} name one event`);
@@ -42,8 +46,10 @@ export function checkMemory({ runId, events, memory = [] }: WorkflowAppend): voi
   }
 }
 
-/** sha256 over all that a reader is given, 32 bytes. */
-export function hashEntry({ tenant, scope }: MemoryScope, row: EntryRow): Buffer {
+/**
+ * Returns the SHA-256 hash (32 bytes) over all that a reader of a memory entry is given, and the scope that it is in.
+ */
+export function hashMemoryEntry({ tenant, scope }: MemoryScope, row: EntryRow): Buffer {
   const { memory_id, content, tags, created_at, expires_at } = row;
   return hash(
     "sha256",

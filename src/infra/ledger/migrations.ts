@@ -10,7 +10,10 @@ export interface Migration {
   readonly sha256: string;
 }
 
-/** Reads all migrations of a folder, in order. */
+/**
+ * Reads the `.sql` files of a folder and returns them as migrations in the order of their numbers, each with its hash.
+ * @throws InvariantViolation where the numbers have a gap
+ */
 export function readMigrations(folder: URL): Migration[] {
   return readdirSync(folder)
     .filter((file) => file.endsWith(".sql"))
@@ -23,8 +26,11 @@ export function readMigrations(folder: URL): Migration[] {
     });
 }
 
-/** @throws CoordinationError `LEDGER_TOO_NEW` */
-export function checkRelease(path: string, version: number, migrations: readonly Migration[]): void {
+/**
+ * Throws where a ledger's schema is newer than the migrations of this release; else does nothing. @throws
+ * CoordinationError `LEDGER_TOO_NEW`
+ */
+export function refuseNewerSchema(path: string, version: number, migrations: readonly Migration[]): void {
   if (version <= migrations.length) return;
   throw new CoordinationError(
     "LEDGER_TOO_NEW",
@@ -32,8 +38,11 @@ export function checkRelease(path: string, version: number, migrations: readonly
   );
 }
 
-/** @throws CoordinationError `LEDGER_CORRUPT` where a migration was applied that is not this release's. */
-export function checkApplied(
+/**
+ * Checks that each of this release's migrations was applied to the ledger as it is in this release. @throws
+ * CoordinationError `LEDGER_CORRUPT` for the first that was not
+ */
+export function checkMigrationHashes(
   path: string,
   applied: readonly { readonly sha256: string }[],
   migrations: readonly Migration[],

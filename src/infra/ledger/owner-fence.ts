@@ -17,22 +17,26 @@ export interface OwnedAppend {
   readonly owner?: OwnerToken;
 }
 
-/** Returns the refusal of an append by a process that does not own the run any more. */
-export function findLostOwner(
+/**
+ * Returns the `NOT_OWNER` error of an append by a process that does not own the run any more; `undefined` where it
+ * does, and for an append that names no owner. Does not throw.
+ */
+export function findLostOwnership(
   { runId, owner }: OwnedAppend,
   head: OwnerRow | undefined,
 ): CoordinationError | undefined {
   if (!owner) return undefined;
   const isOwner = head ? head.owner_id === owner.id && head.owner_token === owner.token : owner.token === 1;
-  return isOwner ? undefined : createNotOwner(runId, owner);
+  return isOwner ? undefined : createNotOwnerError(runId, owner);
 }
 
-export function createNotOwner(runId: string, { id, token }: OwnerToken): CoordinationError {
+/** Creates the `NOT_OWNER` error that a run is not driven by this owner with this token. */
+export function createNotOwnerError(runId: string, { id, token }: OwnerToken): CoordinationError {
   return new CoordinationError("NOT_OWNER", `${runId} is not driven by ${id} with token ${token}`);
 }
 
-/** Returns the owners that rows name, by the ids of the runs. */
-export function listOwners(
+/** Returns the owners of the runs of rows by the runs' ids; runs that nobody owns are left out. */
+export function mapOwnersByRun(
   rows: readonly (OwnerRow & { readonly run_id: string })[],
 ): Map<CoordinationId, OwnerToken> {
   const ownedRows = rows.filter(({ owner_id }) => owner_id !== NOBODY.owner_id);
@@ -44,13 +48,19 @@ export function listOwners(
   );
 }
 
-/** Returns who owns the run after an append that was not refused. */
-export function findOwnerAfter({ owner }: OwnedAppend, head: OwnerRow | undefined): OwnerRow {
+/**
+ * Returns the owner to store with a run after an append that was not refused: the stored one, or for a new run the one
+ * of the append, or nobody.
+ */
+export function findOwnerAfterAppend({ owner }: OwnedAppend, head: OwnerRow | undefined): OwnerRow {
   if (head) return { owner_id: head.owner_id, owner_token: head.owner_token };
   return owner ? { owner_id: owner.id, owner_token: owner.token } : NOBODY;
 }
 
-/** True when the owner of the run has to be told of the append. */
-export function isArrival({ owner }: OwnedAppend, head: OwnerRow | undefined): boolean {
+/**
+ * Returns whether an append was made by another process than the run's owner, who then has to be told of it: the
+ * append names no owner, but the stored run has one.
+ */
+export function mustTellOwner({ owner }: OwnedAppend, head: OwnerRow | undefined): boolean {
   return !owner && head !== undefined && head.owner_id !== NOBODY.owner_id;
 }

@@ -30,7 +30,10 @@ export const SELECT_POSITION = `
 /** The position of a reader who names no event: behind everything that is there. */
 export const POSITION_NOW = Number.MAX_SAFE_INTEGER;
 
-/** Returns the number of the first event that does not lie before a position. */
+/**
+ * Returns the number of the first event that does not lie before a position of the ledger (positions count half
+ * events); the position "now" stays as it is.
+ */
 export function eventNumberFromPosition(position: number): number {
   return position === POSITION_NOW ? position : Math.ceil(position / 2);
 }

@@ -22,7 +22,10 @@ export interface PrunableRow {
   readonly payload: string;
 }
 
-/** Returns the run that a row tells of. One that cannot be read is kept, so that it can be looked into. */
+/**
+ * Returns what a row says about removing a run: its state and the runs that have to go with it. A run whose relatives
+ * cannot be read counts as used, so that it is kept and can be looked into.
+ */
 export function createPrunableRun(row: PrunableRow): PrunableRun {
   const { run_key: ordinal, run_id: runId, kind, length, state } = row;
   const relatives = listRelatives(row);
@@ -48,6 +51,7 @@ const PATHS: Readonly<
   ],
 };
 
+/** Lists the ids of other runs that a run names, such as its parent; `undefined` for a row that cannot be read. */
 function listRelatives(row: NewerRow): string[] | undefined {
   try {
     const documents = {
@@ -70,8 +74,11 @@ function listRelatives(row: NewerRow): string[] | undefined {
 /** A run that an export has not reached stays for so much longer, while some process holds the export. */
 const EXPORT_WAIT_MS = 30 * 86_400_000;
 
-/** Selects a page of runs, newest first. `isStaying`: an SQL condition on a run that counts as recent however old it is. */
-export function selectPrunableRuns(isStaying: string): string {
+/**
+ * Returns the SQL that lists a page of runs, newest first, with what keeps each from being removed. `isStaying`: an
+ * SQL condition on a run that counts as recent however old it is.
+ */
+export function formatPrunableRunsQuery(isStaying: string): string {
   return `
     select
       run.run_key,
@@ -100,8 +107,16 @@ export function selectPrunableRuns(isStaying: string): string {
     limit @limit`;
 }
 
-/** Returns the values that the statement of `selectPrunableRuns` takes. */
-export function createPageValues({ before, limit, beforeMs, silentExporter = "" }: PruningPlace): PageValues {
+/**
+ * Returns the values to bind to the SQL of `formatPrunableRunsQuery`: where the page begins, how long it is, and the
+ * time before which runs may go.
+ */
+export function createPruningPageValues({
+  before,
+  limit,
+  beforeMs,
+  silentExporter = "",
+}: PruningPlace): PageValues {
   return { before, limit, beforeMs, silentExporter };
 }
 
@@ -123,8 +138,8 @@ export const SELECT_NEWER_RUNS = `
   join event as first on first.run_key = run.run_key and first.sequence = 0
   where run.run_key > @newest`;
 
-/** Leaves out the families to which a run that began since belongs. */
-export function leaveJoinedFamilies(
+/** Returns the removable runs without those whose family has got a new run since the pruning was planned. */
+export function leaveOutJoinedFamilies(
   runs: readonly RemovableRun[],
   { familyOf }: PruningBasis,
   newer: readonly NewerRow[],
@@ -167,6 +182,7 @@ export interface BindingRow {
   readonly kind: string;
 }
 
+/** Returns for each row how a child was bound to a run that has been removed: by a gate, or by its privileges. */
 export function readBindings(rows: readonly BindingRow[]): readonly ChildBinding[] {
   return rows.map(({ kind }) => (kind === BINDING_LABELS.gate ? "gate" : "privilege"));
 }

@@ -31,8 +31,11 @@ export interface QuerySource {
   all<Row>(query: Query): Promise<Row[]>;
 }
 
-/** Names the values of labels: `kind0` and `value0` of the first. */
-export function nameValues(labels: readonly WantedLabel[]): Query["values"] {
+/**
+ * Returns the kinds and values of labels under the names by which the SQL refers to them: `kind0` and `value0` for the
+ * first.
+ */
+export function createLabelValues(labels: readonly WantedLabel[]): Query["values"] {
   return Object.fromEntries(
     labels.flatMap(({ kind, value }, index) => [
       [`kind${index}`, kind],
@@ -50,7 +53,10 @@ interface LabelledPlace {
   readonly stepId?: string;
 }
 
-/** Formats the condition that a place has each of the labels, which are numbered from `first` on. */
+/**
+ * Returns one SQL condition for each label: that the coordination, or its step, has it too. The labels' bound values
+ * are numbered from `first` on.
+ */
 export function formatLabelConditions(
   labels: readonly WantedLabel[],
   { runKey, startedAtMs, stepId }: LabelledPlace,
@@ -69,7 +75,11 @@ export function formatLabelConditions(
   );
 }
 
-export function formatStart(runKey: string): string {
+/**
+ * Returns the SQL expression for the time of a run's first event, in epoch milliseconds. `runKey`: the SQL of the
+ * run's key.
+ */
+export function formatStartTime(runKey: string): string {
   return `(
     select opening.timestamp_ms
     from event as opening
@@ -77,6 +87,7 @@ export function formatStart(runKey: string): string {
   )`;
 }
 
+/** Returns SQL conditions joined by `and`. */
 export function joinConditions(conditions: readonly string[]): string {
   return conditions.join("\n  and ");
 }

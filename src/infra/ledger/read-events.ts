@@ -6,9 +6,9 @@
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 import { giveWay } from "../../platform/give-way.ts";
-import { valueOf, type EventRow } from "./event-row.ts";
+import { rebuildEvent, type EventRow } from "./event-row.ts";
 import type { RowSlice, SliceBounds } from "./row-slice.ts";
-import { readOrigin } from "./stored-origin.ts";
+import { readStoredOrigin } from "./stored-origin.ts";
 
 interface Range {
   readonly runId: string;
@@ -29,7 +29,10 @@ const CHARS_AT_ONCE_MAX = 262_144;
 /** After so much text of events, others may have their turn. */
 const CHARS_PER_TURN = 32_768;
 
-/** The stored events, decoded. @throws `EVENT_UNREADABLE`, and what `decode` throws */
+/**
+ * Reads up to `limit` of a run's stored events from a sequence on, slice by slice, gives way to other work in between,
+ * and returns them decoded. @throws CoordinationError `EVENT_UNREADABLE`, and what `decode` throws
+ */
 export async function readEvents<T>(
   readSlice: ReadSlice,
   { runId, from, limit }: Range,
@@ -37,13 +40,13 @@ export async function readEvents<T>(
 ): Promise<T[]> {
   const events: T[] = [];
   for (;;) {
-    const left = { runId, from: from + events.length, limit: limit - events.length };
-    const bounds = { events: Math.min(left.limit, EVENTS_AT_ONCE_MAX), chars: CHARS_AT_ONCE_MAX };
-    const slice = left.limit > 0 ? await readSlice(left, bounds) : NOTHING;
-    const origin = slice.rows.length === 0 ? undefined : readOrigin(runId, slice.origin);
+    const remaining = { runId, from: from + events.length, limit: limit - events.length };
+    const bounds = { events: Math.min(remaining.limit, EVENTS_AT_ONCE_MAX), chars: CHARS_AT_ONCE_MAX };
+    const slice = remaining.limit > 0 ? await readSlice(remaining, bounds) : NOTHING;
+    const origin = slice.rows.length === 0 ? undefined : readStoredOrigin(runId, slice.origin);
     let chars = 0;
     for (const row of slice.rows) {
-      const value = readRow(runId, origin, row);
+      const value = readStoredEvent(runId, origin, row);
       chars += row.payload.length;
       if (chars >= CHARS_PER_TURN) {
         chars = 0;
@@ -58,10 +61,13 @@ export async function readEvents<T>(
 
 const NOTHING: EventSlice = { rows: [], isCut: false, origin: undefined };
 
-/** @throws `EVENT_UNREADABLE` */
-export function readRow(runId: string, origin: RunOrigin | undefined, row: EventRow): unknown {
+/**
+ * Returns the event that a row of the event table stores, not yet validated. @throws CoordinationError
+ * `EVENT_UNREADABLE` where the payload is not JSON
+ */
+export function readStoredEvent(runId: string, origin: RunOrigin | undefined, row: EventRow): unknown {
   try {
-    return valueOf(runId, origin, row);
+    return rebuildEvent(runId, origin, row);
   } catch (cause) {
     throw new CoordinationError("EVENT_UNREADABLE", `${runId}:${row.sequence}: the payload is not JSON`, {
       cause,

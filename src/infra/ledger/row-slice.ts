@@ -12,7 +12,10 @@ export interface RowSlice<Row> {
   readonly isCut: boolean;
 }
 
-/** Takes rows until one of the bounds is reached. */
+/**
+ * Takes rows until one of the bounds (rows, characters of payload) is reached, and returns them; `isCut` where a bound
+ * was reached, so that there may be more.
+ */
 export function takeSlice<Row extends { readonly payload: string }>(
   source: Iterable<Row>,
   bounds: SliceBounds,

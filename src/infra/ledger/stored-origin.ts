@@ -7,7 +7,10 @@ export type StoredOrigin =
   | { readonly kind: "known"; readonly origin: RunOrigin }
   | { readonly kind: "unreadable"; readonly why: string };
 
-/** JSON, or null for a run that is no fork. */
+/**
+ * Reads the origin of a fork from its stored JSON, and returns it, or why it cannot be read, or that there is none
+ * because the run is no fork (null). Does not throw.
+ */
 export function parseStoredOrigin(text: string | null | undefined): StoredOrigin {
   if (text === null || text === undefined) return { kind: "none" };
   try {
@@ -19,13 +22,17 @@ export function parseStoredOrigin(text: string | null | undefined): StoredOrigin
   }
 }
 
-/** @throws `EVENT_UNREADABLE`: without its origin no event of a run has an id. */
-export function readOrigin(runId: string, text: string | null | undefined): RunOrigin | undefined {
+/**
+ * Returns the origin of a fork from its stored JSON; `undefined` for a run that is no fork. @throws CoordinationError
+ * `EVENT_UNREADABLE` where it cannot be read: without its origin no event of a run has an id
+ */
+export function readStoredOrigin(runId: string, text: string | null | undefined): RunOrigin | undefined {
   const stored = parseStoredOrigin(text);
   if (stored.kind === "unreadable") throw createUnreadableOriginError(runId, stored);
   return stored.kind === "known" ? stored.origin : undefined;
 }
 
+/** Creates the `EVENT_UNREADABLE` error that says why the stored origin of a run cannot be read. */
 export function createUnreadableOriginError(
   runId: string,
   { why }: { readonly why: string },

@@ -33,8 +33,8 @@ export interface RunCounts {
   readonly workflowRuns: number;
 }
 
-/** Behind every text that begins with the prefix. */
-export function prefixEndOf(prefix: string): string {
+/** Returns the upper bound of a search by prefix: a text that sorts behind every text that begins with the prefix. */
+export function computePrefixEnd(prefix: string): string {
   return `${prefix}\u{10ffff}`;
 }
 
@@ -43,18 +43,21 @@ const STATUSES: Readonly<Record<RunKind, ReadonlySet<unknown>>> = {
   workflow: new Set(WORKFLOW_STATUSES),
 };
 
-/** @throws CoordinationError `LEDGER_CORRUPT` for what no run of the kind is told by: somebody edited the file */
-export function parseSummary(
+/**
+ * Returns the summary that is stored with a run. @throws CoordinationError `LEDGER_CORRUPT` where it is not one of a
+ * run of that kind: somebody edited the ledger
+ */
+export function parseRunSummary(
   { run_id: runId, summary: text }: Pick<RunRow, "run_id" | "summary">,
   kind: RunKind,
 ): unknown {
-  const summary = readSummary(text, kind);
+  const summary = readSummaryOfKind(text, kind);
   if (summary !== undefined) return summary;
   throw new CoordinationError("LEDGER_CORRUPT", `the summary of ${runId} is not one of a ${kind}`);
 }
 
-/** `undefined` for what no run of the kind is told by. */
-function readSummary(text: string, kind: RunKind): unknown {
+/** Returns the summary of a run; `undefined` for what no run of the kind is told by. */
+function readSummaryOfKind(text: string, kind: RunKind): unknown {
   const summary = parseJson(text) as
     { readonly kind?: unknown; readonly status?: unknown } | null | undefined;
   const isOfKind = (summary?.kind ?? "coordination") === kind;
@@ -69,15 +72,21 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** @throws CoordinationError `LEDGER_CORRUPT` */
-export function storedRunOf<Summary>(row: RunRow, kind: RunKind): StoredRun<Summary> {
-  const summary = parseSummary(row, kind) as Summary;
-  return { ...unprovenRunOf<Summary>(row, kind), summary };
+/**
+ * Returns the run that a row of the run table stores, with its summary; without origin where that cannot be read.
+ * @throws CoordinationError `LEDGER_CORRUPT` where the summary is not one of its kind
+ */
+export function createStoredRun<Summary>(row: RunRow, kind: RunKind): StoredRun<Summary> {
+  const summary = parseRunSummary(row, kind) as Summary;
+  return { ...createUnprovenRun<Summary>(row, kind), summary };
 }
 
-/** Returns the run without a summary where that is not one of its kind. */
-export function unprovenRunOf<Summary>(row: RunRow, kind: RunKind): UnprovenRun<Summary> {
-  const summary = readSummary(row.summary, kind) as Summary | undefined;
+/**
+ * Returns the run that a row of the run table stores; without summary or origin where one of them cannot be read. Does
+ * not throw.
+ */
+export function createUnprovenRun<Summary>(row: RunRow, kind: RunKind): UnprovenRun<Summary> {
+  const summary = readSummaryOfKind(row.summary, kind) as Summary | undefined;
   const stored = parseStoredOrigin(row.origin);
   return {
     runId: row.run_id as CoordinationId,

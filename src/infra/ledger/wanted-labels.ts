@@ -10,7 +10,10 @@ export interface WantedLabel {
 /** Stands for a time that is not bounded. */
 export const TIME_MAX = Number.MAX_SAFE_INTEGER;
 
-/** Lists the labels that a filter asks for, the one that fewest coordinations have first. */
+/**
+ * Returns the labels that a filter asks for, ordered so that the one that fewest coordinations have comes first; empty
+ * for a filter without any.
+ */
 export function listWantedLabels(filter: LedgerFilter): WantedLabel[] {
   const { childSession, cause, traceId, session, agent } = filter;
   const wanted: readonly (readonly [LabelKind, string | undefined])[] = [
@@ -23,7 +26,10 @@ export function listWantedLabels(filter: LedgerFilter): WantedLabel[] {
   return wanted.flatMap(([kind, value]) => (value === undefined ? [] : [{ kind, value }]));
 }
 
-/** True when few coordinations have the label: a session or an agent may have most of the ledger. */
-export function isRare({ kind }: WantedLabel): boolean {
+/**
+ * Returns whether only few coordinations have labels of this kind; not so for a session or an agent, which may have
+ * most of the ledger.
+ */
+export function isRareLabel({ kind }: WantedLabel): boolean {
   return kind === "child" || kind === "cause" || kind === "trace";
 }

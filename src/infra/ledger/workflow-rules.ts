@@ -4,8 +4,12 @@ import { findEventId } from "../../agents/coordination/contracts/workflows/run-o
 import type { WorkflowAppend } from "../../agents/coordination/ports/workflow-store.ts";
 import { createUnreadableOriginError, parseStoredOrigin } from "./stored-origin.ts";
 
-/** Returned and not thrown, so that the appends that wait with it are not broken. */
-export function findBrokenRule(
+/**
+ * Returns the error of an append to a workflow's run that brings an origin although the run has begun, or events with
+ * wrong ids; `undefined` where nothing is wrong. Returned and not thrown, so that the appends that wait with it are
+ * not broken.
+ */
+export function findBrokenWorkflowRule(
   { runId, events, origin: originGiven }: WorkflowAppend,
   head: { readonly origin: string | null } | undefined,
 ): Error | undefined {

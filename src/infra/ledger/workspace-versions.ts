@@ -34,7 +34,10 @@ export interface HeadRow {
   readonly is_removed: number;
 }
 
-/** Returns what a reader gets of a version. */
+/**
+ * Returns the version of a workspace file that a row stores, with its content where that is still kept; of a removed
+ * file only that it is removed.
+ */
 export function workspaceVersionFromRow(
   row: FileRow & { readonly content: string | null },
 ): WorkspaceVersion {
@@ -43,8 +46,11 @@ export function workspaceVersionFromRow(
   return { kind: "file", ...entryFromRow(row), ...(content !== null && { content }) };
 }
 
-/** Returns the files by path that were there before a position. */
-export function listWorkspaceRows(rows: readonly FileRow[], before: number): readonly WorkspaceListed[] {
+/**
+ * Returns the files of a workspace as of a position, sorted by path, from rows of their newest versions; removed ones
+ * are listed as removed, rows behind the position are left out.
+ */
+export function listWorkspaceEntries(rows: readonly FileRow[], before: number): readonly WorkspaceListed[] {
   return rows
     .filter(({ position }) => position < before)
     .map((row): WorkspaceListed => {
@@ -60,8 +66,11 @@ function entryFromRow({ path, version, content_type, sha256, updated_at }: FileR
   return { path, version, contentType: content_type, sha256, updatedAt: updated_at };
 }
 
-/** Checks that each write has its own `workspace.updated` in the append. */
-export function checkWorkspace({ runId, events, workspace = [] }: WorkflowAppend): void {
+/**
+ * Checks that each workspace write of an append has an event `workspace.updated` of its own in that append. @throws
+ * InvariantViolation
+ */
+export function checkWorkspaceWrites({ runId, events, workspace = [] }: WorkflowAppend): void {
   const first = events[0]?.sequence ?? 0;
   const sequences = new Set(workspace.map(({ sequence }) => sequence));
   assertInvariant(sequences.size === workspace.length, `two workspace writes of ${runId} name one event`);
@@ -80,7 +89,11 @@ export interface WorkspaceState {
   readonly countFiles: (at: WorkspaceScope) => number;
 }
 
-/** Returns the conflict of an append with the current versions. Earlier writes of the same group count as current. */
+/**
+ * Returns the error of an append whose workspace writes do not follow the current versions of the files, or for which
+ * the workspace has no room; `undefined` where they do. Earlier writes of the same append count as current. Does not
+ * throw.
+ */
 export function findWorkspaceConflict(
   { workspace = [] }: WorkflowAppend,
   { headOf, countFiles }: WorkspaceState,
@@ -91,10 +104,11 @@ export function findWorkspaceConflict(
     const file = JSON.stringify([at.tenant, at.scope, path]);
     const head = headOf({ ...at, path }) ?? NOTHING;
     const current = newest.get(file) ?? head.version;
-    if (current !== previous) return createConflictError(`${path} has version ${current}, not ${previous}`);
+    if (current !== previous)
+      return createWorkspaceConflictError(`${path} has version ${current}, not ${previous}`);
     if (!newest.has(file) && head.is_removed === 1) added += 1;
     if (added > 0 && countFiles(at) + added > WORKFLOW_BOUNDS.workspaceFilesMax)
-      return createConflictError(`there is no room for ${path}`);
+      return createWorkspaceConflictError(`there is no room for ${path}`);
     newest.set(file, version);
   }
   return undefined;
@@ -102,11 +116,11 @@ export function findWorkspaceConflict(
 
 const NOTHING: HeadRow = { version: 0, is_removed: 1 };
 
-function createConflictError(message: string): Error {
+function createWorkspaceConflictError(message: string): Error {
   return new CoordinationError("WORKSPACE_CONFLICT", message);
 }
 
-function isThere(head: HeadRow | undefined): head is HeadRow {
+function isFilePresent(head: HeadRow | undefined): head is HeadRow {
   return head?.is_removed === 0;
 }
 
@@ -118,19 +132,23 @@ export interface FoundFile {
   readonly fileCount: number;
 }
 
-/** Returns why a change is refused. */
-export function findRefusal(change: WorkspaceChange, found: FoundFile): WorkspaceWritten | undefined {
+/**
+ * Returns why a change of a workspace file is refused: another version is there than expected (`conflict`), there is
+ * no file to remove (`absent`), or no room (`full`); `undefined` where it is not.
+ */
+export function findChangeRefusal(change: WorkspaceChange, found: FoundFile): WorkspaceWritten | undefined {
   const { head, fileCount } = found;
-  if (!isMatching(change, found))
-    return { kind: "conflict", currentVersion: isThere(head) ? head.version : 0 };
-  if (isThere(head)) return undefined;
+  if (!isExpectedVersion(change, found))
+    return { kind: "conflict", currentVersion: isFilePresent(head) ? head.version : 0 };
+  if (isFilePresent(head)) return undefined;
   if (change.content === null) return { kind: "absent" };
   return fileCount >= WORKFLOW_BOUNDS.workspaceFilesMax ? { kind: "full" } : undefined;
 }
 
-function isMatching({ ifMatch }: WorkspaceChange, { head, sha256 }: FoundFile): boolean {
+/** Returns whether the file is as the change expects it, which may expect nothing. */
+function isExpectedVersion({ ifMatch }: WorkspaceChange, { head, sha256 }: FoundFile): boolean {
   if (ifMatch === undefined) return true;
-  if (!isThere(head)) return false;
+  if (!isFilePresent(head)) return false;
   if (ifMatch === "any") return true;
   return ifMatch.includes(formatWorkspaceEtag(head.version, sha256));
 }
@@ -144,8 +162,11 @@ export interface NewVersion {
   readonly hash: Buffer;
 }
 
-/** Returns the row of a new version, but for its position. */
-export function createVersion(
+/**
+ * Returns the row of a new version of a workspace file, with its hashes and without its position; without content for
+ * a removal.
+ */
+export function createWorkspaceVersion(
   { at, path, content, updatedAt }: WorkspaceUpdate,
   version: number,
 ): NewVersion {
@@ -156,12 +177,15 @@ export function createVersion(
     entry,
     isRemoved,
     content: content ? text : null,
-    hash: hashVersion({ ...at, ...entry, is_removed: isRemoved }),
+    hash: hashWorkspaceVersion({ ...at, ...entry, is_removed: isRemoved }),
   };
 }
 
-/** sha256 over all that a reader is given; of the content by its own hash, which stays when the content is given up. */
-export function hashVersion({
+/**
+ * Returns the SHA-256 hash (32 bytes) over all that a reader of a workspace version is given, and the scope that it is
+ * in. The content counts by its own hash, which stays when the content is given up.
+ */
+export function hashWorkspaceVersion({
   tenant,
   scope,
   path,

@@ -2,7 +2,7 @@
 import { pino, type DestinationStream, type LevelWithSilent } from "pino";
 import type { LogFields, Logger } from "../../agents/coordination/ports/logger.ts";
 
-/** Structured lines on stderr, or wherever `destination` takes them. */
+/** Creates a logger that writes lines of JSON to stderr, or to `destination`. */
 export function createPinoLogger(options: {
   readonly level: LevelWithSilent;
   readonly destination?: DestinationStream;

@@ -11,13 +11,13 @@ import type {
   ToolCaller,
   McpQuery,
 } from "../../agents/coordination/ports/outbound.ts";
-import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
-import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
-import { callBounds, type CallBounds } from "../http/call-bounds.ts";
-import { failureOf, failureFromStatus, OutboundError, findOutboundError } from "../http/outbound-error.ts";
+import { PARENT_HEADER, formatParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
+import { createTraceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
+import { startCallBounds, type CallBounds } from "../http/call-bounds.ts";
+import { classifyThrown, createOutboundFailure, OutboundError } from "../http/outbound-error.ts";
 import type { SafeFetch } from "../http/safe-fetch.ts";
 import { isRecord } from "../../agents/coordination/std/is-record.ts";
-import { waitFor } from "../../agents/coordination/std/wait-for.ts";
+import { waitForDuration } from "../../agents/coordination/std/wait-for.ts";
 
 export interface McpDependencies {
   /** Carries the tokens. */
@@ -27,7 +27,7 @@ export interface McpDependencies {
   readonly timeoutMs: number;
 }
 
-type Sdk = Awaited<ReturnType<typeof loadSdk>>;
+type Sdk = Awaited<ReturnType<typeof loadMcpSdk>>;
 
 /** The client's own timer is of real time; it only must not come first. */
 const NEVER_MS = 2_147_483_647;
@@ -39,34 +39,45 @@ const CLOSE_MS = 2_000;
 const HEADER_SINCE = "2025-06-18";
 const VERSION_HEADER = "mcp-protocol-version";
 
+/**
+ * Creates the function that calls one tool of an MCP server, in a session of its own that it opens and closes; a
+ * failure is returned, not thrown.
+ */
 export function createMcpCaller(dependencies: McpDependencies): ToolCaller["callMcp"] {
   return (call) => runInSession(dependencies, call, (session) => callTool(session, call));
 }
 
+/**
+ * Creates the function that lists the tools of an MCP server, in a session of its own that it opens and closes; a
+ * failure is returned, not thrown.
+ */
 export function createMcpLister(dependencies: McpDependencies): ToolCaller["listMcp"] {
   return (call) => runInSession(dependencies, call, listTools);
 }
 
+/** Does the work in a new session with the server, within the time of the call. It resolves with failures, too. */
 async function runInSession<T>(
   dependencies: McpDependencies,
   call: McpQuery,
   work: (session: Session) => Promise<T>,
 ): Promise<T | OutboundFailure> {
   const url = URL.parse(call.url);
-  if (!url) return failureOf({ code: "address_not_allowed", message: "The tool's URL cannot be read." });
-  const sdk = await loadSdk().catch(() => undefined);
-  if (!sdk) return failureOf({ code: "not_configured", message: "The MCP client cannot be loaded." });
-  const bounds = callBounds(dependencies.clock, dependencies.timeoutMs, call.signal);
+  if (!url)
+    return createOutboundFailure({ code: "address_not_allowed", message: "The tool's URL cannot be read." });
+  const sdk = await loadMcpSdk().catch(() => undefined);
+  if (!sdk)
+    return createOutboundFailure({ code: "not_configured", message: "The MCP client cannot be loaded." });
+  const bounds = startCallBounds(dependencies.clock, dependencies.timeoutMs, call.signal);
   try {
     return await withClient(dependencies, { sdk, url, call, bounds }, work);
   } catch (error) {
-    return readFailure(error, bounds, sdk);
+    return classifyMcpError(error, bounds, sdk);
   } finally {
     bounds.release();
   }
 }
 
-async function loadSdk() {
+async function loadMcpSdk() {
   const [{ Client }, { StreamableHTTPClientTransport, StreamableHTTPError }, { McpError }] =
     await Promise.all([
       import("@modelcontextprotocol/sdk/client/index.js"),
@@ -89,15 +100,16 @@ interface Session {
   readonly options: { readonly signal: AbortSignal; readonly timeout: number };
 }
 
+/** Connects a client, does the work with it, and ends the session and the client. */
 async function withClient<T>(
   dependencies: McpDependencies,
   { sdk, url, call, bounds }: Calling,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
   const { signal } = bounds;
-  const trace = traceHeaders(call);
+  const trace = createTraceHeaders(call);
   const client = new sdk.Client({ name: "openclaw-coordination", version: "1" });
-  const headers = { ...trace, ...(call.parent && { [PARENT_HEADER]: writeParentHeader(call.parent) }) };
+  const headers = { ...trace, ...(call.parent && { [PARENT_HEADER]: formatParentHeader(call.parent) }) };
   const closing = new AbortController();
   const answered = new Set<string>();
   const transport = new sdk.StreamableHTTPClientTransport(url, {
@@ -116,7 +128,7 @@ async function withClient<T>(
     closing.abort();
     if (transport.sessionId !== undefined && !signal.aborted) {
       const ended = transport.terminateSession().catch(() => undefined);
-      await Promise.race([ended, waitFor(dependencies.clock, CLOSE_MS, signal)]);
+      await Promise.race([ended, waitForDuration(dependencies.clock, CLOSE_MS, signal)]);
     }
     await client.close().catch(() => undefined);
   }
@@ -130,7 +142,9 @@ async function callTool(
   { tool, args, callId }: McpCall,
 ): Promise<McpAnswer> {
   const _meta = { ...trace, ...(callId !== undefined && { [CALL_ID]: callId }) };
-  return answerOf(await client.callTool({ name: tool, arguments: { ...args }, _meta }, undefined, options));
+  return createMcpAnswer(
+    await client.callTool({ name: tool, arguments: { ...args }, _meta }, undefined, options),
+  );
 }
 
 const PAGES_MAX = 20;
@@ -184,14 +198,17 @@ function readRequestId(body: unknown): string | undefined {
   return isRecord(message) && "method" in message && "id" in message ? String(message["id"]) : undefined;
 }
 
-/** Lets the call fail where the exchange ends and its answer was not in it: the client would wait on. */
+/**
+ * Returns the response, watched: the call fails where the exchange ends and its answer was not in it. The client would
+ * wait on.
+ */
 function failWithoutAnswer(
   { clock, bounds, answered, closed }: McpExchanges,
   requestId: string,
   response: Response,
 ): Response {
   const checkAnswer = async (): Promise<void> => {
-    await waitFor(clock, READ_MS, closed);
+    await waitForDuration(clock, READ_MS, closed);
     if (!closed.aborted && !answered.has(requestId))
       bounds.fail(new OutboundError("unreachable", "The answer ended without the result."));
   };
@@ -207,7 +224,7 @@ function failWithoutAnswer(
 
 type ToolResult = Awaited<ReturnType<InstanceType<Sdk["Client"]>["callTool"]>>;
 
-function answerOf(result: ToolResult): McpAnswer {
+function createMcpAnswer(result: ToolResult): McpAnswer {
   const content = Array.isArray(result.content) ? (result.content as McpAnswer["content"]) : [];
   const texts = content.flatMap(({ type, text }) =>
     type === "text" && typeof text === "string" ? [text] : [],
@@ -222,25 +239,22 @@ function answerOf(result: ToolResult): McpAnswer {
   };
 }
 
-function readFailure(error: unknown, bounds: CallBounds, sdk: Sdk): OutboundFailure {
-  const outboundError = bounds.error() ?? findOutboundError(error);
-  if (outboundError) return failureOf(outboundError);
-  if (error instanceof sdk.StreamableHTTPError && error.code !== undefined && error.code > 0)
-    return failureFromStatus(error.code) ?? createMalformedFailure();
-  if (error instanceof sdk.McpError) return failureFromRpcCode(error.code);
-  return createMalformedFailure();
+/** Returns an error as a failure: by why the call ended from here, else by the status or the server's code. */
+function classifyMcpError(error: unknown, bounds: CallBounds, sdk: Sdk): OutboundFailure {
+  const status = error instanceof sdk.StreamableHTTPError ? (error.code ?? 0) : 0;
+  const failure = classifyThrown(bounds.error() ?? error, status);
+  if (failure) return failure;
+  if (error instanceof sdk.McpError) return classifyRpcCode(error.code);
+  return createOutboundFailure({ code: "malformed", message: "The answer is not of the protocol." });
 }
 
 /** Codes of JSON-RPC for a request that was not carried out: not understood, or not found. */
 const NOT_DONE: readonly number[] = [-32700, -32600, -32601, -32602];
 
-function failureFromRpcCode(code: number): OutboundFailure {
+/** Returns the failure for a code of JSON-RPC: `refused` where the request was not carried out, else `unknown`. */
+function classifyRpcCode(code: number): OutboundFailure {
   const fields = { message: `The tool's server answered with error ${code}.`, errorCode: String(code) };
   return NOT_DONE.includes(code)
     ? { kind: "refused", code: "rejected", ...fields }
     : { kind: "unknown", code: "unavailable", ...fields };
-}
-
-function createMalformedFailure(): OutboundFailure {
-  return failureOf(new OutboundError("malformed", "The answer is not of the protocol."));
 }

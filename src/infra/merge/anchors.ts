@@ -7,8 +7,11 @@ export interface Anchor {
   readonly right: number;
 }
 
-/** Lines that each text has once and that come in the same order in all. `kinds`: numbers of lines are less than that. */
-export function anchorsOf(
+/**
+ * Returns the places of the lines that occur exactly once in the base and in both sides, and come in the same order in
+ * all three. `kinds`: one more than the highest number that stands for a line.
+ */
+export function findAnchors(
   texts: { readonly base: Lines; readonly left: Lines; readonly right: Lines },
   kinds: number,
 ): readonly Anchor[] {
@@ -29,28 +32,29 @@ type Lines = readonly number[];
 const NONE = -1;
 const MANY = -2;
 
-/** Finds, by number of line, where a line stands that occurs once. */
+/** Returns by the number of a line where it stands, if it occurs once; a negative number for any other. */
 function findPlacesOfSingles(lines: Lines, kinds: number): Int32Array {
   const places = new Int32Array(kinds).fill(NONE);
   for (const [at, line] of lines.entries()) places[line] = places[line] === NONE ? at : MANY;
   return places;
 }
 
-/** The longest part of `items` whose places go up; no two places are the same. */
+/** Returns the longest part of `items`, in their order, whose places go up; no two places are the same. */
 function findLongestRise(items: readonly Anchor[], placeOf: (item: Anchor) => number): readonly Anchor[] {
   const before = new Map<Anchor, Anchor | undefined>();
   /** The item with the lowest place that a rise of each length can end in. */
-  const ends: Anchor[] = [];
+  const lowestEnds: Anchor[] = [];
   for (const item of items) {
-    const length = countBelow(ends, placeOf, placeOf(item));
-    before.set(item, ends[length - 1]);
-    ends[length] = item;
+    const length = countBelow(lowestEnds, placeOf, placeOf(item));
+    before.set(item, lowestEnds[length - 1]);
+    lowestEnds[length] = item;
   }
   const rise: Anchor[] = [];
-  for (let item = ends.at(-1); item; item = before.get(item)) rise.push(item);
+  for (let item = lowestEnds.at(-1); item; item = before.get(item)) rise.push(item);
   return rise.reverse();
 }
 
+/** Counts the ends whose place is below `place`. Their places go up. */
 function countBelow(ends: readonly Anchor[], placeOf: (item: Anchor) => number, place: number): number {
   let low = 0;
   let high = ends.length;

@@ -8,6 +8,10 @@ export interface ChangedRange {
   readonly otherEnd: number;
 }
 
+/**
+ * Returns the smallest range of whole lines outside of which two texts are the same: its start, and its end in each
+ * text.
+ */
 export function findChangedRange(text: string, other: string): ChangedRange {
   const start = countSameAhead(text, other);
   const same = countSameBehind(text, other, start);
@@ -23,12 +27,13 @@ const BLOCK_CHARS = 16_384;
 function countSameAhead(text: string, other: string): number {
   const shorter = Math.min(text.length, other.length);
   let at = 0;
-  while (at + BLOCK_CHARS <= shorter && isSameIn(text, other, at)) at += BLOCK_CHARS;
+  while (at + BLOCK_CHARS <= shorter && isSameBlockOfChars(text, other, at)) at += BLOCK_CHARS;
   while (at < shorter && text.charCodeAt(at) === other.charCodeAt(at)) at += 1;
   return at === 0 ? 0 : text.lastIndexOf("\n", at - 1) + 1;
 }
 
-function isSameIn(text: string, other: string, at: number, shift = 0): boolean {
+/** Compares one block of characters, which is `shift` characters further on in the other text. */
+function isSameBlockOfChars(text: string, other: string, at: number, shift = 0): boolean {
   return text.slice(at, at + BLOCK_CHARS) === other.slice(at + shift, at + shift + BLOCK_CHARS);
 }
 
@@ -37,7 +42,8 @@ function countSameBehind(text: string, other: string, start: number): number {
   const first = text.length - (Math.min(text.length, other.length) - start);
   const shift = other.length - text.length;
   let at = text.length;
-  while (at - BLOCK_CHARS >= first && isSameIn(text, other, at - BLOCK_CHARS, shift)) at -= BLOCK_CHARS;
+  while (at - BLOCK_CHARS >= first && isSameBlockOfChars(text, other, at - BLOCK_CHARS, shift))
+    at -= BLOCK_CHARS;
   while (at > first && text.charCodeAt(at - 1) === other.charCodeAt(at + shift - 1)) at -= 1;
   if (isLineStart(text, at, start) && isLineStart(other, at + shift, start)) return text.length - at;
   const lineEnd = text.indexOf("\n", at);

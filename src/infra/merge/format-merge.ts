@@ -6,16 +6,20 @@
  * 2. Where a format can read all three texts, a merge by line that it cannot read is none.
  * 3. Exchanging the sides changes nothing.
  */
-import { findOwningTool, isManifest } from "../../agents/coordination/contracts/owned-files.ts";
+import { findOwningTool, isPackageManifest } from "../../agents/coordination/contracts/owned-files.ts";
 import type { TextMerge, TextMerged, TextsToMerge } from "../../agents/coordination/ports/text-merge.ts";
-import { formatOf } from "./formats/format-of.ts";
+import { findFormat } from "./formats/format-of.ts";
 import { createLineMerge } from "./line-merge.ts";
-import { isBroken, mergeByFormat, type MergedByFormat } from "./merge-by-format.ts";
+import { isBrokenForFormat, mergeByFormat, type MergedByFormat } from "./merge-by-format.ts";
 import type { MergeLeaf } from "./pieces/merge-pieces.ts";
 import type { TextFormat } from "./pieces/text-format.ts";
 
 const OVERLAP = { kind: "obstacle", obstacle: "overlapping_changes" } as const;
 
+/**
+ * Creates the merge of a file's three texts: by the format of its name where the result is sure, else line by line. A
+ * file that a tool owns, such as a lock file, is not merged; the result says so.
+ */
 export function createFormatMerge(): TextMerge {
   const lines = createLineMerge();
   const mergeLeaf: MergeLeaf = ({ base, left, right }) => {
@@ -28,14 +32,19 @@ export function createFormatMerge(): TextMerge {
       const mergeByLine = (): TextMerged => lines.merge({ base, current, proposed });
       if (current === base || proposed === base || current === proposed) return mergeByLine();
       if (findOwningTool(path) !== undefined) return { kind: "obstacle", obstacle: "owned_by_tool" };
-      const format = formatOf(path);
+      const format = findFormat(path);
       if (!format || base.trim() === "") return mergeByLine();
-      return choose(format, { texts, byFormat: mergeSides(format, texts, mergeLeaf), mergeByLine });
+      return chooseMerge(format, {
+        texts,
+        byFormat: mergeSidesByFormat(format, texts, mergeLeaf),
+        mergeByLine,
+      });
     },
   };
 }
 
-function mergeSides(
+/** Merges by the format, with the sides in an order that does not depend on who asks. */
+function mergeSidesByFormat(
   format: TextFormat,
   { base, current, proposed }: TextsToMerge,
   mergeLeaf: MergeLeaf,
@@ -50,13 +59,14 @@ interface Choice {
   readonly mergeByLine: () => TextMerged;
 }
 
-/** Chooses a merge. Where a merge by line would make the same, that one is taken. */
-function choose(format: TextFormat, { texts, byFormat, mergeByLine }: Choice): TextMerged {
+/** Chooses the merge by format or the one by line; the latter where both make the same. */
+function chooseMerge(format: TextFormat, { texts, byFormat, mergeByLine }: Choice): TextMerged {
   const { path = "" } = texts;
   if (byFormat.kind === "unsure") {
-    if (isManifest(path)) return OVERLAP;
+    if (isPackageManifest(path)) return OVERLAP;
     const merged = mergeByLine();
-    const isUnusable = merged.kind === "clean" && byFormat.isReadable && isBroken(format, merged.text);
+    const isUnusable =
+      merged.kind === "clean" && byFormat.isReadable && isBrokenForFormat(format, merged.text);
     return isUnusable ? OVERLAP : merged;
   }
   const merged = mergeByLine();

@@ -25,11 +25,15 @@ interface Texts {
   readonly right: string;
 }
 
+/**
+ * Creates the merge of three texts line by line. Texts that are too large, and changes that overlap, are not merged;
+ * the result names the obstacle.
+ */
 export function createLineMerge(): TextMerge {
   return {
     merge: ({ base, current, proposed }) => {
-      if (current === base || current === proposed) return clean(proposed);
-      if (proposed === base) return clean(current);
+      if (current === base || current === proposed) return createCleanMerge(proposed);
+      if (proposed === base) return createCleanMerge(current);
       if ([base, current, proposed].some(isTooLarge)) return { kind: "obstacle", obstacle: "too_large" };
       const [left, right] = current < proposed ? [current, proposed] : [proposed, current];
       return mergeRanges({ base, left, right });
@@ -37,7 +41,7 @@ export function createLineMerge(): TextMerge {
   };
 }
 
-function clean(text: string): TextMerged {
+function createCleanMerge(text: string): TextMerged {
   return { kind: "clean", text };
 }
 
@@ -45,33 +49,39 @@ function isTooLarge(text: string): boolean {
   return text.length > BOUNDS.mergeBytesMax || Buffer.byteLength(text) > BOUNDS.mergeBytesMax;
 }
 
-/** Merges two sides of which each changed one range. Without a line between the two there is nothing to compare. */
+/**
+ * Merges two sides of which each changed one range. Both are taken where a line lies between them, else their lines
+ * are compared.
+ */
 function mergeRanges({ base, left, right }: Texts): TextMerged {
-  const inLeft = findRangeMade(base, left);
-  const inRight = findRangeMade(base, right);
+  const inLeft = findChangeOfSide(base, left);
+  const inRight = findChangeOfSide(base, right);
   const [first, second] = inLeft.start <= inRight.start ? [inLeft, inRight] : [inRight, inLeft];
   if (first.end < second.start) {
     const between = base.slice(first.end, second.start);
-    return clean(base.slice(0, first.start) + first.made + between + second.made + base.slice(second.end));
+    return createCleanMerge(
+      base.slice(0, first.start) + first.made + between + second.made + base.slice(second.end),
+    );
   }
   const start = first.start;
   const end = Math.max(first.end, second.end);
   const block = (text: string): string => text.slice(start, text.length - (base.length - end));
-  const merged = mergeBlocks({ base: block(base), left: block(left), right: block(right) });
+  const merged = mergeLineBlocks({ base: block(base), left: block(left), right: block(right) });
   if (merged.kind === "obstacle") return merged;
-  return clean(base.slice(0, start) + merged.text + base.slice(end));
+  return createCleanMerge(base.slice(0, start) + merged.text + base.slice(end));
 }
 
-function findRangeMade(base: string, side: string): { start: number; end: number; made: string } {
+/** Finds the range of the base that a side changed, and what it made of it. */
+function findChangeOfSide(base: string, side: string): { start: number; end: number; made: string } {
   const { start, end, otherEnd } = findChangedRange(base, side);
   return { start, end, made: side.slice(start, otherEnd) };
 }
 
-function mergeBlocks(blocks: Texts): TextMerged {
+function mergeLineBlocks(blocks: Texts): TextMerged {
   const numbered = numberLines([blocks.base, blocks.left, blocks.right], LINES_MAX);
   if (!numbered) return { kind: "obstacle", obstacle: "too_large" };
   const [base = [], left = [], right = []] = numbered.texts;
   const merged = mergeLines({ base, left, right }, numbered.lines.length, WORK_MAX);
   if (typeof merged === "string") return { kind: "obstacle", obstacle: merged };
-  return clean(merged.lines.map((line) => numbered.lines[line] ?? "").join(""));
+  return createCleanMerge(merged.lines.map((line) => numbered.lines[line] ?? "").join(""));
 }

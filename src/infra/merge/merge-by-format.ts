@@ -6,7 +6,7 @@
  * 2. The work is bounded by `charsMax` of the format.
  */
 import { mergeBlocks, mergeMargin, mapSides, type MergeLeaf, type Sides } from "./pieces/merge-pieces.ts";
-import { formatBlock, hasSameContent, type Block } from "./pieces/pieces.ts";
+import { formatBlock, hasSamePieces, type Block } from "./pieces/pieces.ts";
 import type { Cut, TextFormat } from "./pieces/text-format.ts";
 import { isSameValue, mergeValues, type Value } from "./pieces/merged-values.ts";
 
@@ -18,29 +18,37 @@ export type MergedByFormat =
 const BYTE_ORDER_MARK = "\uFEFF";
 const UNREADABLE = { kind: "unsure", isReadable: false } as const;
 
+/**
+ * Returns the merge of three texts of a file by their format, or why there is none: a text is too large or cannot be
+ * cut into pieces, the changes contradict each other, or the result is not proven to be right.
+ */
 export function mergeByFormat(
   format: TextFormat,
   texts: Sides<string>,
   mergeLeaf: MergeLeaf,
 ): MergedByFormat {
-  const all = [texts.base, texts.left, texts.right];
-  if (all.reduce((chars, text) => chars + text.length, 0) > format.charsMax) return UNREADABLE;
-  const marked = all.filter((text) => text.startsWith(BYTE_ORDER_MARK)).length;
-  const hasOddLineEnd = all.some((text) => /\r(?!\n)/u.test(text));
-  if (hasOddLineEnd || (marked !== 0 && marked !== all.length)) return UNREADABLE;
+  const allTexts = [texts.base, texts.left, texts.right];
+  if (allTexts.reduce((chars, text) => chars + text.length, 0) > format.charsMax) return UNREADABLE;
+  const marked = allTexts.filter((text) => text.startsWith(BYTE_ORDER_MARK)).length;
+  const hasOddLineEnd = allTexts.some((text) => /\r(?!\n)/u.test(text));
+  if (hasOddLineEnd || (marked !== 0 && marked !== allTexts.length)) return UNREADABLE;
   const mark = marked === 0 ? "" : BYTE_ORDER_MARK;
   const contents = mapSides(texts, (text) => text.slice(mark.length));
-  const merged = mergeContents(format, contents, mergeLeaf);
+  const merged = mergePieces(format, contents, mergeLeaf);
   return merged.kind === "merged" ? { kind: "merged", text: mark + merged.text } : merged;
 }
 
-/** True when a format cannot read a text. */
-export function isBroken(format: TextFormat, text: string): boolean {
+/**
+ * Returns whether a text breaks the rules of a format, so that nothing can be cut from it; a leading byte order mark
+ * is no fault.
+ */
+export function isBrokenForFormat(format: TextFormat, text: string): boolean {
   return format.cut(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text) === "broken";
 }
 
-function mergeContents(format: TextFormat, texts: Sides<string>, mergeLeaf: MergeLeaf): MergedByFormat {
-  const cuts = cutAll(format, texts);
+/** Cuts the texts, merges their pieces and joins them; unsure unless the joined text can be cut into the same. */
+function mergePieces(format: TextFormat, texts: Sides<string>, mergeLeaf: MergeLeaf): MergedByFormat {
+  const cuts = cutSides(format, texts);
   if (typeof cuts === "string") return { kind: "unsure", isReadable: cuts !== "broken" };
   const unsure = { kind: "unsure", isReadable: true } as const;
   const fixed = new Set([cuts.base.fixed, cuts.left.fixed, cuts.right.fixed]);
@@ -48,14 +56,15 @@ function mergeContents(format: TextFormat, texts: Sides<string>, mergeLeaf: Merg
   if (!root) return unsure;
   const end = mergeMargin(mapSides(cuts, ({ end: lineEnds }) => lineEnds)) ?? cuts.left.end;
   const text = joinText(format, root, end);
-  return isRight(format, { text, root, cuts }) ? { kind: "merged", text } : unsure;
+  return isMergeProven(format, { text, root, cuts }) ? { kind: "merged", text } : unsure;
 }
 
 function rootOf({ root }: Cut): Block {
   return root;
 }
 
-function cutAll(format: TextFormat, texts: Sides<string>): Sides<CutText> | "unsure" | "broken" {
+/** Cuts the three texts. Returns "broken" where one cannot be read, else "unsure" where one cannot be cut. */
+function cutSides(format: TextFormat, texts: Sides<string>): Sides<CutText> | "unsure" | "broken" {
   const { base, left, right } = mapSides(texts, (text) => cutText(format, text));
   if (base === "broken" || left === "broken" || right === "broken") return "broken";
   if (base === "unsure" || left === "unsure" || right === "unsure") return "unsure";
@@ -67,6 +76,7 @@ interface CutText extends Cut {
   readonly end: string;
 }
 
+/** Cuts a text, after giving it as many ends of lines as its format wants. Its value is that of the text as it was. */
 function cutText(format: TextFormat, text: string): CutText | "unsure" | "broken" {
   const ended = normalizeEnd(text, format.linesAtEnd);
   const cut = format.cut(ended.text);
@@ -80,22 +90,23 @@ function cutText(format: TextFormat, text: string): CutText | "unsure" | "broken
 /** Takes the ends of lines off the end of a text, and gives it as many as its format wants. */
 function normalizeEnd(text: string, lines: number): { readonly text: string; readonly end: string } {
   if (lines === 0) return { text, end: "" };
-  const length = countContent(text);
+  const length = countCharsBeforeLineEnds(text);
   const newline = text.includes("\r\n") ? "\r\n" : "\n";
   const end = text.slice(length);
   return { text: length === 0 ? "" : text.slice(0, length) + newline.repeat(lines), end };
 }
 
 /** Counts the characters before the ends of lines that a text ends with. */
-function countContent(text: string): number {
+function countCharsBeforeLineEnds(text: string): number {
   let length = text.length;
   while (length > 0 && (text[length - 1] === "\n" || text[length - 1] === "\r")) length -= 1;
   return length;
 }
 
+/** Joins the pieces and puts the ends of lines behind them that were taken off. */
 function joinText({ linesAtEnd }: TextFormat, root: Block, end: string): string {
   const text = formatBlock(root);
-  return linesAtEnd === 0 ? text : text.slice(0, countContent(text)) + end;
+  return linesAtEnd === 0 ? text : text.slice(0, countCharsBeforeLineEnds(text)) + end;
 }
 
 interface Made {
@@ -104,10 +115,10 @@ interface Made {
   readonly cuts: Sides<Cut>;
 }
 
-/** Reads a merged text again. */
-function isRight(format: TextFormat, { text, root, cuts }: Made): boolean {
+/** Cuts a merged text again, and returns whether its pieces and its value are what was merged. */
+function isMergeProven(format: TextFormat, { text, root, cuts }: Made): boolean {
   const again = cutText(format, text);
-  if (typeof again === "string" || !hasSameContent(root, again.root) || again.fixed !== cuts.base.fixed)
+  if (typeof again === "string" || !hasSamePieces(root, again.root) || again.fixed !== cuts.base.fixed)
     return false;
   const values = mapSides<Cut, Value | undefined>(cuts, ({ value }) => value);
   if (again.value === undefined) return values.base === undefined;

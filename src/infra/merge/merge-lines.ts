@@ -1,6 +1,6 @@
 /** Owns: what two sides made of the same lines, taken together. Does not own: texts. */
 import { diff3MergeRegions } from "node-diff3";
-import { anchorsOf } from "./anchors.ts";
+import { findAnchors } from "./anchors.ts";
 
 export type Lines = readonly number[];
 
@@ -12,25 +12,32 @@ export interface ThreeTexts {
 
 export type LinesMerged = { readonly lines: Lines } | "overlapping_changes" | "too_large";
 
-/** `workMax`: steps that the comparisons may take. Between anchors they grow with the cube of the lines, if all are the same. */
+/**
+ * Merges the numbered lines of two sides with their base, gap by gap between unchanged lines, and returns the merged
+ * lines; `overlapping_changes` where both changed the same place, `too_large` where comparing would take more than
+ * `workMax` steps.
+ */
 export function mergeLines(texts: ThreeTexts, kinds: number, workMax: number): LinesMerged {
   const merged: number[] = [];
-  let left = workMax;
-  for (const gap of gapsOf(texts, kinds)) {
-    const easy = withoutComparing(gap);
-    left -= easy ? 0 : workOf(gap.base, gap.left) + workOf(gap.base, gap.right);
-    if (left < 0) return "too_large";
-    const lines = easy ?? merge(gap);
+  let workLeft = workMax;
+  for (const gap of splitAtAnchors(texts, kinds)) {
+    const easy = mergeWithoutComparing(gap);
+    workLeft -= easy ? 0 : estimateMergeSteps(gap.base, gap.left) + estimateMergeSteps(gap.base, gap.right);
+    if (workLeft < 0) return "too_large";
+    const lines = easy ?? mergeGap(gap);
     if (!lines) return "overlapping_changes";
     for (const line of lines) merged.push(line);
   }
   return { lines: merged };
 }
 
-/** Yields the gaps. Each anchor is a gap of its own, so that changes on both sides of it do not touch. */
-function* gapsOf({ base, left, right }: ThreeTexts, kinds: number): Iterable<ThreeTexts> {
+/**
+ * Yields the parts of the texts between anchors. Each anchor is a part of its own, so that changes on both sides of it
+ * do not touch.
+ */
+function* splitAtAnchors({ base, left, right }: ThreeTexts, kinds: number): Iterable<ThreeTexts> {
   let from = { base: 0, left: 0, right: 0 };
-  for (const anchor of anchorsOf({ base, left, right }, kinds)) {
+  for (const anchor of findAnchors({ base, left, right }, kinds)) {
     const gap = {
       base: base.slice(from.base, anchor.base),
       left: left.slice(from.left, anchor.left),
@@ -44,13 +51,17 @@ function* gapsOf({ base, left, right }: ThreeTexts, kinds: number): Iterable<Thr
   yield { base: base.slice(from.base), left: left.slice(from.left), right: right.slice(from.right) };
 }
 
-function withoutComparing({ base, left, right }: ThreeTexts): Lines | undefined {
-  if (isSame(left, base) || isSame(left, right)) return right;
-  return isSame(right, base) ? left : undefined;
+/** Returns the merged lines where at most one side changed, or both in the same way; else `undefined`. */
+function mergeWithoutComparing({ base, left, right }: ThreeTexts): Lines | undefined {
+  if (isSameLines(left, base) || isSameLines(left, right)) return right;
+  return isSameLines(right, base) ? left : undefined;
 }
 
-/** The library compares each line, at all of its places, with as many rows as the texts can have lines in common. */
-function workOf(base: Lines, side: Lines): number {
+/**
+ * Returns how many steps comparing two texts takes. The library compares each line, at all of its places, with as many
+ * rows as the texts can have lines in common.
+ */
+function estimateMergeSteps(base: Lines, side: Lines): number {
   const places = new Map<number, number>();
   for (const line of side) places.set(line, (places.get(line) ?? 0) + 1);
   const rows = Math.min(base.length, side.length);
@@ -59,21 +70,21 @@ function workOf(base: Lines, side: Lines): number {
   return work;
 }
 
-/** `undefined` where both changed the same lines, or lines next to each other, and not to the same. */
-function merge({ base, left, right }: ThreeTexts): Lines | undefined {
+/** Merges the lines of one gap; `undefined` where both sides changed the same or adjoining lines otherwise. */
+function mergeGap({ base, left, right }: ThreeTexts): Lines | undefined {
   const merged: number[] = [];
   for (const region of diff3MergeRegions(left, base, right)) {
-    const lines = region.stable ? region.bufferContent : findMadeByBoth(region.aContent, region.bContent);
+    const lines = region.stable ? region.bufferContent : pickSameLines(region.aContent, region.bContent);
     if (!lines) return undefined;
     for (const line of lines) merged.push(line);
   }
   return merged;
 }
 
-function findMadeByBoth(left: Lines, right: Lines): Lines | undefined {
-  return isSame(left, right) ? left : undefined;
+function pickSameLines(left: Lines, right: Lines): Lines | undefined {
+  return isSameLines(left, right) ? left : undefined;
 }
 
-function isSame(a: Lines, b: Lines): boolean {
+function isSameLines(a: Lines, b: Lines): boolean {
   return a.length === b.length && a.every((line, at) => line === b[at]);
 }

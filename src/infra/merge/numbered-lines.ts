@@ -7,13 +7,16 @@ export interface NumberedLines {
   readonly lines: readonly string[];
 }
 
-/** `undefined` for more than `linesMax` lines in all texts together. */
+/**
+ * Returns each text as a list of numbers, one for each line, where equal lines have equal numbers, and the line of
+ * each number; `undefined` where the texts have more than `linesMax` lines in all.
+ */
 export function numberLines(texts: readonly string[], linesMax: number): NumberedLines | undefined {
   const numbers = new Map<string, number>();
   const all: number[][] = [];
   let left = linesMax;
   for (const text of texts) {
-    const found = numbersOf(text, numbers, left);
+    const found = numberLinesOfText(text, numbers, left);
     if (!found) return undefined;
     left -= found.length;
     all.push(found);
@@ -21,17 +24,22 @@ export function numberLines(texts: readonly string[], linesMax: number): Numbere
   return { texts: all, lines: [...numbers.keys()] };
 }
 
-function numbersOf(text: string, numbers: Map<string, number>, linesMax: number): number[] | undefined {
-  const found: number[] = [];
+/** Returns a text as numbers of lines, and adds lines that are new to `numbers`. `undefined` for too many. */
+function numberLinesOfText(
+  text: string,
+  numbers: Map<string, number>,
+  linesMax: number,
+): number[] | undefined {
+  const ownNumbers: number[] = [];
   for (let start = 0; start < text.length;) {
-    if (found.length === linesMax) return undefined;
+    if (ownNumbers.length === linesMax) return undefined;
     const newline = text.indexOf("\n", start);
     const end = newline === -1 ? text.length : newline + 1;
     const line = text.slice(start, end);
     const number = numbers.get(line) ?? numbers.size;
     if (number === numbers.size) numbers.set(line, number);
-    found.push(number);
+    ownNumbers.push(number);
     start = end;
   }
-  return found;
+  return ownNumbers;
 }

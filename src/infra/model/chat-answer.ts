@@ -26,6 +26,10 @@ const FINISHES: Readonly<Record<string, ChatFinish>> = {
   "tool-calls": "tool-calls",
 };
 
+/**
+ * Returns the answer of a chat model from a completion of the AI SDK: text or refusal, tool calls, why it ended, and
+ * its usage; model and provider as asked for where the completion does not say.
+ */
 export function createChatAnswer(
   completion: Completion,
   modelAsked: { readonly model: string; readonly provider: string },
@@ -33,18 +37,21 @@ export function createChatAnswer(
   const { finishReason, usage, response, calls = [], reasoning } = completion;
   return {
     kind: "answered",
-    ...readAnswer(completion),
+    ...readTextOrRefusal(completion),
     ...(calls.length > 0 && { toolCalls: calls }),
     ...(reasoning !== undefined && reasoning !== "" && { reasoning }),
     finishReason: FINISHES[finishReason] ?? "other",
     model: response?.modelId ?? modelAsked.model,
     provider: modelAsked.provider,
-    usage: usageOf(usage),
+    usage: pickUsage(usage),
   };
 }
 
-/** The SDK hands a refusal over as if it were text. */
-function readAnswer({
+/**
+ * Returns the answer's text, parsed where an object was asked for, or its refusal. The SDK hands a refusal over as if
+ * it were text.
+ */
+function readTextOrRefusal({
   text,
   finishReason,
   response,
@@ -56,21 +63,22 @@ function readAnswer({
   return object === undefined ? { text } : { text, object };
 }
 
-function usageOf({ inputTokens, outputTokens }: NonNullable<Completion["usage"]> = {}): ChatUsage {
+function pickUsage({ inputTokens, outputTokens }: NonNullable<Completion["usage"]> = {}): ChatUsage {
   return {
     ...(inputTokens !== undefined && { inputTokens }),
     ...(outputTokens !== undefined && { outputTokens }),
   };
 }
 
+/** Finds the refusal in an answer's body as the server sent it. */
 function findRefusal(body: unknown): string | undefined {
-  const choices = fieldOf(body, "choices");
+  const choices = readField(body, "choices");
   const first: unknown = Array.isArray(choices) ? choices[0] : undefined;
-  const refusal = fieldOf(fieldOf(first, "message"), "refusal");
+  const refusal = readField(readField(first, "message"), "refusal");
   return typeof refusal === "string" && refusal !== "" ? refusal : undefined;
 }
 
-function fieldOf(value: unknown, name: string): unknown {
+function readField(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null
     ? (value as Readonly<Record<string, unknown>>)[name]
     : undefined;

@@ -11,14 +11,14 @@ import type {
   OutboundFailure,
   ModelChoice,
 } from "../../agents/coordination/ports/outbound.ts";
-import { waitFor } from "../../agents/coordination/std/wait-for.ts";
-import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
-import { failureOf, failureFromStatus, findOutboundError } from "../http/outbound-error.ts";
-import { retryAfterMs, waitBeforeTry } from "../http/retry.ts";
+import { waitForDuration } from "../../agents/coordination/std/wait-for.ts";
+import { createTraceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
+import { classifyThrown, createOutboundFailure } from "../http/outbound-error.ts";
+import { readRetrySecondsAsMs, computeRetryWaitMs } from "../http/retry.ts";
 import type { SafeFetch } from "../http/safe-fetch.ts";
 import { resolveVariable, type ReadVariable } from "../http/tokens.ts";
 import { createChatAnswer, type Completion } from "./chat-answer.ts";
-import { readCalls, convertMessages, convertTools } from "./tool-calls.ts";
+import { readToolCalls, convertChatMessages, convertTools } from "./tool-calls.ts";
 
 export interface ModelConfig {
   /** Such as `https://api.example/v1`. */
@@ -38,7 +38,7 @@ export interface ChatModelDependencies {
   readonly readVariable: ReadVariable;
 }
 
-type Sdk = Awaited<ReturnType<typeof loadSdk>>;
+type Sdk = Awaited<ReturnType<typeof loadAiSdk>>;
 
 interface Failed {
   readonly failure: OutboundFailure;
@@ -48,28 +48,33 @@ interface Failed {
 const PROVIDER = "model";
 const TRIES_MAX = 3;
 
+/**
+ * Creates the client of a chat model. A request that failed is sent again after a wait, up to `TRIES_MAX` times,
+ * unless it was refused or given up; the last failure is returned and not thrown.
+ */
 export function createChatModel(dependencies: ChatModelDependencies): ChatModel {
   return {
     complete: async (request) => {
-      const sdk = await loadSdk().catch(() => undefined);
-      if (!sdk) return failureOf({ code: "not_configured", message: "The AI SDK cannot be loaded." });
+      const sdk = await loadAiSdk().catch(() => undefined);
+      if (!sdk)
+        return createOutboundFailure({ code: "not_configured", message: "The AI SDK cannot be loaded." });
       for (let tries = 1; ; tries += 1) {
         const outcome = await askOnce(sdk, dependencies, request);
         if ("kind" in outcome) return outcome;
         const { failure, waitMs } = outcome;
         const isOver = failure.kind === "refused" || failure.code === "aborted" || tries >= TRIES_MAX;
         if (isOver) return failure;
-        await waitFor(dependencies.clock, waitBeforeTry(tries - 1, waitMs), request.signal);
+        await waitForDuration(dependencies.clock, computeRetryWaitMs(tries - 1, waitMs), request.signal);
       }
     },
     target: (request) => ({
-      provider: providerOf(dependencies.config),
-      model: modelOf(dependencies.config, request),
+      provider: nameProvider(dependencies.config),
+      model: chooseModel(dependencies.config, request),
     }),
   };
 }
 
-async function loadSdk() {
+async function loadAiSdk() {
   const [{ generateText, Output, jsonSchema, NoObjectGeneratedError }, { createOpenAICompatible }] =
     await Promise.all([import("ai"), import("@ai-sdk/openai-compatible")]);
   return { generateText, Output, jsonSchema, NoObjectGeneratedError, createOpenAICompatible };
@@ -81,12 +86,13 @@ interface Seen {
   waitMs?: number | undefined;
 }
 
+/** Sends a request once. Returns the answer, or the failure with the wait that the server asks for. */
 async function askOnce(
   sdk: Sdk,
   { config, fetch, readVariable }: ChatModelDependencies,
   request: ChatRequest,
 ): Promise<ChatAnswer | Failed> {
-  const seen: Seen = { status: 0 };
+  const lastExchange: Seen = { status: 0 };
   const apiKey = config.apiKey === undefined ? undefined : resolveVariable(config.apiKey, readVariable);
   const provider = sdk.createOpenAICompatible({
     name: PROVIDER,
@@ -95,43 +101,49 @@ async function askOnce(
     supportsStructuredOutputs: true,
     fetch: async (input, init) => {
       const response = await fetch(input, init);
-      seen.status = response.status;
-      seen.waitMs = retryAfterMs(response.headers);
+      lastExchange.status = response.status;
+      lastExchange.waitMs = readRetrySecondsAsMs(response.headers);
       return response;
     },
   });
-  const model = modelOf(config, request);
+  const model = chooseModel(config, request);
   try {
-    const completion = await generate(sdk, provider.chatModel(model), request);
-    return createChatAnswer(completion, { model, provider: providerOf(config) });
+    const completion = await generateCompletion(sdk, provider.chatModel(model), request);
+    return createChatAnswer(completion, { model, provider: nameProvider(config) });
   } catch (error) {
-    return { failure: readFailure(error, seen, request.signal), waitMs: seen.waitMs };
+    return { failure: classifyModelError(error, lastExchange, request.signal), waitMs: lastExchange.waitMs };
   }
 }
 
-function providerOf({ baseUrl }: ModelConfig): string {
+/** Names the provider by the host of its URL. */
+function nameProvider({ baseUrl }: ModelConfig): string {
   return URL.parse(baseUrl)?.host ?? PROVIDER;
 }
 
-function modelOf({ model, agents = {} }: ModelConfig, request: ModelChoice): string {
+/** Returns the model that a request names, else that of its agent, else that of the configuration. */
+function chooseModel({ model, agents = {} }: ModelConfig, request: ModelChoice): string {
   const { agentId } = request;
   const ofAgent = agentId !== undefined && Object.hasOwn(agents, agentId) ? agents[agentId] : undefined;
   return request.model ?? ofAgent ?? model;
 }
 
-async function generate(sdk: Sdk, model: LanguageModel, request: ChatRequest): Promise<Completion> {
+/**
+ * Lets the SDK generate an answer, of a schema where the request has one. An answer that does not fit it is returned,
+ * too.
+ */
+async function generateCompletion(sdk: Sdk, model: LanguageModel, request: ChatRequest): Promise<Completion> {
   const { schema } = request;
   const settings = {
     model,
-    messages: convertMessages(request.messages),
+    messages: convertChatMessages(request.messages),
     ...convertTools(sdk, request),
     ...(request.system !== undefined && { instructions: request.system }),
-    ...samplingOf(request),
+    ...pickSampling(request),
     maxOutputTokens: request.maxTokens,
     // Tried again here, where time is a value.
     maxRetries: 0,
     abortSignal: request.signal,
-    headers: { ...traceHeaders(request) },
+    headers: { ...createTraceHeaders(request) },
     include: { responseBody: true },
     providerOptions: { [PROVIDER]: { strictJsonSchema: false } },
   };
@@ -145,7 +157,7 @@ async function generate(sdk: Sdk, model: LanguageModel, request: ChatRequest): P
       response,
       reasoning,
       isObject: false,
-      calls: readCalls(toolCalls),
+      calls: readToolCalls(toolCalls),
     };
   }
   const output = sdk.Output.object({ schema: sdk.jsonSchema({ ...schema.schema }), name: schema.name });
@@ -160,7 +172,7 @@ async function generate(sdk: Sdk, model: LanguageModel, request: ChatRequest): P
   }
 }
 
-function samplingOf({ temperature, topP, seed, stop }: ChatRequest) {
+function pickSampling({ temperature, topP, seed, stop }: ChatRequest) {
   return {
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { topP }),
@@ -169,10 +181,11 @@ function samplingOf({ temperature, topP, seed, stop }: ChatRequest) {
   };
 }
 
-function readFailure(error: unknown, { status }: Seen, signal: AbortSignal): OutboundFailure {
-  if (signal.aborted) return failureOf({ code: "aborted", message: "The call was given up." });
-  const outboundError = findOutboundError(error);
-  if (outboundError) return failureOf(outboundError);
-  const refused = status > 0 ? failureFromStatus(status) : undefined;
-  return refused ?? failureOf({ code: "malformed", message: "The model's answer is not of the protocol." });
+/** Returns an error as a failure: given up, else what the fetch threw, else by the last HTTP status. */
+function classifyModelError(error: unknown, { status }: Seen, signal: AbortSignal): OutboundFailure {
+  if (signal.aborted) return createOutboundFailure({ code: "aborted", message: "The call was given up." });
+  return (
+    classifyThrown(error, status) ??
+    createOutboundFailure({ code: "malformed", message: "The model's answer is not of the protocol." })
+  );
 }

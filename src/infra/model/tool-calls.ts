@@ -7,7 +7,8 @@ interface Sdk {
   readonly jsonSchema: typeof jsonSchema;
 }
 
-export function convertMessages(messages: readonly ChatMessage[]): ModelMessage[] {
+/** Returns the messages of a chat as the AI SDK takes them, with tool calls and tool results as its parts. */
+export function convertChatMessages(messages: readonly ChatMessage[]): ModelMessage[] {
   return messages.map((message): ModelMessage => {
     if (message.role === "tool") {
       const { callId: toolCallId, name: toolName, content: value } = message;
@@ -29,7 +30,10 @@ export function convertMessages(messages: readonly ChatMessage[]): ModelMessage[
   });
 }
 
-/** Converts tools without `execute`, so that the SDK hands the calls back. */
+/**
+ * Returns the tools of a chat request as the AI SDK takes them, without `execute`, so that the SDK hands the model's
+ * calls back; an empty record without tools.
+ */
 export function convertTools(sdk: Sdk, { tools = [] }: ChatRequest): { readonly tools?: ToolSet } {
   if (tools.length === 0) return {};
   const entries = tools.map(({ name, description, parameters }) => [
@@ -48,17 +52,18 @@ interface SdkCall {
 }
 
 /**
- * Reads the calls, also of tools that were not offered and with arguments that cannot be read; the caller rules on
- * them.
+ * Returns the tool calls that a model asks for, also of tools that were not offered; without arguments where those
+ * cannot be read. The caller rules on them.
  */
-export function readCalls(calls: readonly SdkCall[]): ChatCallAsked[] {
+export function readToolCalls(calls: readonly SdkCall[]): ChatCallAsked[] {
   return calls.map(({ toolName: name, input }) => {
-    const args = typeof input === "string" ? jsonOf(input) : input;
+    const args = typeof input === "string" ? parseArguments(input) : input;
     return isRecord(args) ? { name, args } : { name };
   });
 }
 
-function jsonOf(text: string): unknown {
+/** Parses the arguments of a call: none for an empty text, `undefined` for what is no JSON. */
+function parseArguments(text: string): unknown {
   try {
     return text.trim() === "" ? {} : JSON.parse(text);
   } catch {

@@ -15,9 +15,9 @@ import {
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { dropTrailingSlashes } from "../../agents/coordination/std/foreign-text.ts";
-import { replaceHidden } from "../../agents/coordination/std/hidden-characters.ts";
+import { replaceHiddenCharacters } from "../../agents/coordination/std/hidden-characters.ts";
 import type { Span, SpanPlace } from "../../agents/coordination/telemetry/span.ts";
-import { postRequest, type CollectorAddress, type CollectorAnswer } from "./post-request.ts";
+import { postToCollector, type CollectorAddress, type CollectorAnswer } from "./post-request.ts";
 
 export interface OtlpOptions {
   /** The collector's address, as `OTEL_EXPORTER_OTLP_ENDPOINT` has it. Absent: what the environment says, or port 4318 here. */
@@ -53,9 +53,13 @@ const WHY_CHARS_MAX = 300;
 const SERVICE_NAME = "openclaw-coordination";
 const TRACES_PATH = "v1/traces";
 
+/**
+ * Creates the sender of spans to an OpenTelemetry collector. Each batch is sent once; a failure is returned and not
+ * thrown, and whether to try again is up to the caller.
+ */
 export function createOtlpSender({ endpoint, headers, version, sendMs = SEND_MS }: OtlpOptions): SpanSender {
   const scope = { name: SERVICE_NAME, version };
-  const address = readAddress(scope, {
+  const address = resolveCollectorAddress(scope, {
     ...(endpoint !== undefined && { url: formatTracesUrl(endpoint) }),
     ...(headers && { headers: { ...headers } }),
     timeoutMillis: sendMs,
@@ -68,7 +72,7 @@ export function createOtlpSender({ endpoint, headers, version, sendMs = SEND_MS 
       const readable = spans.map((span) => toReadableSpan(span, resource, scope));
       const message = ProtobufTraceSerializer.serializeRequest(readable) ?? new Uint8Array();
       try {
-        return judgeAnswer(await postRequest(address, message));
+        return classifyAnswer(await postToCollector(address, message));
       } catch (error) {
         return { kind: "unavailable", why: describeNoAnswer(error, sendMs) };
       }
@@ -82,8 +86,8 @@ function describeNoAnswer(error: unknown, sendMs: number): string {
   return describeError(error) || ((error as NodeJS.ErrnoException).code ?? "the connection failed");
 }
 
-/** Reads the standard variables, which count where the settings say nothing. */
-function readAddress(
+/** Returns where to send: as the settings say, and by the standard variables where they say nothing. */
+function resolveCollectorAddress(
   { name, version }: Readonly<Record<"name" | "version", string>>,
   settings: OTLPExporterNodeConfigBase,
 ): CollectorAddress {
@@ -95,7 +99,7 @@ function readAddress(
   return { ...address, agentFactory: (protocol) => (agent ??= address.agentFactory(protocol)) };
 }
 
-/** The address of a collector is a base; some give that of the traces itself. */
+/** Returns the URL for traces below a collector's address, unless the address is that URL already. */
 function formatTracesUrl(endpoint: string): string {
   const base = dropTrailingSlashes(endpoint);
   return base.endsWith(TRACES_PATH) ? base : `${base}/${TRACES_PATH}`;
@@ -104,17 +108,20 @@ function formatTracesUrl(endpoint: string): string {
 /** The collector understood the request, and does not want it. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 413, 422]);
 
-function judgeAnswer({ status, described, retryAfterMs, body }: CollectorAnswer): Sent {
-  if (status >= 200 && status < 300) return { kind: "sent", ...readLeftOut(body) };
+/** Returns the fate of a request by the status of its answer. */
+function classifyAnswer({ status, described, retryAfterMs, body }: CollectorAnswer): Sent {
+  if (status >= 200 && status < 300) return { kind: "sent", ...readLeftOutSpans(body) };
   if (REFUSALS.has(status)) return { kind: "refused", why: described };
   return { kind: "unavailable", why: described, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 
-/** Reads which spans of a request that it took the collector left out ("partial success"). */
-function readLeftOut(body: Uint8Array): Pick<Extract<Sent, { readonly kind: "sent" }>, "leftOut"> {
+/** Reads how many spans of an accepted request the collector left out, and why ("partial success"). */
+function readLeftOutSpans(body: Uint8Array): Pick<Extract<Sent, { readonly kind: "sent" }>, "leftOut"> {
   const { rejectedSpans: count = 0, errorMessage = "" } = decodeAnswer(body)?.partialSuccess ?? {};
   if (count === 0) return {};
-  return { leftOut: { count, why: replaceHidden(errorMessage.slice(0, WHY_CHARS_MAX), () => " ") } };
+  return {
+    leftOut: { count, why: replaceHiddenCharacters(errorMessage.slice(0, WHY_CHARS_MAX), () => " ") },
+  };
 }
 
 /** Returns nothing for what is no answer of OTLP. */

@@ -25,8 +25,14 @@ export interface CollectorAnswer {
 /** An answer says little; of a longer one nothing is read. */
 const BODY_BYTES_MAX = 100_000;
 
-/** Posts a message of protobuf to a collector. @throws Error where it does not answer in time */
-export async function postRequest(address: CollectorAddress, message: Uint8Array): Promise<CollectorAnswer> {
+/**
+ * Posts a protobuf message to an OpenTelemetry collector and returns the answer's status, body and the wait that it
+ * asks for. @throws Error where the collector does not answer in time
+ */
+export async function postToCollector(
+  address: CollectorAddress,
+  message: Uint8Array,
+): Promise<CollectorAnswer> {
   const url = new URL(address.url);
   const isCompressed = address.compression === "gzip";
   const options = {
@@ -47,19 +53,19 @@ export async function postRequest(address: CollectorAddress, message: Uint8Array
     status,
     described: `the collector answered ${status} ${STATUS_CODES[status] ?? ""}`.trimEnd(),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
-    body: await readBody(response),
+    body: await readBoundedBody(response),
   };
 }
 
-/** Reads a number of seconds or a date. */
+/** Returns the wait that a number of seconds or a date asks for, in ms from now. */
 function readRetryAfterMs(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const ms = /^\d+$/u.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now();
   return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
 }
 
-/** Returns nothing for a body that is too long, or breaks off: the status has come, and counts. */
-async function readBody(response: IncomingMessage): Promise<Uint8Array> {
+/** Reads the body of an answer; empty for one that is too long, or breaks off: the status has come, and counts. */
+async function readBoundedBody(response: IncomingMessage): Promise<Uint8Array> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {

@@ -6,14 +6,21 @@
  *     news is asked ten times a second at most.
  */
 import type { OutboundFailure, PeerRunEnded } from "../../agents/coordination/ports/outbound.ts";
-import { waitFor } from "../../agents/coordination/std/wait-for.ts";
-import { failureOf } from "../http/outbound-error.ts";
-import { waitBeforeTry } from "../http/retry.ts";
-import { endOf, endOfSnapshot, readUnmet, pageSchema, snapshotSchema, type Page } from "./peer-answers.ts";
+import { waitForDuration } from "../../agents/coordination/std/wait-for.ts";
+import { createOutboundFailure } from "../http/outbound-error.ts";
+import { computeRetryWaitMs } from "../http/retry.ts";
+import {
+  readEndFromEvent,
+  readEndFromSnapshot,
+  readUnmetGoals,
+  pageSchema,
+  snapshotSchema,
+  type Page,
+} from "./peer-answers.ts";
 import {
   createAbortedFailure,
   callPeer,
-  toFailure,
+  stripRetryFields,
   type PeerFailure,
   type PeerDependencies,
 } from "./peer-call.ts";
@@ -56,7 +63,11 @@ const FAULTS_MAX = 120;
 /** More than any run has events; what always has news has no end. A run without news may wait for people. */
 const NEWS_MAX = 100_000;
 
-export async function awaitEnd(
+/**
+ * Polls a peer until its run has ended, and returns how it ended; a failure where the peer refuses, fails too often,
+ * sends events without end, or the wait is aborted. Never rejects for what the peer does.
+ */
+export async function awaitRunEnd(
   dependencies: PeerDependencies,
   peerUrl: string,
   runPath: string,
@@ -66,90 +77,116 @@ export async function awaitEnd(
   const waiting: Waiting = { dependencies, peerUrl, path: runPath, signal, ...counts };
   while (waiting.news < NEWS_MAX && !signal.aborted) {
     const startedAtMs = dependencies.clock.now();
-    const look = await lookAt(waiting);
-    if (look.kind === "over") return look.outcome;
-    countLook(waiting, look.kind);
-    if (look.kind === "fault" && waiting.faults >= FAULTS_MAX) return giveUp(look);
-    const waitMs = waitAfter(look, waiting, dependencies.clock.now() - startedAtMs);
-    if (waitMs > 0) await waitFor(dependencies.clock, waitMs, signal);
+    const pollOutcome = await pollRun(waiting);
+    if (pollOutcome.kind === "over") return pollOutcome.outcome;
+    countOutcome(waiting, pollOutcome.kind);
+    if (pollOutcome.kind === "fault" && waiting.faults >= FAULTS_MAX)
+      return createGivenUpOutcome(pollOutcome);
+    const waitMs = computeWaitMs(pollOutcome, waiting, dependencies.clock.now() - startedAtMs);
+    if (waitMs > 0) await waitForDuration(dependencies.clock, waitMs, signal);
   }
   return signal.aborted
     ? createAbortedFailure()
-    : failureOf({ code: "malformed", message: "The peer's run has no end." });
+    : createOutboundFailure({ code: "malformed", message: "The peer's run has no end." });
 }
 
-function countLook(waiting: Waiting, kind: Look["kind"]): void {
+function countOutcome(waiting: Waiting, kind: Look["kind"]): void {
   waiting.faults = kind === "fault" ? waiting.faults + 1 : 0;
   waiting.quiet = kind === "news" ? 0 : waiting.quiet + 1;
   if (kind === "news") waiting.news += 1;
 }
 
-function giveUp({ end, failure }: Extract<Look, { kind: "fault" }>): PeerRunEnded | OutboundFailure {
-  return end ?? toFailure(failure);
+/** Returns the end as far as its event told it, else the failure. */
+function createGivenUpOutcome({
+  end,
+  failure,
+}: Extract<Look, { kind: "fault" }>): PeerRunEnded | OutboundFailure {
+  return end ?? stripRetryFields(failure);
 }
 
-function waitAfter(look: Exclude<Look, { kind: "over" }>, { quiet }: Waiting, tookMs: number): number {
+/** Returns how long to wait before the next look, in ms (P2). */
+function computeWaitMs(look: Exclude<Look, { kind: "over" }>, { quiet }: Waiting, tookMs: number): number {
   switch (look.kind) {
     case "news":
       return Math.max(0, ASK_EVERY_MS_MIN - tookMs);
     case "quiet":
-      return tookMs >= HELD_MS_MIN ? 0 : waitBeforeTry(quiet - 1);
+      return tookMs >= HELD_MS_MIN ? 0 : computeRetryWaitMs(quiet - 1);
     case "fault":
-      return waitBeforeTry(quiet - 1, look.failure.waitMs);
+      return computeRetryWaitMs(quiet - 1, look.failure.waitMs);
   }
 }
 
-async function lookAt(waiting: Waiting): Promise<Look> {
+/** Asks the peer once for new events, or for the snapshot where it cannot answer that. */
+async function pollRun(waiting: Waiting): Promise<Look> {
   const { dependencies, peerUrl, path, signal } = waiting;
   const since = waiting.last < 0 ? "" : `lastSequence=${waiting.last}&`;
   const pollPath = `${path}/events/poll?${since}timeout=${HOLD_SECONDS}`;
   const page = await callPeer(dependencies, peerUrl, { method: "GET", path: pollPath, signal }, pageSchema);
-  if (page.kind === "answer") return lookAtPage(waiting, page.body);
-  return isWithoutEvents(page) ? lookAtSnapshot(waiting) : lookAfterFailure(page);
+  if (page.kind === "answer") return judgePage(waiting, page.body);
+  return isPollUnusable(page) ? pollSnapshot(waiting) : judgeFailure(page);
 }
 
-async function lookAtPage(waiting: Waiting, page: Page): Promise<Look> {
+/** Reads a page of events up to the end of the run, and remembers the last sequence. */
+async function judgePage(waiting: Waiting, page: Page): Promise<Look> {
   const news = page.events.filter(({ sequence }) => sequence > waiting.last);
   for (const event of news) {
-    const end = endOf(event);
-    if (end) return lookAfterEnd(waiting, end);
+    const end = readEndFromEvent(event);
+    if (end) return completeEnd(waiting, end);
     waiting.last = Math.max(waiting.last, event.sequence);
   }
-  if (page.isComplete === true) return lookAtSnapshot(waiting);
+  if (page.isComplete === true) return pollSnapshot(waiting);
   return { kind: news.length > 0 ? "news" : "quiet" };
 }
 
-/** The snapshot has more than the event of the end: it is asked for again where the peer only fails to answer now. */
-async function lookAfterEnd(waiting: Waiting, end: NonNullable<ReturnType<typeof endOf>>): Promise<Look> {
-  const snapshot = await snapshotOf(waiting);
+/**
+ * Adds to the end that an event told what only the snapshot has. The snapshot is asked for again where the peer only
+ * fails to answer now.
+ */
+async function completeEnd(
+  waiting: Waiting,
+  end: NonNullable<ReturnType<typeof readEndFromEvent>>,
+): Promise<Look> {
+  const snapshot = await requestSnapshot(waiting);
   if (snapshot.kind === "answer") {
     const { variables = {} } = snapshot.body;
-    return { kind: "over", outcome: { outputs: variables, variables, ...readUnmet(snapshot.body), ...end } };
+    return {
+      kind: "over",
+      outcome: { outputs: variables, variables, ...readUnmetGoals(snapshot.body), ...end },
+    };
   }
   const { outputs = {} } = end;
   const outcome: PeerRunEnded = { outputs, variables: outputs, ...end };
-  if (snapshot.kind === "refused" || isWithoutEvents(snapshot)) return { kind: "over", outcome };
-  const look = lookAfterFailure(snapshot);
+  if (snapshot.kind === "refused" || isPollUnusable(snapshot)) return { kind: "over", outcome };
+  const look = judgeFailure(snapshot);
   return look.kind === "fault" ? { ...look, end: outcome } : look;
 }
 
-/** A peer may not have the poll, or what it has may be too large: the snapshot tells the end, too. */
-function isWithoutEvents({ code, status }: PeerFailure): boolean {
+/**
+ * True for a peer that has no poll, or whose events are too large or not of the protocol. Its snapshot tells the end,
+ * too.
+ */
+function isPollUnusable({ code, status }: PeerFailure): boolean {
   return code === "malformed" || code === "too_large" || [404, 405, 406, 501].includes(status ?? 0);
 }
 
-async function lookAtSnapshot(waiting: Waiting): Promise<Look> {
-  const snapshot = await snapshotOf(waiting);
-  if (snapshot.kind !== "answer") return lookAfterFailure(snapshot);
-  const outcome = endOfSnapshot(snapshot.body);
+async function pollSnapshot(waiting: Waiting): Promise<Look> {
+  const snapshot = await requestSnapshot(waiting);
+  if (snapshot.kind !== "answer") return judgeFailure(snapshot);
+  const outcome = readEndFromSnapshot(snapshot.body);
   return outcome ? { kind: "over", outcome } : { kind: "quiet" };
 }
 
-function snapshotOf({ dependencies, peerUrl, path, signal }: Waiting): ReturnType<typeof callSnapshot> {
-  return callSnapshot(dependencies, peerUrl, path, signal);
+function requestSnapshot({
+  dependencies,
+  peerUrl,
+  path,
+  signal,
+}: Waiting): ReturnType<typeof requestPeerSnapshot> {
+  return requestPeerSnapshot(dependencies, peerUrl, path, signal);
 }
 
-export function callSnapshot(
+/** Asks a peer for the snapshot of one of its runs, and returns it or the failure. */
+export function requestPeerSnapshot(
   dependencies: PeerDependencies,
   peerUrl: string,
   path: string,
@@ -158,8 +195,9 @@ export function callSnapshot(
   return callPeer(dependencies, peerUrl, { method: "GET", path, signal }, snapshotSchema);
 }
 
-function lookAfterFailure(failure: PeerFailure): Look {
+/** Returns that the wait is over where the peer refused or the call was given up; else a fault, to be waited out. */
+function judgeFailure(failure: PeerFailure): Look {
   return failure.kind === "refused" || failure.code === "aborted"
-    ? { kind: "over", outcome: toFailure(failure) }
+    ? { kind: "over", outcome: stripRetryFields(failure) }
     : { kind: "fault", failure };
 }

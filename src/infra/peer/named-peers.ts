@@ -6,11 +6,14 @@
  */
 import type { OutboundFailure, PeerHosts, ToolCaller } from "../../agents/coordination/ports/outbound.ts";
 import { resolvePeerAddress } from "../../agents/coordination/std/foreign-text.ts";
-import { failureOf } from "../http/outbound-error.ts";
+import { createOutboundFailure } from "../http/outbound-error.ts";
 
-/** `named`: roots of peers, such as `https://peer.example` or `https://peer.example/openwop`. */
+/**
+ * Wraps the access to OpenWOP peers so that only named ones are called; for others a failure is returned. `named`:
+ * roots of peers, such as `https://peer.example` or `https://peer.example/openwop`.
+ */
 export function createNamedPeers(peers: PeerHosts, named: readonly string[]): PeerHosts {
-  const callIfNamed = createNameCheck(named);
+  const callIfNamed = createCallIfNamed(named);
   return {
     discover: (peerUrl, signal) => callIfNamed(peerUrl, () => peers.discover(peerUrl, signal)),
     createRun: (peerUrl, request) => callIfNamed(peerUrl, () => peers.createRun(peerUrl, request)),
@@ -20,9 +23,12 @@ export function createNamedPeers(peers: PeerHosts, named: readonly string[]): Pe
   };
 }
 
-/** The same for tools and agents of peers; those that a workflow or the operator states are called as they are. */
+/**
+ * Wraps the caller of MCP tools and A2A agents so that of those that a peer serves only named peers are called; for
+ * others a failure is returned. Tools and agents that a workflow or the operator states are called as they are.
+ */
 export function createNamedTools(tools: ToolCaller, named: readonly string[]): ToolCaller {
-  const callIfNamed = createNameCheck(named);
+  const callIfNamed = createCallIfNamed(named);
   return {
     listMcp: (call) => tools.listMcp(call),
     callMcp: async (call) =>
@@ -36,7 +42,8 @@ export function createNamedTools(tools: ToolCaller, named: readonly string[]): T
   };
 }
 
-function createNameCheck(named: readonly string[]) {
+/** Creates the function that asks a peer only if it is named, and returns a failure for any other. */
+function createCallIfNamed(named: readonly string[]) {
   const roots = new Set(named.map((url) => resolvePeerAddress(url, "")));
   return async <T>(peerUrl: string, ask: () => Promise<T>): Promise<T | OutboundFailure> => {
     const root = resolvePeerAddress(peerUrl, "");
@@ -44,7 +51,7 @@ function createNameCheck(named: readonly string[]) {
   };
 }
 
-const NOT_NAMED = failureOf({
+const NOT_NAMED = createOutboundFailure({
   code: "address_not_allowed",
   message: "The peer is none that the operator named (--peer, openwop.peers).",
 });

@@ -72,8 +72,8 @@ const endPayload = z.object({
   error: errorObject.optional().catch(undefined),
 });
 
-/** Returns how a run ended, when the event says so. */
-export function endOf(
+/** Returns how a peer's run ended, from one of its events; `undefined` where the event does not end a run. */
+export function readEndFromEvent(
   event: PeerEvent,
 ): (Omit<PeerRunEnded, "variables" | "outputs"> & Partial<Pick<PeerRunEnded, "outputs">>) | undefined {
   const status = Object.hasOwn(ENDS, event.type) ? ENDS[event.type] : undefined;
@@ -87,8 +87,11 @@ export function endOf(
   };
 }
 
-/** Returns how a run ended, when its snapshot says so, for peers that show no events. */
-export function endOfSnapshot(snapshot: Snapshot): PeerRunEnded | undefined {
+/**
+ * Returns how a peer's run ended, from its snapshot, for peers that show no events; `undefined` where it has not
+ * ended.
+ */
+export function readEndFromSnapshot(snapshot: Snapshot): PeerRunEnded | undefined {
   const { status, variables = {}, error } = snapshot;
   if (status !== "completed" && status !== "failed" && status !== "cancelled") return undefined;
   return {
@@ -97,11 +100,14 @@ export function endOfSnapshot(snapshot: Snapshot): PeerRunEnded | undefined {
     outputs: variables,
     variables,
     ...(error && { error }),
-    ...readUnmet(snapshot),
+    ...readUnmetGoals(snapshot),
   };
 }
 
-/** RFC 0090 §C: of a run that gave up. */
-export function readUnmet({ convergence }: Snapshot): Pick<PeerRunEnded, "unmet"> {
+/**
+ * Returns the goals that a peer's run did not meet before it gave up (RFC 0090 §C), as `unmet`; an empty record where
+ * it met all or has none.
+ */
+export function readUnmetGoals({ convergence }: Snapshot): Pick<PeerRunEnded, "unmet"> {
   return convergence?.goalSatisfied === false ? { unmet: convergence.unmet } : {};
 }

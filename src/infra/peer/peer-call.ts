@@ -1,14 +1,19 @@
 /** Owns: one request to a peer, and what its status says of it. Does not own: what the body means. */
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import { resolvePeerAddress } from "../../agents/coordination/std/foreign-text.ts";
-import { findJsonExcess } from "../../agents/coordination/std/json-text-excess.ts";
+import { parseBoundedJson } from "../../agents/coordination/std/json-text-excess.ts";
 import { parseBounded, type ValidationProblem } from "../../agents/coordination/contracts/validation.ts";
 import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { OutboundFailure } from "../../agents/coordination/ports/outbound.ts";
 import { z } from "zod";
-import { failureOf, failureFromStatus, OutboundError, findOutboundError } from "../http/outbound-error.ts";
-import { retryAfterMs } from "../http/retry.ts";
+import {
+  createOutboundFailure,
+  classifyStatus,
+  OutboundError,
+  findOutboundError,
+} from "../http/outbound-error.ts";
+import { readRetrySecondsAsMs } from "../http/retry.ts";
 import type { SafeFetch } from "../http/safe-fetch.ts";
 
 export interface PeerDependencies {
@@ -47,7 +52,7 @@ export const IN_FLIGHT = "idempotency_in_flight";
 /** Bounds of a peer's answer, checked before it is parsed; the answer itself is at depth 0. */
 const TEXT_BOUNDS = { depthMax: WORKFLOW_BOUNDS.depthMax + 1, valuesMax: BOUNDS.valueNodesMax };
 
-/** Calls a peer. Never rejects. */
+/** Sends a request to an OpenWOP peer and returns its answer, parsed by the schema, or the failure. Never rejects. */
 export async function callPeer<S extends z.ZodType>(
   dependencies: PeerDependencies,
   peerUrl: string,
@@ -56,22 +61,24 @@ export async function callPeer<S extends z.ZodType>(
 ): Promise<PeerAnswer<z.output<S>> | PeerFailure> {
   const url = resolvePeerAddress(peerUrl, call.path);
   if (url === undefined)
-    return failureOf({ code: "address_not_allowed", message: "The peer's URL cannot be read." });
+    return createOutboundFailure({ code: "address_not_allowed", message: "The peer's URL cannot be read." });
   try {
-    const response = await dependencies.fetch(url, initOf(call));
-    const value = await jsonOf(response);
-    const failure = failureFromAnswer(response, value);
+    const response = await dependencies.fetch(url, createRequestInit(call));
+    const bodyJson = parseBoundedJson(await response.text(), TEXT_BOUNDS);
+    const failure = classifyPeerAnswer(response, bodyJson);
     if (failure) return failure;
-    const parsed = parseBounded(schema, value, {
+    const parsed = parseBounded(schema, bodyJson, {
       charsMax: dependencies.charsMax,
       depthMax: WORKFLOW_BOUNDS.depthMax,
     });
-    if (!parsed.ok) return failureOf({ code: "malformed", message: describeMismatch(parsed.problems) });
+    if (!parsed.ok)
+      return createOutboundFailure({ code: "malformed", message: describeMismatch(parsed.problems) });
     return { kind: "answer", body: parsed.value };
   } catch (error) {
     const failed = findOutboundError(error);
-    if (!failed) return failureOf({ code: "unreachable", message: "The peer could not be asked." });
-    return { ...failureOf(failed), isUndelivered: failed.isUndelivered };
+    if (!failed)
+      return createOutboundFailure({ code: "unreachable", message: "The peer could not be asked." });
+    return { ...createOutboundFailure(failed), isUndelivered: failed.isUndelivered };
   }
 }
 
@@ -84,7 +91,7 @@ function describeMismatch([first]: readonly ValidationProblem[]): string {
   return `The peer's answer is not of the protocol${place}.`;
 }
 
-function initOf({ method, headers, body, signal }: PeerCall): RequestInit {
+function createRequestInit({ method, headers, body, signal }: PeerCall): RequestInit {
   const json = body === undefined ? {} : { "content-type": "application/json" };
   return {
     method,
@@ -94,32 +101,24 @@ function initOf({ method, headers, body, signal }: PeerCall): RequestInit {
   };
 }
 
-/** @throws OutboundError what the body is broken by */
-async function jsonOf(response: Response): Promise<unknown> {
-  const text = await response.text();
-  try {
-    return findJsonExcess(text, TEXT_BOUNDS) ? undefined : JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function failureFromAnswer(response: Response, value: unknown): PeerFailure | undefined {
+/** Returns the failure for an answer's status and error code; `undefined` for a success. */
+function classifyPeerAnswer(response: Response, value: unknown): PeerFailure | undefined {
   const error = errorBodySchema.safeParse(value).data?.error;
-  const failure = failureFromStatus(response.status, error);
+  const failure = classifyStatus(response.status, error);
   if (!failure) return undefined;
-  const waitMs = retryAfterMs(response.headers);
+  const waitMs = readRetrySecondsAsMs(response.headers);
   const wait = waitMs === undefined ? {} : { waitMs };
   return error === IN_FLIGHT
     ? { ...failure, kind: "unknown", code: "unavailable", ...wait }
     : { ...failure, ...wait };
 }
 
-/** The failure as whoever called gets it. */
-export function toFailure({ waitMs: _, isUndelivered: __, ...failure }: PeerFailure): OutboundFailure {
+/** Returns the failure of a call to a peer without the fields that only a retry needs, as callers get it. */
+export function stripRetryFields({ waitMs: _, isUndelivered: __, ...failure }: PeerFailure): OutboundFailure {
   return failure;
 }
 
+/** Creates the failure of an outbound call that was aborted. */
 export function createAbortedFailure(): OutboundFailure {
-  return failureOf(new OutboundError("aborted", "The call was given up."));
+  return createOutboundFailure(new OutboundError("aborted", "The call was given up."));
 }

@@ -9,17 +9,17 @@ import type {
   PeerRunSnapshot,
 } from "../../agents/coordination/ports/outbound.ts";
 import { resolvePeerAddress } from "../../agents/coordination/std/foreign-text.ts";
-import { waitFor } from "../../agents/coordination/std/wait-for.ts";
-import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
-import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
-import { waitBeforeTry } from "../http/retry.ts";
-import { awaitEnd, callSnapshot } from "./await-end.ts";
+import { waitForDuration } from "../../agents/coordination/std/wait-for.ts";
+import { PARENT_HEADER, formatParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
+import { createTraceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
+import { computeRetryWaitMs } from "../http/retry.ts";
+import { awaitRunEnd, requestPeerSnapshot } from "./await-end.ts";
 import { cancelledSchema, createdSchema, discoverySchema } from "./peer-answers.ts";
 import {
   callPeer,
   createAbortedFailure,
   IN_FLIGHT,
-  toFailure,
+  stripRetryFields,
   type PeerDependencies,
   type PeerFailure,
 } from "./peer-call.ts";
@@ -32,22 +32,27 @@ const WELL_KNOWN = "/.well-known/openwop";
 /** The longest reason that is sent. */
 const REASON_CHARS_MAX = 1_000;
 
+/**
+ * Creates the access to other OpenWOP hosts over HTTP: to discover them, and to start, read, await and cancel their
+ * runs.
+ */
 export function createPeerHosts(dependencies: PeerDependencies): PeerHosts {
   return {
-    discover: (peerUrl, signal) => discover(dependencies, peerUrl, signal),
-    createRun: (peerUrl, request) => createRun(dependencies, peerUrl, request),
+    discover: (peerUrl, signal) => discoverHost(dependencies, peerUrl, signal),
+    createRun: (peerUrl, request) => createPeerRun(dependencies, peerUrl, request),
     snapshot: (peerUrl, runId, signal) => readSnapshot(dependencies, peerUrl, runId, signal),
-    awaitEnd: (peerUrl, runId, signal) => awaitEnd(dependencies, peerUrl, runPath(runId), signal),
-    cancel: (peerUrl, runId, request) => cancel(dependencies, peerUrl, runId, request),
+    awaitEnd: (peerUrl, runId, signal) => awaitRunEnd(dependencies, peerUrl, formatRunPath(runId), signal),
+    cancel: (peerUrl, runId, request) => cancelPeerRun(dependencies, peerUrl, runId, request),
   };
 }
 
-/** A log of before may have an id that no path can name. */
-function runPath(runId: string): string {
+/** Returns the path of a run below a peer's root. A log of before may have an id that no path can name. */
+function formatRunPath(runId: string): string {
   return `/v1/runs/${encodeURIComponent(runId.toWellFormed())}`;
 }
 
-async function discover(
+/** Asks a peer who it is. Its address stands for its id where it names none. */
+async function discoverHost(
   dependencies: PeerDependencies,
   peerUrl: string,
   signal: AbortSignal,
@@ -58,14 +63,15 @@ async function discover(
     { method: "GET", path: WELL_KNOWN, signal },
     discoverySchema,
   );
-  if (answer.kind !== "answer") return toFailure(answer);
+  if (answer.kind !== "answer") return stripRetryFields(answer);
   const { multiAgent = answer.body.capabilities?.multiAgent } = answer.body;
   const root = resolvePeerAddress(peerUrl, "") ?? peerUrl;
   const hostId = multiAgent?.executionModel.crossHostCausation.hostId ?? root;
   return { kind: "host", hostId, wellKnownUrl: `${root}${WELL_KNOWN}` };
 }
 
-async function createRun(
+/** Creates a run on a peer, with further tries under the same key while they may help. */
+async function createPeerRun(
   dependencies: PeerDependencies,
   peerUrl: string,
   request: PeerRunRequest,
@@ -74,7 +80,7 @@ async function createRun(
   const call = {
     method: "POST",
     path: "/v1/runs",
-    headers: headersOf(request),
+    headers: createRunHeaders(request),
     body: { workflowId, inputs, ...(configurable && { configurable }) },
     signal,
   } as const;
@@ -88,12 +94,12 @@ async function createRun(
     trying.tries += 1;
     if (answer.kind === "answer") return { kind: "created", ...answer.body };
     trying.mayBeStored ||= isOutcomeLost(answer);
-    if (answer.kind === "refused" || answer.code === "aborted") return toFailure(answer);
-    if (!canTryAgain(dependencies, request, trying)) return toFailure(answer);
-    await waitFor(dependencies.clock, waitBeforeTry(trying.tries - 1, answer.waitMs), signal);
+    if (answer.kind === "refused" || answer.code === "aborted") return stripRetryFields(answer);
+    if (!canTryAgain(dependencies, request, trying)) return stripRetryFields(answer);
+    await waitForDuration(dependencies.clock, computeRetryWaitMs(trying.tries - 1, answer.waitMs), signal);
     if (signal.aborted) return createAbortedFailure();
     // The run that asks may have ended meanwhile.
-    if (!canTryAgain(dependencies, request, trying)) return toFailure(answer);
+    if (!canTryAgain(dependencies, request, trying)) return stripRetryFields(answer);
   }
 }
 
@@ -104,6 +110,7 @@ interface Trying {
   readonly startedAtMs: number;
 }
 
+/** Returns whether to try again: the first times always, later while the peer may have the run, for a time. */
 function canTryAgain(
   { clock }: PeerDependencies,
   { runSignal }: PeerRunRequest,
@@ -122,16 +129,16 @@ function isOutcomeLost({ code, isUndelivered, errorCode, status }: PeerFailure):
   return (code === "unreachable" || code === "timed_out") && isUndelivered !== true;
 }
 
-function headersOf(request: PeerRunRequest): Readonly<Record<string, string>> {
+function createRunHeaders(request: PeerRunRequest): Readonly<Record<string, string>> {
   return {
-    "idempotency-key": keyOf(request.idempotencyKey),
-    [PARENT_HEADER]: writeParentHeader(request.parent),
-    ...traceHeaders(request),
+    "idempotency-key": fitKeyToHeader(request.idempotencyKey),
+    [PARENT_HEADER]: formatParentHeader(request.parent),
+    ...createTraceHeaders(request),
   };
 }
 
-/** Keys may be made of ids that hold more than a header, or a peer, takes. */
-function keyOf(key: string): string {
+/** Returns the key, or its hash: keys may be made of ids that hold more than a header, or a peer, takes. */
+function fitKeyToHeader(key: string): string {
   return /^[\x21-\x7e]{1,255}$/.test(key) ? key : createHash("sha256").update(key).digest("hex");
 }
 
@@ -141,24 +148,27 @@ async function readSnapshot(
   runId: string,
   signal: AbortSignal,
 ): Promise<PeerRunSnapshot | OutboundFailure> {
-  const answer = await callSnapshot(dependencies, peerUrl, runPath(runId), signal);
-  if (answer.kind !== "answer") return toFailure(answer);
+  const answer = await requestPeerSnapshot(dependencies, peerUrl, formatRunPath(runId), signal);
+  if (answer.kind !== "answer") return stripRetryFields(answer);
   const { workflowId, status, variables = {}, error } = answer.body;
   return { kind: "snapshot", runId, workflowId, status, variables, ...(error && { error }) };
 }
 
-async function cancel(
+/** Asks a peer to cancel a run. Where it refuses because the run has ended, its status is read instead. */
+async function cancelPeerRun(
   dependencies: PeerDependencies,
   peerUrl: string,
   runId: string,
   { reason, signal }: Parameters<PeerHosts["cancel"]>[2],
 ): ReturnType<PeerHosts["cancel"]> {
   const body = reason === undefined ? {} : { reason: reason.slice(0, REASON_CHARS_MAX) };
-  const call = { method: "POST", path: `${runPath(runId)}/cancel`, body, signal } as const;
+  const call = { method: "POST", path: `${formatRunPath(runId)}/cancel`, body, signal } as const;
   const answer = await callPeer(dependencies, peerUrl, call, cancelledSchema);
   if (answer.kind === "answer") return { kind: "cancelling", status: answer.body.status };
-  if (answer.status !== 409) return toFailure(answer);
+  if (answer.status !== 409) return stripRetryFields(answer);
   // A host may refuse to cancel what has ended.
-  const now = await readSnapshot(dependencies, peerUrl, runId, signal);
-  return now.kind === "snapshot" ? { kind: "cancelling", status: now.status } : toFailure(answer);
+  const snapshotNow = await readSnapshot(dependencies, peerUrl, runId, signal);
+  return snapshotNow.kind === "snapshot"
+    ? { kind: "cancelling", status: snapshotNow.status }
+    : stripRetryFields(answer);
 }

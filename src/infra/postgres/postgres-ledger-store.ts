@@ -9,20 +9,20 @@ import { decodeEvent, type RunEvent } from "../../agents/coordination/contracts/
 import type { Reference, Summary } from "../../agents/coordination/contracts/coordination-summary.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { AppendRequest, Found } from "../../agents/coordination/ports/ledger-store.ts";
-import { listLabels } from "../ledger/event-labels.ts";
+import { listEventLabels } from "../ledger/event-labels.ts";
 import {
   findEvents,
   findNewestPosition,
   findPositionBefore,
-  readAppended,
-  readArrivals,
+  readAppendedEvents,
+  readEventArrivals,
 } from "../ledger/find-events.ts";
 import { findRuns } from "../ledger/find-runs.ts";
 import type { OpenedLedger } from "../ledger/opened-ledger.ts";
 import type { Grown } from "./database/grow-log.ts";
 import {
-  addClaims,
-  claimConflict,
+  addClaimChanges,
+  findClaimChangeConflict,
   listClaims,
   listOverlappingClaims,
   addWantedClaims,
@@ -31,19 +31,22 @@ import type { SendQuery } from "./database/connect.ts";
 import type { Group } from "./database/group.ts";
 import { createRunOwners } from "./database/owner-table.ts";
 import { openDatabase, type OpenOptions } from "./database/open-server.ts";
-import { createPostgresSource } from "./database/postgres-dialect.ts";
+import { createPostgresQuerySource } from "./database/postgres-dialect.ts";
 import { countRuns, readMovedFrom } from "./database/read-log-rows.ts";
 import { createLedgerPruning } from "./database/pruned-table.ts";
 import { deleteTextsBefore } from "./database/delete-texts.ts";
 import { createWriteQueue, type OpenLedger } from "./database/commit-queue.ts";
-import { inspectDatabase } from "./inspect/inspect-server.ts";
-import { readHashAt, readHeads, readNewestNumber } from "./inspect/list-heads.ts";
+import { inspectPostgresLedger } from "./inspect/inspect-server.ts";
+import { readEventHash, readPastHeads, readNewestEventNumber } from "./inspect/list-heads.ts";
 import { createPostgresRunStore, type RunRules } from "./postgres-run-store.ts";
 import { createPostgresWorkflowStore } from "./postgres-workflow-store.ts";
 
 export type PostgresLedger = OpenedLedger;
 
-/** @throws CoordinationError as `openDatabase` does. */
+/**
+ * Opens a PostgreSQL ledger and returns all its stores (coordinations, workflows, texts, claims and the rest), and the
+ * function that closes it. @throws CoordinationError as `openDatabase` does
+ */
 export async function openPostgresLedger(
   options: OpenOptions & { readonly clock: Clock },
 ): Promise<PostgresLedger> {
@@ -67,14 +70,14 @@ export async function openPostgresLedger(
     written: runWriting,
     queued: (write) => runWriting(() => write(queue)),
   };
-  const source = createPostgresSource(query, runGuarded);
+  const source = createPostgresQuerySource(query, runGuarded);
   return {
     path: name,
     ...createPostgresRunStore(ledger, COORDINATIONS),
     findRuns: (runsQuery) => findRuns(source, runsQuery),
     findEvents: (eventsQuery) => findEvents(source, eventsQuery),
-    readAppended: (appendedQuery) => readAppended(source, appendedQuery),
-    readArrivals: (arrivalsQuery) => readArrivals(source, arrivalsQuery),
+    readAppended: (appendedQuery) => readAppendedEvents(source, appendedQuery),
+    readArrivals: (arrivalsQuery) => readEventArrivals(source, arrivalsQuery),
     newestPosition: () => findNewestPosition(source),
     positionBefore: (since) => findPositionBefore(source, since),
     find: (reference) => runGuarded(() => findReference(query, reference)),
@@ -82,27 +85,27 @@ export async function openPostgresLedger(
     overlapping: (claimsQuery) => runGuarded(() => listOverlappingClaims(query, claimsQuery)),
     claims: (claimsQuery) => runGuarded(() => listClaims(query, claimsQuery)),
     references: (runId) => runGuarded(() => listReferences(query, runId)),
-    inspect: (problems) => runGuarded(() => inspectDatabase(database, problems)),
-    get: (sha256) => runGuarded(async () => (await getTexts(query, [sha256])).get(sha256)),
-    getMany: (sha256s) => runGuarded(() => getTexts(query, sha256s)),
+    inspect: (problems) => runGuarded(() => inspectPostgresLedger(database, problems)),
+    get: (sha256) => runGuarded(async () => (await readStoredTexts(query, [sha256])).get(sha256)),
+    getMany: (sha256s) => runGuarded(() => readStoredTexts(query, sha256s)),
     deleteBefore: (time) => deleteTextsBefore({ database, busyTimeoutMs, written: runWriting }, time),
     owners: createRunOwners(ledger, COORDINATIONS.kind),
     workflows: createPostgresWorkflowStore(ledger),
     exports: createExportCursors(ledger),
     counts: () => runGuarded(() => countRuns(query)),
-    measureBytes: () => runGuarded(() => measureTables(query)),
+    measureBytes: () => runGuarded(() => measureLedgerBytes(query)),
     readMovedFrom: () => runGuarded(() => readMovedFrom(query)),
     heads: {
-      newestNumber: () => runGuarded(() => readNewestNumber(query)),
-      page: (place) => runGuarded(() => readHeads(query, place)),
-      hashAt: (place) => runGuarded(() => readHashAt(query, place)),
+      newestNumber: () => runGuarded(() => readNewestEventNumber(query)),
+      page: (place) => runGuarded(() => readPastHeads(query, place)),
+      hashAt: (place) => runGuarded(() => readEventHash(query, place)),
     },
     pruning: createLedgerPruning({ ...ledger, busyTimeoutMs, now: () => clock.now() }),
     close: () => (closing ??= queue.drained().then(() => database.close())),
   };
 }
 
-async function measureTables(query: SendQuery): Promise<number> {
+async function measureLedgerBytes(query: SendQuery): Promise<number> {
   const [size] = await query<{ bytes: number | null }>(
     `select sum(pg_total_relation_size(format('%I.%I', schemaname, tablename)::regclass))::bigint as bytes
      from pg_tables
@@ -116,15 +119,16 @@ const COORDINATIONS: RunRules<RunEvent, Summary, AppendRequest> = {
   decode: decodeEvent,
   hasEnded: ({ status }) => status !== "running",
   want: addWantedClaims,
-  findConflict: (request, _head, group) => claimConflict(request, group),
-  writeBeside,
+  findConflict: (request, _head, group) => findClaimChangeConflict(request, group),
+  writeBeside: addBesideLog,
 };
 
-function writeBeside(request: AppendRequest, { runKey }: Grown, group: Group): void {
+/** Adds what an append brings beside its events to its group: labels, references, texts and claims. */
+function addBesideLog(request: AppendRequest, { runKey }: Grown, group: Group): void {
   const { events, summary } = request;
   const { rows } = group;
   for (const event of events)
-    for (const { kind, value } of listLabels(event))
+    for (const { kind, value } of listEventLabels(event))
       rows.labels.push({
         kind,
         value,
@@ -142,7 +146,7 @@ function writeBeside(request: AppendRequest, { runKey }: Grown, group: Group): v
     rows.uses.push({ runKey, sha256 });
     rows.kept.add(sha256);
   }
-  addClaims(request, runKey, group);
+  addClaimChanges(request, runKey, group);
 }
 
 interface ReferenceRow {
@@ -150,6 +154,7 @@ interface ReferenceRow {
   readonly step_id: string | null;
 }
 
+/** Returns the run, and the step, that took a name last. */
 async function findReference(query: SendQuery, name: string): Promise<Found | undefined> {
   const [row] = await query<ReferenceRow>(
     `select run.run_id, reference.step_id
@@ -165,6 +170,7 @@ async function findReference(query: SendQuery, name: string): Promise<Found | un
   return row.step_id === null ? { runId } : { runId, stepId: row.step_id as StepId };
 }
 
+/** Lists the runs that hold a name, the newest reference first. */
 async function listHolders(query: SendQuery, name: string, limit: number): Promise<CoordinationId[]> {
   const rows = await query<{ run_id: string }>(
     `select run.run_id
@@ -186,7 +192,8 @@ async function listHolders(query: SendQuery, name: string, limit: number): Promi
 /** Texts in one answer at most. */
 const CONTENTS_PER_SELECT = 64;
 
-async function getTexts(query: SendQuery, sha256s: readonly string[]): Promise<Map<string, string>> {
+/** Returns texts by their hashes. */
+async function readStoredTexts(query: SendQuery, sha256s: readonly string[]): Promise<Map<string, string>> {
   const texts = new Map<string, string>();
   for (let from = 0; from < sha256s.length; from += CONTENTS_PER_SELECT) {
     const rows = await query<{ sha256: string; text: string }>(

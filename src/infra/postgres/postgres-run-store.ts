@@ -6,14 +6,20 @@ import { hash } from "node:crypto";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 import type { ListQuery, RunAppend, RunStore } from "../../agents/coordination/ports/run-store.ts";
-import { rowOf, type StorableEvent } from "../ledger/event-row.ts";
-import { findDamage } from "../ledger/find-damage.ts";
-import { findLogConflict, markBasis } from "../ledger/log-conflict.ts";
-import { findLostOwner } from "../ledger/owner-fence.ts";
+import { createEventRow, type StorableEvent } from "../ledger/event-row.ts";
+import { findEventDamage } from "../ledger/find-damage.ts";
+import { findLogConflict, failDependentAppends } from "../ledger/log-conflict.ts";
+import { findLostOwnership } from "../ledger/owner-fence.ts";
 import { readEvents } from "../ledger/read-events.ts";
-import { prefixEndOf, storedRunOf, unprovenRunOf, type RunKind, type RunRow } from "../ledger/stored-run.ts";
+import {
+  computePrefixEnd,
+  createStoredRun,
+  createUnprovenRun,
+  type RunKind,
+  type RunRow,
+} from "../ledger/stored-run.ts";
 import { growRun, type Grown } from "./database/grow-log.ts";
-import { createPrunedRuns } from "./database/pruned-table.ts";
+import { createPrunedRunTraces } from "./database/pruned-table.ts";
 import type { SendQuery } from "./database/connect.ts";
 import {
   countChars,
@@ -23,7 +29,7 @@ import {
   type Wanted,
   type Write,
 } from "./database/group.ts";
-import { createReadHashed, createReadSlice, RUN_COLUMNS } from "./database/read-log-rows.ts";
+import { createHashedReader, createSliceReader, RUN_COLUMNS } from "./database/read-log-rows.ts";
 import type { OpenLedger } from "./database/commit-queue.ts";
 
 /** Holds what runs of one kind have of their own. */
@@ -44,6 +50,10 @@ export interface RunRules<Event, Summary, Append> {
 
 type Appended<Event, Summary> = RunAppend<Event, Summary> & { readonly origin?: RunOrigin };
 
+/**
+ * Creates the store of runs of one kind in a PostgreSQL ledger, which appends to their logs and reads them. `rules`:
+ * what is particular to the kind.
+ */
 export function createPostgresRunStore<
   Event extends StorableEvent,
   Summary,
@@ -56,36 +66,36 @@ export function createPostgresRunStore<
   } = ledger;
   const { kind, decode, check } = rules;
   const lostAppends: LostAppends = new Map();
-  const readSlice = createReadSlice(query, kind);
-  const readHashed = createReadHashed(query, kind);
+  const readSlice = createSliceReader(query, kind);
+  const readHashed = createHashedReader(query, kind);
   return {
     append: (request) =>
       queued(async (queue) => {
         check?.(request);
-        if (request.events.length > 0) await queue.submit(createAppend(request, rules, lostAppends));
+        if (request.events.length > 0) await queue.submit(createAppendWrite(request, rules, lostAppends));
       }),
     read: (runId, range) =>
       readEvents((slice, bounds) => guarded(() => readSlice(slice, bounds)), { runId, ...range }, decode),
     damage: (runId, { before }) =>
-      findDamage((range, bounds) => guarded(() => readHashed(range, bounds)), { runId, before, decode }),
+      findEventDamage((range, bounds) => guarded(() => readHashed(range, bounds)), { runId, before, decode }),
     entry: (runId) =>
       guarded(async () => {
         const row = await findRow(query, kind, runId);
-        return row && storedRunOf<Summary>(row, kind);
+        return row && createStoredRun<Summary>(row, kind);
       }),
-    pruned: createPrunedRuns(ledger),
+    pruned: createPrunedRunTraces(ledger),
     list: (listing) =>
       guarded(async () =>
-        (await listRows(query, kind, listing)).map((row) => storedRunOf<Summary>(row, kind)),
+        (await listRows(query, kind, listing)).map((row) => createStoredRun<Summary>(row, kind)),
       ),
     listUnproven: (listing) =>
       guarded(async () =>
-        (await listRows(query, kind, listing)).map((row) => unprovenRunOf<Summary>(row, kind)),
+        (await listRows(query, kind, listing)).map((row) => createUnprovenRun<Summary>(row, kind)),
       ),
     findUnproven: (runId) =>
       guarded(async () => {
         const row = await findRow(query, kind, runId);
-        return row && unprovenRunOf<Summary>(row, kind);
+        return row && createUnprovenRun<Summary>(row, kind);
       }),
   };
 }
@@ -103,7 +113,8 @@ interface LostAppend {
 /** Whoever tries again does so soon. */
 const LOST_MAX = 1_000;
 
-function createAppend<Event extends StorableEvent, Summary, Append extends Appended<Event, Summary>>(
+/** Creates the write of an append. After a commit whose answer was lost it finds its own events, and is done. */
+function createAppendWrite<Event extends StorableEvent, Summary, Append extends Appended<Event, Summary>>(
   request: Append,
   { kind, hasEnded, want, findConflict, writeBeside }: RunRules<Event, Summary, Append>,
   lostAppends: LostAppends,
@@ -113,7 +124,7 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
   let newest: Buffer | undefined;
   const isCommitted = (group: Group): boolean => {
     const tried = lostAppends.get(place);
-    if (tried?.digest !== digestOf(events)) return false;
+    if (tried?.digest !== hashEvents(events)) return false;
     return group.hashes.get(formatEventKey({ runId, sequence: tried.sequence }))?.equals(tried.hash) === true;
   };
   return {
@@ -132,9 +143,9 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
       const head = group.heads.get(runId);
       const conflict =
         findLogConflict({ runId, kind, events, basis }, head) ??
-        findLostOwner(request, head) ??
+        findLostOwnership(request, head) ??
         findConflict(request, head, group);
-      if (conflict) return markBasis(request, conflict);
+      if (conflict) return failDependentAppends(request, conflict);
       const texts = { summary: JSON.stringify(summary), origin: origin && JSON.stringify(origin) };
       const growth = { runId, kind, events, hasEnded: hasEnded(summary), ...texts, ...(owner && { owner }) };
       const grown = growRun(growth, head, group);
@@ -147,7 +158,7 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
       const [oldest] = lostAppends.keys();
       if (lostAppends.size >= LOST_MAX && oldest !== undefined) lostAppends.delete(oldest);
       lostAppends.set(place, {
-        digest: digestOf(events),
+        digest: hashEvents(events),
         sequence: events.at(-1)?.sequence ?? 0,
         hash: newest,
       });
@@ -158,8 +169,8 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
   };
 }
 
-function digestOf(events: readonly StorableEvent[]): string {
-  return hash("sha256", JSON.stringify(events.map(rowOf)));
+function hashEvents(events: readonly StorableEvent[]): string {
+  return hash("sha256", JSON.stringify(events.map(createEventRow)));
 }
 
 async function findRow(query: SendQuery, kind: RunKind, runId: CoordinationId): Promise<RunRow | undefined> {
@@ -190,7 +201,7 @@ async function listRows(
     {
       limit,
       after: after?.ordinal ?? (isOldestFirst ? 0 : Number.MAX_SAFE_INTEGER),
-      ...(idPrefix !== "" && { prefix: idPrefix, prefixEnd: prefixEndOf(idPrefix) }),
+      ...(idPrefix !== "" && { prefix: idPrefix, prefixEnd: computePrefixEnd(idPrefix) }),
     },
   );
 }

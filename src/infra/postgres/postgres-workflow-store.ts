@@ -17,9 +17,9 @@ import type {
   WorkflowAppend,
   WorkflowStore,
 } from "../../agents/coordination/ports/workflow-store.ts";
-import { checkMemory } from "../ledger/memory-entries.ts";
-import { findBrokenRule } from "../ledger/workflow-rules.ts";
-import { checkWorkspace } from "../ledger/workspace-versions.ts";
+import { checkMemoryWrites } from "../ledger/memory-entries.ts";
+import { findBrokenWorkflowRule } from "../ledger/workflow-rules.ts";
+import { checkWorkspaceWrites } from "../ledger/workspace-versions.ts";
 import type { SendQuery } from "./database/connect.ts";
 import type { OpenLedger } from "./database/commit-queue.ts";
 import { createPostgresRunStore, type RunRules } from "./postgres-run-store.ts";
@@ -27,12 +27,16 @@ import { createMemoryJournal } from "./workflows/memory-table.ts";
 import { createRunOwners } from "./database/owner-table.ts";
 import { createRequestLog } from "./workflows/request-table.ts";
 import {
-  addWorkspace,
+  addWorkspaceWrites,
   createWorkspaceFiles,
   findFilesConflict,
   addWantedFiles,
 } from "./workflows/workspace-table.ts";
 
+/**
+ * Creates the store of workflows in a PostgreSQL ledger: of their runs, definitions, memory, workspaces and keyed
+ * requests.
+ */
 export function createPostgresWorkflowStore(ledger: OpenLedger): WorkflowStore {
   const {
     database: { query },
@@ -44,7 +48,7 @@ export function createPostgresWorkflowStore(ledger: OpenLedger): WorkflowStore {
     putDefinition: async (definition) => {
       const isItsHash = hash("sha256", definition.text) === definition.sha256;
       assertInvariant(isItsHash, `a definition of ${definition.workflowId} comes with another hash`);
-      await written((write) => putDefinition(write, definition));
+      await written((write) => storeDefinition(write, definition));
     },
     definition: (sha256) =>
       guarded(async () => {
@@ -77,22 +81,23 @@ const WORKFLOW_RUNS: RunRules<WorkflowEvent, WorkflowSummary, WorkflowAppend> = 
   decode: decodeWorkflowEvent,
   hasEnded: ({ status }) => hasRunEnded(status),
   check: (request) => {
-    checkMemory(request);
-    checkWorkspace(request);
+    checkMemoryWrites(request);
+    checkWorkspaceWrites(request);
   },
   want: addWantedFiles,
-  findConflict: (request, head, group) => findBrokenRule(request, head) ?? findFilesConflict(request, group),
+  findConflict: (request, head, group) =>
+    findBrokenWorkflowRule(request, head) ?? findFilesConflict(request, group),
   writeBeside: (request, grown, group) => {
     const { memory = [] } = request;
     // In the order of their events: so the database knows which entry replaces which.
     for (const write of memory.toSorted((a, b) => a.sequence - b.sequence))
       group.rows.memory.push({ eventKey: grown.eventKeyOf(write.sequence), write });
-    addWorkspace(request, grown, group);
+    addWorkspaceWrites(request, grown, group);
   },
 };
 
-/** The registration names a definition that is there. */
-async function putDefinition(
+/** Stores a definition by its hash, and then registers it as the newest of its workflow where a tenant is named. */
+async function storeDefinition(
   write: SendQuery,
   { sha256, tenant, workflowId, text }: StoredDefinition,
 ): Promise<void> {

@@ -4,22 +4,14 @@
  * B1 The copy is the ledger at one moment: one read transaction lasts for the whole copy, so writers neither change it nor make it
  * begin again. B2 Nothing is overwritten. B3 A copy that is not complete never has the name of a complete one.
  */
-import {
-  closeSync,
-  constants,
-  copyFileSync,
-  fsyncSync,
-  linkSync,
-  lstatSync,
-  openSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { closeSync, fsyncSync, lstatSync, openSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { readSystemErrorCode } from "../../platform/system-error.ts";
+import { isNameTaken, linkDraft } from "../../platform/whole-file.ts";
 import { openDatabase } from "./database/open-database.ts";
-import { toLedgerError } from "./database/sqlite-errors.ts";
+import { toSqliteLedgerError } from "./database/sqlite-errors.ts";
 
 /** Some 4 MB: short enough to show how far the copy is. */
 const PAGES_PER_PASS = 1_000;
@@ -31,10 +23,14 @@ export interface LedgerBackup {
   readonly onProgress?: (pages: BetterSqlite3.BackupMetadata) => void;
 }
 
-/** Answers the size of the copy in bytes. @throws CoordinationError `INPUT_INVALID` where the target exists, else as `openDatabase` */
+/**
+ * Copies a ledger file as it is at one moment to a new file, and returns the size of the copy in bytes. Until the copy
+ * is whole it has another name, and it is removed where copying fails. @throws CoordinationError `INPUT_INVALID` where
+ * the target exists, else as `openDatabase`
+ */
 export async function backUpLedger(backup: LedgerBackup): Promise<number> {
   const { path, target, busyTimeoutMs } = backup;
-  if (isTargetThere(target)) throw createExistsError(target);
+  if (isTargetThere(target)) throw createTargetExistsError(target);
   const database = await openDatabase({ path, mode: "read", busyTimeoutMs });
   const draft = `${target}.${process.pid}.partial`;
   try {
@@ -43,30 +39,31 @@ export async function backUpLedger(backup: LedgerBackup): Promise<number> {
     publishDraft(draft, target);
     return statSync(target).size;
   } catch (error) {
-    throw toLedgerError(error, target);
+    throw toSqliteLedgerError(error, target);
   } finally {
     database.close();
     rmSync(draft, { force: true });
   }
 }
 
+/** Returns whether something has the target's name, a broken link included. Throws where this user may not look. */
 function isTargetThere(target: string): boolean {
   try {
     return lstatSync(target, { throwIfNoEntry: false }) !== undefined;
   } catch (cause) {
-    const code = (cause as NodeJS.ErrnoException).code ?? "?";
+    const code = readSystemErrorCode(cause) ?? "?";
     throw new CoordinationError("INPUT_INVALID", `file: ${target} cannot be looked at (${code})`, { cause });
   }
 }
 
-function createExistsError(target: string): CoordinationError {
+function createTargetExistsError(target: string): CoordinationError {
   return new CoordinationError(
     "INPUT_INVALID",
     `file: ${target} already exists, and a backup overwrites nothing; name another file`,
   );
 }
 
-/** The copy is as private as the ledger from its first byte on. */
+/** Creates the empty file that the copy grows in. It is as private as the ledger from its first byte on. */
 function createDraft(draft: string, target: string): void {
   const folder = dirname(target);
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
@@ -74,6 +71,7 @@ function createDraft(draft: string, target: string): void {
   closeSync(openSync(draft, "wx", 0o600));
 }
 
+/** Copies all pages within one read transaction, so that no writer changes the copy or makes it begin again (B1). */
 async function copyDatabase(
   database: BetterSqlite3.Database,
   draft: string,
@@ -90,28 +88,18 @@ async function copyDatabase(
   database.exec("rollback");
 }
 
-/** A link refuses a name that is taken meanwhile; file systems without links get a copy, which refuses as well. */
+/**
+ * Gives the complete copy the target's name, and flushes both to disk. A link refuses a name that is taken meanwhile;
+ * file systems without links get a copy, which refuses as well.
+ */
 function publishDraft(draft: string, target: string): void {
   try {
-    linkSync(draft, target);
+    linkDraft(draft, target);
   } catch (error) {
-    if (isTaken(error)) throw createExistsError(target);
-    copyDraft(draft, target);
+    throw isNameTaken(error) ? createTargetExistsError(target) : error;
   }
   flushToDisk(target);
   if (process.platform !== "win32") flushToDisk(dirname(target));
-}
-
-function copyDraft(draft: string, target: string): void {
-  try {
-    copyFileSync(draft, target, constants.COPYFILE_EXCL);
-  } catch (error) {
-    throw isTaken(error) ? createExistsError(target) : error;
-  }
-}
-
-function isTaken(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "EEXIST";
 }
 
 function flushToDisk(path: string): void {

@@ -1,6 +1,6 @@
 /** Owns: when OpenClaw last made a backup that has the ledger in it, by what the host itself records. */
 import { existsSync } from "node:fs";
-import { loadDriver } from "./database/open-database.ts";
+import { loadSqliteDriver } from "./database/open-database.ts";
 
 export type HostBackup =
   | { readonly kind: "none" | "unreadable" }
@@ -9,12 +9,13 @@ export type HostBackup =
 const BUSY_TIMEOUT_MS = 1_000;
 
 /**
- * Reads the host's table itself: `openclaw status --json` tells the newest backup of any kind, and only archives have plugin data.
- * It changes nothing there. A host that keeps its records elsewhere makes it "unreadable", never a failure.
+ * Returns when OpenClaw last made a successful backup archive, from the host's own SQLite table, without changing it;
+ * "none" where there is none, "unreadable" where the host keeps its records otherwise. Never rejects for what it finds
+ * there. `openclaw status --json` tells the newest backup of any kind, and only archives have plugin data.
  */
 export async function readHostBackup(path: string): Promise<HostBackup> {
   if (!existsSync(path)) return { kind: "none" };
-  const Database = await loadDriver();
+  const Database = await loadSqliteDriver();
   try {
     // A read-only connection leaves files behind that it cannot remove, unless they are there already.
     const database = new Database(path, {
@@ -25,7 +26,7 @@ export async function readHostBackup(path: string): Promise<HostBackup> {
     try {
       database.pragma("query_only = on");
       database.pragma("trusted_schema = off");
-      const found = database
+      const newestBackup = database
         .prepare<[], { readonly atMs: unknown; readonly archive: unknown }>(
           `select created_at as atMs, archive_path as archive
           from backup_runs
@@ -34,8 +35,8 @@ export async function readHostBackup(path: string): Promise<HostBackup> {
           limit 1`,
         )
         .get();
-      if (!found) return { kind: "none" };
-      const { atMs, archive } = found;
+      if (!newestBackup) return { kind: "none" };
+      const { atMs, archive } = newestBackup;
       return typeof atMs === "number" && typeof archive === "string"
         ? { kind: "made", atMs, archive }
         : { kind: "unreadable" };

@@ -13,97 +13,100 @@ import type { Reference, Summary } from "../../agents/coordination/contracts/coo
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { AppendRequest, Found } from "../../agents/coordination/ports/ledger-store.ts";
 import {
-  claimConflict,
-  claimReadsOf,
+  findClaimChangeConflict,
+  createClaimReads,
   listClaims,
   listOverlappingClaims,
-  writeClaims,
+  writeClaimChanges,
 } from "./database/claim-table.ts";
 import {
   findEvents,
   findNewestPosition,
   findPositionBefore,
-  readAppended,
-  readArrivals,
+  readAppendedEvents,
+  readEventArrivals,
 } from "../ledger/find-events.ts";
 import { findRuns } from "../ledger/find-runs.ts";
 import { writeLabels } from "./database/run-labels.ts";
-import { inspectDatabase } from "./inspect/inspect-database.ts";
-import { readHashAt, readHeads, readNewestNumber } from "./inspect/read-heads.ts";
+import { inspectSqliteLedger } from "./inspect/inspect-database.ts";
+import { readEventHash, readPastHeads, readNewestEventNumber } from "./inspect/read-heads.ts";
 import { createLedgerPruning } from "./database/pruned-rows.ts";
 import { createRunOwners } from "./database/owner-rows.ts";
 import { openDatabase, type OpenOptions } from "./database/open-database.ts";
-import { createSqliteSource } from "./database/sqlite-dialect.ts";
+import { createSqliteQuerySource } from "./database/sqlite-dialect.ts";
 import { deleteTextsBefore } from "./database/retention.ts";
 import { loadMigrations } from "./database/migrate.ts";
-import { checkRelease } from "../ledger/migrations.ts";
+import { refuseNewerSchema } from "../ledger/migrations.ts";
 import type { OpenedLedger } from "../ledger/opened-ledger.ts";
-import { countRuns } from "./database/run-statements.ts";
+import { countRuns } from "./database/run-reads.ts";
 import { createSqliteRunStore, type RunRules } from "./sqlite-run-store.ts";
 import { createSqliteWorkflowStore } from "./sqlite-workflow-store.ts";
-import { withLedgerErrors } from "./database/sqlite-errors.ts";
+import { runWithLedgerErrors } from "./database/sqlite-errors.ts";
 import {
   CONTENTS_PER_SELECT,
-  prepareReads,
-  prepareWrites,
+  prepareLedgerReads,
+  prepareLedgerWrites,
   type Reads,
   type Writes,
-} from "./database/statements.ts";
+} from "./database/write-statements.ts";
 import { createWriteQueue, type Group, type OpenLedger, type WriteQueue } from "./database/write-queue.ts";
 
 export type SqliteLedger = OpenedLedger;
 
-/** @throws CoordinationError as `openDatabase` does. */
+/**
+ * Opens a ledger file and returns all its stores (coordinations, workflows, texts, claims and the rest), and the
+ * function that closes it. @throws CoordinationError as `openDatabase` does
+ */
 export async function openSqliteLedger(
   options: OpenOptions & { readonly clock: Clock },
 ): Promise<SqliteLedger> {
   const { path, clock } = options;
   const database = await openDatabase(options);
-  const statements = withLedgerErrors(path, () => prepareReads(database));
-  const writes = withLedgerErrors(path, () => writesOf(database, options));
-  const claimReads = claimReadsOf(database);
+  const statements = runWithLedgerErrors(path, () => prepareLedgerReads(database));
+  const writes = runWithLedgerErrors(path, () => createWriteStatements(database, options));
+  const claimReads = createClaimReads(database);
   const queue = createWriteQueue({ database, writes, clock, path });
   let closing = false;
   const runGuarded = <T>(run: () => T): Promise<T> =>
     new Promise((resolve) => {
       if (closing) throw new CoordinationError("LEDGER_CLOSED", `${path} is closed`);
-      resolve(withLedgerErrors(path, run));
+      resolve(runWithLedgerErrors(path, run));
     });
   const runQueued = async <T>(write: (queue: WriteQueue) => Promise<T>): Promise<T> => {
     if (closing) throw new CoordinationError("LEDGER_CLOSED", `${path} is closed`);
     return write(queue);
   };
   const ledger: OpenLedger = { database, guarded: runGuarded, queued: runQueued };
-  const source = createSqliteSource(database, runGuarded);
+  const source = createSqliteQuerySource(database, runGuarded);
   return {
     path,
     ...createSqliteRunStore(ledger, COORDINATIONS),
     findRuns: (query) => findRuns(source, query),
     findEvents: (query) => findEvents(source, query),
-    readAppended: (query) => readAppended(source, query),
-    readArrivals: (query) => readArrivals(source, query),
+    readAppended: (query) => readAppendedEvents(source, query),
+    readArrivals: (query) => readEventArrivals(source, query),
     newestPosition: () => findNewestPosition(source),
     positionBefore: (since) => findPositionBefore(source, since),
     find: (name) => runGuarded(() => findReference(statements, name)),
-    holders: (name, limit) => runGuarded(() => holdersOf(statements, name, limit)),
+    holders: (name, limit) => runGuarded(() => listHolders(statements, name, limit)),
     overlapping: (query) => runGuarded(() => listOverlappingClaims(claimReads(), query)),
     claims: (query) => runGuarded(() => listClaims(claimReads(), query)),
     references: (runId) => runGuarded(() => listReferences(statements, runId)),
-    inspect: (problems) => runGuarded(() => inspectDatabase(database, problems)),
+    inspect: (problems) => runGuarded(() => inspectSqliteLedger(database, problems)),
     get: (sha256) => runGuarded(() => statements.content.get(sha256)),
-    getMany: (sha256s) => getMany(statements, runGuarded, sha256s),
+    getMany: (sha256s) => readStoredTexts(statements, runGuarded, sha256s),
     deleteBefore: (time) => deleteTextsBefore({ database, writes, portion: runGuarded }, time),
     owners: createRunOwners(ledger, COORDINATIONS.kind),
     workflows: createSqliteWorkflowStore(ledger),
     exports: createExportCursors(ledger),
     counts: () => runGuarded(() => countRuns(database)),
-    measureBytes: () => runGuarded(() => measureFiles(path)),
+    measureBytes: () => runGuarded(() => measureLedgerBytes(path)),
     // A file is one gateway's, whose name nothing in it needs.
     readMovedFrom: () => Promise.resolve(undefined),
     heads: {
-      newestNumber: () => runGuarded(() => readNewestNumber(database)),
-      page: (place) => runGuarded(() => readHeads(database, place)),
-      hashAt: (place) => runGuarded(() => readHashAt(database, place)),
+      newestNumber: () => runGuarded(() => readNewestEventNumber(database)),
+      page: (place) => runGuarded(() => readPastHeads(database, place)),
+      hashAt: (place) => runGuarded(() => readEventHash(database, place)),
     },
     pruning: createLedgerPruning({ ...ledger, now: () => clock.now() }),
     close: async () => {
@@ -114,22 +117,25 @@ export async function openSqliteLedger(
   };
 }
 
-/** With the write-ahead log. */
-function measureFiles(path: string): number {
+/** Returns the bytes of the ledger file and of its write-ahead log. */
+function measureLedgerBytes(path: string): number {
   return [path, `${path}-wal`].reduce(
     (sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0),
     0,
   );
 }
 
-/** A ledger that is only read may have an older schema, on which the statements for writing cannot be prepared. */
-function writesOf(database: BetterSqlite3.Database, { path, mode }: OpenOptions): () => Writes {
-  const writes = mode === "write" ? prepareWrites(database) : undefined;
+/**
+ * Returns a getter of the statements for writing. It throws for a ledger that is open for reading only, which may have
+ * an older schema that they cannot be prepared on, and where a newer release has migrated the ledger since.
+ */
+function createWriteStatements(database: BetterSqlite3.Database, { path, mode }: OpenOptions): () => Writes {
+  const writes = mode === "write" ? prepareLedgerWrites(database) : undefined;
   const version = database.prepare<[], number>("pragma user_version").pluck();
   return () => {
     if (!writes) throw new CoordinationError("LEDGER_UNAVAILABLE", `${path} is open for reading only`);
     // A newer release may have migrated the ledger since it was opened.
-    checkRelease(path, version.get() ?? 0, loadMigrations());
+    refuseNewerSchema(path, version.get() ?? 0, loadMigrations());
     return writes;
   };
 }
@@ -138,11 +144,13 @@ const COORDINATIONS: RunRules<RunEvent, Summary, AppendRequest> = {
   kind: "coordination",
   decode: decodeEvent,
   hasEnded: ({ status }) => status !== "running",
-  findConflict: (request, _head, { statements, now }) => claimConflict(statements.claims, request, now),
-  writeBeside,
+  findConflict: (request, _head, { statements, now }) =>
+    findClaimChangeConflict(statements.claims, request, now),
+  writeBeside: writeBesideLog,
 };
 
-function writeBeside(request: AppendRequest, runKey: number, { statements, now }: Group): void {
+/** Writes what an append brings beside its events: labels, references, texts and claims. */
+function writeBesideLog(request: AppendRequest, runKey: number, { statements, now }: Group): void {
   const { events, summary } = request;
   writeLabels(statements.labels, { events, startedAtMs: summary.createdAtMs, runKey });
   for (const { name, stepId } of request.references)
@@ -155,9 +163,10 @@ function writeBeside(request: AppendRequest, runKey: number, { statements, now }
     statements.keepContent.run(runKey, sha256);
     statements.markKept.run(sha256);
   }
-  writeClaims(statements.claims, runKey, request);
+  writeClaimChanges(statements.claims, runKey, request);
 }
 
+/** Returns the run, and the step, that took a name last. */
 function findReference(statements: Reads, name: string): Found | undefined {
   const row = statements.find.get(name);
   if (!row) return undefined;
@@ -165,8 +174,10 @@ function findReference(statements: Reads, name: string): Found | undefined {
   return row.step_id === null ? { runId } : { runId, stepId: row.step_id as StepId };
 }
 
-/** Row by row, because one run may hold a name many times. */
-function holdersOf({ holders }: Reads, name: string, limit: number): CoordinationId[] {
+/**
+ * Lists the runs that hold a name, the newest reference first. Row by row, because one run may hold a name many times.
+ */
+function listHolders({ holders }: Reads, name: string, limit: number): CoordinationId[] {
   const runIds = new Set<CoordinationId>();
   for (const runId of holders.iterate(name)) {
     if (runIds.size >= limit) break;
@@ -175,7 +186,8 @@ function holdersOf({ holders }: Reads, name: string, limit: number): Coordinatio
   return [...runIds];
 }
 
-async function getMany(
+/** Returns texts by their hashes, in portions between which others have their turn. */
+async function readStoredTexts(
   { contents }: Reads,
   portion: <T>(run: () => T) => Promise<T>,
   sha256s: readonly string[],
@@ -184,8 +196,8 @@ async function getMany(
   let from = 0;
   do {
     if (from > 0) await othersTurn();
-    const some = Array.from({ length: CONTENTS_PER_SELECT }, (_, index) => sha256s[from + index] ?? null);
-    for (const { sha256, text } of await portion(() => contents.all(some))) texts.set(sha256, text);
+    const batch = Array.from({ length: CONTENTS_PER_SELECT }, (_, index) => sha256s[from + index] ?? null);
+    for (const { sha256, text } of await portion(() => contents.all(batch))) texts.set(sha256, text);
     from += CONTENTS_PER_SELECT;
   } while (from < sha256s.length);
   return texts;

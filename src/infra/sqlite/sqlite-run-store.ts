@@ -5,16 +5,22 @@
 import type { RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 import type { ListQuery, RunAppend, RunStore } from "../../agents/coordination/ports/run-store.ts";
 import type { StorableEvent } from "../ledger/event-row.ts";
-import { findDamage, type ReadHashed } from "../ledger/find-damage.ts";
-import { findLogConflict, markBasis } from "../ledger/log-conflict.ts";
-import { findLostOwner } from "../ledger/owner-fence.ts";
+import { findEventDamage, type ReadHashed } from "../ledger/find-damage.ts";
+import { findLogConflict, failDependentAppends } from "../ledger/log-conflict.ts";
+import { findLostOwnership } from "../ledger/owner-fence.ts";
 import { readEvents, type ReadSlice } from "../ledger/read-events.ts";
 import { takeSlice } from "../ledger/row-slice.ts";
-import { prefixEndOf, storedRunOf, unprovenRunOf, type RunKind, type RunRow } from "../ledger/stored-run.ts";
+import {
+  computePrefixEnd,
+  createStoredRun,
+  createUnprovenRun,
+  type RunKind,
+  type RunRow,
+} from "../ledger/stored-run.ts";
 import { growRun } from "./database/append-run.ts";
-import { createPrunedRuns } from "./database/pruned-rows.ts";
-import { runReadsOf, type RunReads } from "./database/run-statements.ts";
-import type { Head } from "./database/statements.ts";
+import { createPrunedRunTraces } from "./database/pruned-rows.ts";
+import { createRunReads, type RunReads } from "./database/run-reads.ts";
+import type { Head } from "./database/write-statements.ts";
 import type { Group, OpenLedger } from "./database/write-queue.ts";
 
 /** Holds what runs of one kind have of their own. */
@@ -33,6 +39,10 @@ export interface RunRules<Event, Summary, Append> {
 
 type Appended<Event, Summary> = RunAppend<Event, Summary> & { readonly origin?: RunOrigin };
 
+/**
+ * Creates the store of runs of one kind in a ledger file, which appends to their logs and reads them. `rules`: what is
+ * particular to the kind.
+ */
 export function createSqliteRunStore<
   Event extends StorableEvent,
   Summary,
@@ -40,36 +50,36 @@ export function createSqliteRunStore<
 >(ledger: OpenLedger, rules: RunRules<Event, Summary, Append>): RunStore<Event, Summary, Append> {
   const { database, guarded, queued } = ledger;
   const { kind, decode, check } = rules;
-  const reads = runReadsOf(database, kind);
+  const reads = createRunReads(database, kind);
   const read = <T>(run: (prepared: RunReads) => T): Promise<T> => guarded(() => run(reads()));
   return {
     append: (request) =>
       queued((queue) => {
         check?.(request);
-        return queue.submit((group) => appendOne(request, group, rules));
+        return queue.submit((group) => writeAppend(request, group, rules));
       }),
-    read: (runId, range) => readEvents(createReadSlice(read), { runId, ...range }, decode),
-    damage: (runId, { before }) => findDamage(createReadHashed(read), { runId, before, decode }),
+    read: (runId, range) => readEvents(createSliceReader(read), { runId, ...range }, decode),
+    damage: (runId, { before }) => findEventDamage(createHashedReader(read), { runId, before, decode }),
     entry: (runId) =>
       read(({ entry }) => {
         const row = entry.get(runId);
-        return row && storedRunOf<Summary>(row, kind);
+        return row && createStoredRun<Summary>(row, kind);
       }),
-    pruned: createPrunedRuns(ledger),
+    pruned: createPrunedRunTraces(ledger),
     list: (query) =>
-      read((prepared) => listRows(prepared, query).map((row) => storedRunOf<Summary>(row, kind))),
+      read((prepared) => listRows(prepared, query).map((row) => createStoredRun<Summary>(row, kind))),
     listUnproven: (query) =>
-      read((prepared) => listRows(prepared, query).map((row) => unprovenRunOf<Summary>(row, kind))),
+      read((prepared) => listRows(prepared, query).map((row) => createUnprovenRun<Summary>(row, kind))),
     findUnproven: (runId) =>
       read(({ entry }) => {
         const row = entry.get(runId);
-        return row && unprovenRunOf<Summary>(row, kind);
+        return row && createUnprovenRun<Summary>(row, kind);
       }),
   };
 }
 
-/** S1: returns the conflict, before writing anything, when the run's log is not as the request expects. */
-function appendOne<Event extends StorableEvent, Summary, Append extends Appended<Event, Summary>>(
+/** Writes an append, or returns why nothing of it was written (S1). */
+function writeAppend<Event extends StorableEvent, Summary, Append extends Appended<Event, Summary>>(
   request: Append,
   group: Group,
   { kind, hasEnded, findConflict, writeBeside }: RunRules<Event, Summary, Append>,
@@ -79,9 +89,9 @@ function appendOne<Event extends StorableEvent, Summary, Append extends Appended
   const head = group.statements.head.get(runId, runId);
   const conflict =
     findLogConflict({ runId, kind, events, basis }, head) ??
-    findLostOwner(request, head) ??
+    findLostOwnership(request, head) ??
     findConflict(request, head, group);
-  if (conflict) return markBasis(request, conflict);
+  if (conflict) return failDependentAppends(request, conflict);
   const growth = {
     runId,
     kind,
@@ -97,7 +107,7 @@ function appendOne<Event extends StorableEvent, Summary, Append extends Appended
 
 type Read = <T>(run: (reads: RunReads) => T) => Promise<T>;
 
-function createReadSlice(read: Read): ReadSlice {
+function createSliceReader(read: Read): ReadSlice {
   return ({ runId, from, limit }, bounds) =>
     read(({ events, origin }) => ({
       ...takeSlice(events.iterate(runId, from, limit), bounds),
@@ -105,7 +115,7 @@ function createReadSlice(read: Read): ReadSlice {
     }));
 }
 
-function createReadHashed(read: Read): ReadHashed {
+function createHashedReader(read: Read): ReadHashed {
   return ({ runId, from, before }, bounds) =>
     read(({ head, hashedEvents }) => ({
       head: head.get(runId),
@@ -119,6 +129,6 @@ function listRows(reads: RunReads, { limit, status, idPrefix = "", order, after 
     limit,
     after: after?.ordinal ?? (isOldestFirst ? 0 : Number.MAX_SAFE_INTEGER),
     prefix: idPrefix,
-    prefixEnd: prefixEndOf(idPrefix),
+    prefixEnd: computePrefixEnd(idPrefix),
   });
 }

@@ -17,17 +17,17 @@ import type {
   WorkflowAppend,
   WorkflowStore,
 } from "../../agents/coordination/ports/workflow-store.ts";
-import { createOnce } from "../../agents/coordination/std/load-once.ts";
-import { checkMemory } from "../ledger/memory-entries.ts";
-import { checkWorkspace } from "../ledger/workspace-versions.ts";
-import { createMemoryJournal, writeMemory } from "./workflows/memory-journal.ts";
+import { createOnceLoader } from "../../agents/coordination/std/load-once.ts";
+import { checkMemoryWrites } from "../ledger/memory-entries.ts";
+import { checkWorkspaceWrites } from "../ledger/workspace-versions.ts";
+import { createMemoryJournal, writeMemoryEntry } from "./workflows/memory-journal.ts";
 import { createWorkspaceFiles, type WorkspaceFiles } from "./workflows/workspace-files.ts";
 import { loadMigrations } from "./database/migrate.ts";
-import { requestLog } from "./workflows/request-log.ts";
+import { createRequestLog } from "./workflows/request-log.ts";
 import { createRunOwners } from "./database/owner-rows.ts";
-import { WORKFLOWS_SINCE_VERSION } from "./database/run-statements.ts";
+import { WORKFLOWS_SINCE_VERSION } from "./database/run-reads.ts";
 import { createSchemaStatements } from "./database/schema-statements.ts";
-import { findBrokenRule } from "../ledger/workflow-rules.ts";
+import { findBrokenWorkflowRule } from "../ledger/workflow-rules.ts";
 import {
   prepareWorkflowReads,
   prepareWorkflowWrites,
@@ -37,10 +37,13 @@ import {
 import type { OpenLedger } from "./database/write-queue.ts";
 import { createSqliteRunStore, type RunRules } from "./sqlite-run-store.ts";
 
+/**
+ * Creates the store of workflows in a ledger file: of their runs, definitions, memory, workspaces and keyed requests.
+ */
 export function createSqliteWorkflowStore(ledger: OpenLedger): WorkflowStore {
   const { database, guarded, queued } = ledger;
-  const reads = workflowReadsOf(database);
-  const writes = createOnce(() => prepareWorkflowWrites(database));
+  const reads = createWorkflowReads(database);
+  const writes = createOnceLoader(() => prepareWorkflowWrites(database));
   const read: Read = (run) => guarded(() => run(reads()));
   const write: Write = (work) => queued((queue) => queue.run(() => work(writes())));
   const workspace = createWorkspaceFiles(ledger);
@@ -50,7 +53,7 @@ export function createSqliteWorkflowStore(ledger: OpenLedger): WorkflowStore {
       const isItsHash = hash("sha256", definition.text) === definition.sha256;
       assertInvariant(isItsHash, `a definition of ${definition.workflowId} comes with another hash`);
       await write((prepared) => {
-        putDefinition(prepared, definition);
+        storeDefinition(prepared, definition);
       });
     },
     definition: (sha256) => read((prepared) => prepared?.definition.get(sha256)),
@@ -61,7 +64,7 @@ export function createSqliteWorkflowStore(ledger: OpenLedger): WorkflowStore {
       }),
     memory: createMemoryJournal(read, write),
     workspace: workspace.store,
-    requests: requestLog(write),
+    requests: createRequestLog(write),
     owners: createRunOwners(ledger, "workflow"),
   };
 }
@@ -69,7 +72,8 @@ export function createSqliteWorkflowStore(ledger: OpenLedger): WorkflowStore {
 type Read = <T>(run: (reads: WorkflowReads | undefined) => T) => Promise<T>;
 type Write = <T>(work: (writes: WorkflowWrites) => T) => Promise<T>;
 
-function workflowReadsOf(database: BetterSqlite3.Database): () => WorkflowReads | undefined {
+/** Returns a getter of the statements that read workflow runs; it gives `undefined` while the schema has none. */
+function createWorkflowReads(database: BetterSqlite3.Database): () => WorkflowReads | undefined {
   return createSchemaStatements(database, loadMigrations().length, (version) =>
     version < WORKFLOWS_SINCE_VERSION ? undefined : prepareWorkflowReads(database),
   );
@@ -84,20 +88,21 @@ function createWorkflowRules(
     decode: decodeWorkflowEvent,
     hasEnded: ({ status }) => hasRunEnded(status),
     check: (request) => {
-      checkMemory(request);
-      checkWorkspace(request);
+      checkMemoryWrites(request);
+      checkWorkspaceWrites(request);
     },
-    findConflict: (request, head) => findBrokenRule(request, head) ?? workspace.conflict(request),
+    findConflict: (request, head) => findBrokenWorkflowRule(request, head) ?? workspace.conflict(request),
     writeBeside: (request, runKey) => {
       // In the order of their events: so the database knows which entry replaces which.
       for (const each of (request.memory ?? []).toSorted((a, b) => a.sequence - b.sequence))
-        writeMemory(writes(), { runKey, write: each });
+        writeMemoryEntry(writes(), { runKey, write: each });
       workspace.write(request, runKey);
     },
   };
 }
 
-function putDefinition(
+/** Stores a definition by its hash, and registers it as the newest of its workflow where a tenant is named. */
+function storeDefinition(
   { putDefinition: put, register }: WorkflowWrites,
   { sha256, tenant, workflowId, text }: StoredDefinition,
 ): void {

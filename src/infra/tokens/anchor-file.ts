@@ -7,23 +7,30 @@ import {
   parseAnchor,
   type LedgerAnchor,
 } from "../../agents/coordination/contracts/ledger-anchor.ts";
-import { createWholeFile, isTaken, replaceWholeFile } from "../../platform/whole-file.ts";
+import { readSystemErrorCode } from "../../platform/system-error.ts";
+import { createWholeFile, isNameTaken, replaceWholeFile } from "../../platform/whole-file.ts";
 
-/** Returns the anchor that lies there, `undefined` where nothing does. @throws CoordinationError `INPUT_INVALID` for anything else */
+/**
+ * Reads and returns the anchor in a file; `undefined` where there is no file. @throws CoordinationError
+ * `INPUT_INVALID` for a file that is no plain one, too large, or no anchor
+ */
 export function readAnchorFile(path: string): LedgerAnchor | undefined {
-  const found = findFile(path);
-  if (!found) return undefined;
-  if (!found.isFile())
+  const facts = readFileFacts(path);
+  if (!facts) return undefined;
+  if (!facts.isFile())
     throw createAnchorError(path, "is there and is no plain file, so it is not replaced; name another file");
-  if (found.size > ANCHOR_BYTES_MAX)
+  if (facts.size > ANCHOR_BYTES_MAX)
     throw createAnchorError(
       path,
       "is there and is too large for an anchor, so it is not replaced; name another file",
     );
-  return parseAnchor(readText(path), path);
+  return parseAnchor(readAnchorText(path), path);
 }
 
-/** `replaces`: the file holds an anchor that may go. @throws CoordinationError `INPUT_INVALID` */
+/**
+ * Writes an anchor into a new file, or with `replaces` over whatever is there: the caller has checked that it may go.
+ * @throws CoordinationError `INPUT_INVALID`
+ */
 export function writeAnchorFile(
   path: string,
   anchor: LedgerAnchor,
@@ -33,27 +40,24 @@ export function writeAnchorFile(
   try {
     write(path, formatAnchor(anchor));
   } catch (cause) {
-    if (isTaken(cause)) throw createAnchorError(path, "was made by somebody else meanwhile; try again");
-    throw createAnchorError(path, `cannot be written (${codeOf(cause)})`);
+    if (isNameTaken(cause)) throw createAnchorError(path, "was made by somebody else meanwhile; try again");
+    throw createAnchorError(path, `cannot be written (${readSystemErrorCode(cause) ?? "?"})`);
   }
 }
 
-function findFile(path: string): Stats | undefined {
+/** Returns the facts of a path, of a link itself; `undefined` where nothing is there. */
+function readFileFacts(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch (cause) {
-    throw createAnchorError(path, `cannot be looked at (${codeOf(cause)})`);
+    throw createAnchorError(path, `cannot be looked at (${readSystemErrorCode(cause) ?? "?"})`);
   }
 }
 
-function readText(path: string): string {
+function readAnchorText(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (cause) {
-    throw createAnchorError(path, `cannot be read (${codeOf(cause)})`);
+    throw createAnchorError(path, `cannot be read (${readSystemErrorCode(cause) ?? "?"})`);
   }
-}
-
-function codeOf(cause: unknown): string {
-  return (cause as NodeJS.ErrnoException).code ?? "?";
 }

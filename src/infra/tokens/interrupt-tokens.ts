@@ -16,8 +16,11 @@ const payloadSchema = z.object({
   intent: z.enum(["resolve", "inspect"]),
 });
 
-/** `key`: 32 bytes that nobody else has. */
-export function interruptTokens(key: Uint8Array): TokenSigner {
+/**
+ * Creates what signs the tokens of interrupts and reads them: `read` returns the payload, `undefined` for a token that
+ * this key did not sign. `key`: 32 bytes that nobody else has.
+ */
+export function createTokenSigner(key: Uint8Array): TokenSigner {
   const signatureOf = (body: string): Buffer => createHmac("sha256", key).update(body).digest();
   return {
     sign: (payload) => {
@@ -30,12 +33,12 @@ export function interruptTokens(key: Uint8Array): TokenSigner {
       const signatureGiven = Buffer.from(signature, "base64url");
       const expected = signatureOf(body);
       const isSigned = signatureGiven.length === expected.length && timingSafeEqual(signatureGiven, expected);
-      return isSigned ? payloadOf(body) : undefined;
+      return isSigned ? parsePayload(body) : undefined;
     },
   };
 }
 
-function payloadOf(body: string): TokenPayload | undefined {
+function parsePayload(body: string): TokenPayload | undefined {
   try {
     const parsed = payloadSchema.safeParse(JSON.parse(Buffer.from(body, "base64url").toString("utf8")));
     return parsed.success ? parsed.data : undefined;

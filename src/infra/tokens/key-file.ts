@@ -12,20 +12,20 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
-import { kindOf } from "../../platform/plain-file.ts";
-import { createWholeFile, isTaken } from "../../platform/whole-file.ts";
+import { nameFileKind } from "../../platform/plain-file.ts";
+import { createWholeFile, isNameTaken } from "../../platform/whole-file.ts";
 
 const KEY_BYTES = 32;
 
 /**
- * Makes the key where there is none; of two processes that make it at once, both get the same.
- *
- * @throws CoordinationError `CONFIG_INVALID` for a key that is unsafe or broken, and as a ledger does where the disk is full
- * (`LEDGER_FULL`) or the system does not let this user have the file (`LEDGER_UNAVAILABLE`)
+ * Returns the key in a file, which it first creates with random bytes where there is none. Among two processes that
+ * create it at once, both get the same. @throws CoordinationError `CONFIG_INVALID` for a key that is unsafe or broken,
+ * and as a ledger does where the disk is full (`LEDGER_FULL`) or the system does not let this user have the file
+ * (`LEDGER_UNAVAILABLE`)
  */
 export function readOrCreateKey(path: string): Uint8Array {
   try {
-    return readKey(path) ?? createKey(path);
+    return tryReadKey(path) ?? createKey(path);
   } catch (error) {
     if (error instanceof CoordinationError) throw error;
     const { code = "", message } = error as NodeJS.ErrnoException;
@@ -39,12 +39,13 @@ export function readOrCreateKey(path: string): Uint8Array {
 
 const FULL_CODES: readonly string[] = ["ENOSPC", "EDQUOT"];
 
+/** Creates a key, or reads the one that another process made first. */
 function createKey(path: string): Uint8Array {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   try {
     createWholeFile(path, randomBytes(KEY_BYTES));
   } catch (error) {
-    if (!isTaken(error)) throw error;
+    if (!isNameTaken(error)) throw error;
   }
   return readMadeKey(path);
 }
@@ -52,11 +53,14 @@ function createKey(path: string): Uint8Array {
 const READS_MAX = 25;
 const READ_EVERY_MS = 20;
 
-/** Reads a key that is there. Another process may not have written all of it yet where the file system has no links. */
+/**
+ * Reads a key that is there. Blocks for up to half a second: another process may not have written all of it yet where
+ * the file system has no links.
+ */
 function readMadeKey(path: string): Uint8Array {
   const pause = new Int32Array(new SharedArrayBuffer(4));
   for (let reads = 0; reads < READS_MAX; reads += 1) {
-    const key = readKey(path);
+    const key = tryReadKey(path);
     if (key) return key;
     Atomics.wait(pause, 0, 0, READ_EVERY_MS);
   }
@@ -70,16 +74,19 @@ function createBrokenKeyError(path: string): CoordinationError {
   );
 }
 
-/** @throws CoordinationError `CONFIG_INVALID` for a key that others may have made or changed */
-function readKey(path: string): Uint8Array | undefined {
+/**
+ * Reads the key; `undefined` where there is no file, or not all of the key is in it. @throws CoordinationError
+ * `CONFIG_INVALID` for a key that others may have made or changed
+ */
+function tryReadKey(path: string): Uint8Array | undefined {
   const file = openKeyFile(path);
   if (file === undefined) return undefined;
   try {
-    const found = fstatSync(file);
-    const problem = findOwnerFault(found);
+    const facts = fstatSync(file);
+    const problem = findKeyFileFault(facts);
     if (problem !== undefined) throw createUnsafeError(path, problem);
     // Whoever could read it until now may have: that is said by `doctor`.
-    if ((found.mode & 0o077) !== 0) fchmodSync(file, 0o600);
+    if ((facts.mode & 0o077) !== 0) fchmodSync(file, 0o600);
     const key = readFileSync(file);
     return key.length === KEY_BYTES ? key : undefined;
   } finally {
@@ -87,16 +94,22 @@ function readKey(path: string): Uint8Array | undefined {
   }
 }
 
-/** Returns why somebody else may know the key, or may have made it; `undefined` when nobody may. */
-export function findOwnerFault(found: Stats): string | undefined {
-  if (!found.isFile()) return `is ${kindOf(found)}, not a plain file`;
+/**
+ * Returns in words why another user may have made or changed a key's file, or that it is no plain file; `undefined`
+ * where it is safe.
+ */
+export function findKeyFileFault(found: Stats): string | undefined {
+  if (!found.isFile()) return `is ${nameFileKind(found)}, not a plain file`;
   const uid = process.getuid?.() ?? 0;
   if (uid !== 0 && found.uid !== uid && found.uid !== 0)
     return `belongs to user ${found.uid}, and this is user ${uid}`;
   return (found.mode & 0o022) === 0 ? undefined : "may be written by other users";
 }
 
-/** Opens the file without waiting for the other end of a pipe and without following a link. */
+/**
+ * Opens a key's file for reading, without following a link or waiting for a pipe, and returns its descriptor, which
+ * the caller has to close; `undefined` where there is none. @throws CoordinationError for a link
+ */
 export function openKeyFile(path: string): number | undefined {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);

@@ -9,8 +9,9 @@ import {
 } from "node:crypto";
 import { closeSync, fstatSync, readFileSync, rmSync } from "node:fs";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
-import { createWholeFile, isTaken } from "../../platform/whole-file.ts";
-import { findOwnerFault, openKeyFile } from "./key-file.ts";
+import { readSystemErrorCode } from "../../platform/system-error.ts";
+import { createWholeFile, isNameTaken } from "../../platform/whole-file.ts";
+import { findKeyFileFault, openKeyFile } from "./key-file.ts";
 
 const READABLE_BY_OTHERS = 0o077;
 const KEY_BYTES_MAX = 10_000;
@@ -23,12 +24,10 @@ export interface SigningKey {
 }
 
 /**
- * Makes a new key in two files that must not be there: `path` (PKCS 8, PEM, mode 0600) and `path`.pub (SPKI, PEM). Answers the
- * path of the latter.
- *
- * @throws CoordinationError `INPUT_INVALID`
+ * Creates an Ed25519 key pair in two new files, `path` (private; PKCS 8, PEM, mode 0600) and `path`.pub (public; SPKI,
+ * PEM), and returns the path of the latter. @throws CoordinationError `INPUT_INVALID` where one of them is there
  */
-export function createSigningKey(path: string): string {
+export function createSigningKeyFiles(path: string): string {
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");
   const publicPath = `${path}.pub`;
   createKeyFile(path, privateKey.export({ type: "pkcs8", format: "pem" }).toString());
@@ -45,28 +44,33 @@ function createKeyFile(path: string, text: string): void {
   try {
     createWholeFile(path, text);
   } catch (cause) {
-    const { code = "?" } = cause as NodeJS.ErrnoException;
-    const problem = isTaken(cause)
+    const problem = isNameTaken(cause)
       ? "is there already, and a key is never overwritten; name another file"
-      : `cannot be written (${code})`;
+      : `cannot be written (${readSystemErrorCode(cause) ?? "?"})`;
     throw createKeyError(path, problem);
   }
 }
 
-/** @throws CoordinationError `INPUT_INVALID` for a file that others may read or write, or that holds no Ed25519 key. */
+/**
+ * Returns the public key of a private key's file, and the function that signs texts with it. @throws CoordinationError
+ * `INPUT_INVALID` for a file that others may read or write, or that holds no Ed25519 key
+ */
 export function readSigningKey(path: string): SigningKey {
-  const key = parseKey(path, () => createPrivateKey(readPrivateText(path)));
+  const key = parseEd25519Key(path, () => createPrivateKey(readPrivateKeyText(path)));
   return {
     publicKey: formatPublicKey(createPublicKey(key)),
     sign: (text) => sign(null, Buffer.from(text), key).toString("base64"),
   };
 }
 
-/** Returns the key of a PEM text as anchors have it. @throws CoordinationError `INPUT_INVALID` */
+/**
+ * Returns the Ed25519 public key of a PEM text in the form in which ledger anchors name it. `name`: the key's file,
+ * for errors. @throws CoordinationError `INPUT_INVALID` for another key, and for a private one
+ */
 export function parsePublicKey(text: string, name: string): string {
   if (text.includes("PRIVATE KEY"))
     throw createKeyError(name, "is a private key; name the public one, which ends in .pub");
-  return formatPublicKey(parseKey(name, () => createPublicKey(text)));
+  return formatPublicKey(parseEd25519Key(name, () => createPublicKey(text)));
 }
 
 export interface Signed {
@@ -77,6 +81,10 @@ export interface Signed {
   readonly signature: string;
 }
 
+/**
+ * Returns whether a signature of a text was made with the private key of a public one; false for a key that cannot be
+ * read.
+ */
 export function isSignedBy({ text, publicKey, signature }: Signed): boolean {
   try {
     const key = createPublicKey({ key: Buffer.from(publicKey, "base64"), type: "spki", format: "der" });
@@ -87,15 +95,16 @@ export function isSignedBy({ text, publicKey, signature }: Signed): boolean {
   }
 }
 
-function readPrivateText(path: string): Buffer {
+/** Reads the text of a private key, whose file nobody else may read or write. */
+function readPrivateKeyText(path: string): Buffer {
   const file = openPrivateFile(path);
   try {
-    const found = fstatSync(file);
-    const problem = findOwnerFault(found);
+    const facts = fstatSync(file);
+    const problem = findKeyFileFault(facts);
     if (problem !== undefined) throw createKeyError(path, problem);
-    if ((found.mode & READABLE_BY_OTHERS) !== 0)
+    if ((facts.mode & READABLE_BY_OTHERS) !== 0)
       throw createKeyError(path, "may be read by other users; make a new key, for this one may be known");
-    if (found.size > KEY_BYTES_MAX) throw createKeyError(path, "is no Ed25519 key in PEM");
+    if (facts.size > KEY_BYTES_MAX) throw createKeyError(path, "is no Ed25519 key in PEM");
     return readFileSync(file);
   } finally {
     closeSync(file);
@@ -108,14 +117,14 @@ function openPrivateFile(path: string): number {
     file = openKeyFile(path);
   } catch (cause) {
     if (cause instanceof CoordinationError) throw createKeyError(path, "is a link; name the file itself");
-    const { code = "?" } = cause as NodeJS.ErrnoException;
-    throw createKeyError(path, `cannot be read (${code})`);
+    throw createKeyError(path, `cannot be read (${readSystemErrorCode(cause) ?? "?"})`);
   }
   if (file !== undefined) return file;
   throw createKeyError(path, "is not there; `ledger key FILE` makes a key");
 }
 
-function parseKey(name: string, parse: () => KeyObject): KeyObject {
+/** Returns the key that `parse` makes. `name`: of the file, for the error. */
+function parseEd25519Key(name: string, parse: () => KeyObject): KeyObject {
   let key: KeyObject | undefined;
   try {
     key = parse();

@@ -24,6 +24,10 @@ const VERDICT = {
   additionalProperties: false,
 };
 
+/**
+ * Creates the model client through which a critic gives its verdict, by way of a chat model. Its `complete` returns
+ * the answer's text and throws where the model refuses or gives no answer.
+ */
 export function createChatCritic(
   chat: () => Promise<ChatModel>,
   { model, traceparent, onAnswered }: CriticModel,

@@ -12,10 +12,11 @@ import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { CheckAnswer, CheckRequest, VerifiedResult } from "../../agents/coordination/ports/verifier.ts";
 import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
+import { nameSystemError } from "../../platform/system-error.ts";
 import { removeFolder } from "../files/remove-folder.ts";
-import { codeOf, createCheckVerdict, type CheckOf } from "./check-answer.ts";
+import { createCheckVerdict, type CheckOf } from "./check-answer.ts";
 import { readProgramLine } from "./read-answer.ts";
-import { runProgram, type ProgramEnd } from "./run-program.ts";
+import { runCheckingProgram, type ProgramEnd } from "./run-program.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
 export interface Running {
@@ -24,6 +25,11 @@ export interface Running {
   readonly logger: Logger;
 }
 
+/**
+ * Runs the operator's program on a step's result, in a temporary folder that is removed afterwards (a folder that
+ * stays is only a warning), and returns the verdict of its exit code and last line; no verdict where the result is too
+ * large or the program cannot be run.
+ */
 export async function checkCommand(
   check: CheckOf<"command">,
   { key, result }: CheckRequest,
@@ -37,12 +43,16 @@ export async function checkCommand(
     await writeFile(join(folder, "result.json"), input, { mode: 0o600, flag: "wx" });
     const { command, args } = check;
     const env = { ...createEnvironment(folder), ...check.env };
-    return answerOf(check, key, await runProgram({ command, args, folder, env, input }, signal, clock));
+    return createProgramAnswer(
+      check,
+      key,
+      await runCheckingProgram({ command, args, folder, env, input }, signal, clock),
+    );
   } catch (error) {
-    return createNoVerdict("failed", `the program could not be run (${codeOf(error)})`);
+    return createNoVerdict("failed", `the program could not be run (${nameSystemError(error)})`);
   } finally {
     const removed = removeFolder(folder).catch((error: unknown) =>
-      logger.warn({ code: codeOf(error) }, "the folder of a check could not be removed"),
+      logger.warn({ code: nameSystemError(error) }, "the folder of a check could not be removed"),
     );
     await waitWithin(clock, VERIFY_LIMITS.removeMs, removed, undefined);
   }
@@ -58,11 +68,11 @@ function createEnvironment(folder: string): Readonly<Record<string, string | und
   return { PATH, LANG, HOME: folder, TMPDIR: folder };
 }
 
-function answerOf(check: CheckOf<"command">, key: string, end: ProgramEnd): CheckAnswer {
+function createProgramAnswer(check: CheckOf<"command">, key: string, end: ProgramEnd): CheckAnswer {
   const { code, isFlood, lastLine } = end;
   if (isFlood) return createNoVerdict("failed", "the program wrote too much");
   if (code === null) return createNoVerdict("failed", "a signal ended the program");
-  const verdict = verdictOf(check, code);
+  const verdict = judgeExitCode(check, code);
   const stated = readProgramLine(lastLine);
   // A doubt that cannot be read must not pass. The other verdicts let nothing through.
   if (!stated && verdict === "pass")
@@ -70,7 +80,7 @@ function answerOf(check: CheckOf<"command">, key: string, end: ProgramEnd): Chec
   return { ...createCheckVerdict(key, verdict), ...stated };
 }
 
-function verdictOf({ reviseOn }: CheckOf<"command">, code: number): Verdict {
+function judgeExitCode({ reviseOn }: CheckOf<"command">, code: number): Verdict {
   if (code === 0) return "pass";
   return reviseOn.includes(code) ? "revise" : "fail";
 }

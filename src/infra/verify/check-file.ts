@@ -11,9 +11,10 @@ import { constants } from "node:fs";
 import { open, readlink, realpath, type FileHandle } from "node:fs/promises";
 import { isAbsolute, relative, resolve, sep } from "node:path";
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
+import { nameSystemError } from "../../platform/system-error.ts";
 import { nodeFileCalls } from "../files/file-calls.ts";
 import { walkPath, type Place } from "../files/walk-path.ts";
-import { codeOf, passOrFail, type CheckOf } from "./check-answer.ts";
+import { createPassOrFailVerdict, type CheckOf } from "./check-answer.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
 export interface Workspace {
@@ -28,7 +29,11 @@ type Look =
   | { readonly kind: "other" | "missing" }
   | { readonly kind: "none"; readonly answer: CheckAnswer };
 
-/** `absent` turns the question round: no file is there, or none with this hash. */
+/**
+ * Returns the verdict whether a file is in the workspace, with the hash that the check names where it names one.
+ * `absent` turns the question round: no file is there, or none with this hash. No verdict where the workspace cannot
+ * be looked at.
+ */
 export async function checkFile(
   check: CheckOf<"file">,
   { key }: CheckRequest,
@@ -37,31 +42,33 @@ export async function checkFile(
   const look = await lookFor(check, workspace);
   if (look.kind === "none") return look.answer;
   const isAsked = look.kind === "file" && look.sha256 === check.sha256;
-  if (check.absent !== true) return passOrFail(key, isAsked);
-  return passOrFail(key, check.sha256 === undefined ? look.kind === "missing" : !isAsked);
+  if (check.absent !== true) return createPassOrFailVerdict(key, isAsked);
+  return createPassOrFailVerdict(key, check.sha256 === undefined ? look.kind === "missing" : !isAsked);
 }
 
 async function lookFor(check: CheckOf<"file">, workspace: Workspace): Promise<Look> {
-  const root = await rootOf(workspace.path);
-  if (root === undefined) return createNoLook("unavailable", "the agent's workspace is not there");
+  const root = await resolveWorkspaceRoot(workspace.path);
+  if (root === undefined) return createUndecidedLook("unavailable", "the agent's workspace is not there");
   const path = resolvePathBelow(root, check.path);
-  if (path === undefined) return createNoLook("failed", "the check's path is not one below the workspace");
+  if (path === undefined)
+    return createUndecidedLook("failed", "the check's path is not one below the workspace");
   try {
-    return await lookAt(await walkPath(nodeFileCalls, path), { root, check, signal: workspace.signal });
+    return await lookAtPlace(await walkPath(nodeFileCalls, path), { root, check, signal: workspace.signal });
   } catch (error) {
-    return createNoLook("failed", `the file cannot be looked at (${codeOf(error)})`);
+    return createUndecidedLook("failed", `the file cannot be looked at (${nameSystemError(error)})`);
   }
 }
 
-function createNoLook(because: "failed" | "unavailable", message: string): Look {
+function createUndecidedLook(because: "failed" | "unavailable", message: string): Look {
   return { kind: "none", answer: createNoVerdict(because, message) };
 }
 
-async function rootOf(workspace: string): Promise<string | undefined> {
+async function resolveWorkspaceRoot(workspace: string): Promise<string | undefined> {
   if (!isAbsolute(workspace)) return undefined;
   return realpath(workspace).catch(() => undefined);
 }
 
+/** Returns the absolute path of a file below the root; `undefined` for a path that is none or leads out of it. */
 function resolvePathBelow(root: string, path: string): string | undefined {
   if (path.includes("\0") || !path.isWellFormed() || isAbsolute(path)) return undefined;
   const whole = resolve(root, path);
@@ -79,41 +86,46 @@ interface Looking {
   readonly signal: AbortSignal;
 }
 
-async function lookAt(places: readonly Place[] | undefined, looking: Looking): Promise<Look> {
+/** Says whether the place that a path leads to is a file, and of what hash where the check asks for one. */
+async function lookAtPlace(places: readonly Place[] | undefined, looking: Looking): Promise<Look> {
   const place = places?.at(-1);
-  if (!place) return createNoLook("failed", "the check's path leads nowhere");
+  if (!place) return createUndecidedLook("failed", "the check's path leads nowhere");
   if (!isBelow(looking.root, place.path))
-    return createNoLook("failed", "the check's path leads out of the workspace");
-  if (place.what === "hidden") return createNoLook("failed", "a folder on the way may not be searched");
+    return createUndecidedLook("failed", "the check's path leads out of the workspace");
+  if (place.what === "hidden")
+    return createUndecidedLook("failed", "a folder on the way may not be searched");
   if (place.what === "missing") return { kind: "missing" };
   if (place.facts?.isFile() !== true) return { kind: "other" };
-  return looking.check.sha256 === undefined ? { kind: "file" } : await lookInto(place.path, looking);
+  return looking.check.sha256 === undefined ? { kind: "file" } : await lookIntoFile(place.path, looking);
 }
 
-async function lookInto(path: string, { root, signal }: Looking): Promise<Look> {
+/** Opens and hashes a file. There is no answer where it was replaced or changed meanwhile, or is too large. */
+async function lookIntoFile(path: string, { root, signal }: Looking): Promise<Look> {
   // Without waiting for a writer, should a pipe have taken the file's place.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   try {
     const before = await file.stat({ bigint: true });
     // Between the look and now, any folder on the way may have become a link.
     if (!before.isFile() || !isBelow(root, await findRealPath(file, path)))
-      return createNoLook("failed", "the file was replaced while it was looked at");
-    if (before.size > VERIFY_LIMITS.fileBytesMax) return createTooLarge();
-    const sha256 = await hashOf(file, signal);
-    if (sha256 === undefined) return createTooLarge();
+      return createUndecidedLook("failed", "the file was replaced while it was looked at");
+    if (before.size > VERIFY_LIMITS.fileBytesMax) return createTooLargeLook();
+    const sha256 = await hashOpenFile(file, signal);
+    if (sha256 === undefined) return createTooLargeLook();
     const after = await file.stat({ bigint: true });
     const isSame = after.size === before.size && after.mtimeNs === before.mtimeNs;
-    return isSame ? { kind: "file", sha256 } : createNoLook("failed", "the file changed while it was read");
+    return isSame
+      ? { kind: "file", sha256 }
+      : createUndecidedLook("failed", "the file changed while it was read");
   } finally {
     await file.close();
   }
 }
 
-function createTooLarge(): Look {
-  return createNoLook("failed", `the file has more than ${VERIFY_LIMITS.fileBytesMax} bytes`);
+function createTooLargeLook(): Look {
+  return createUndecidedLook("failed", `the file has more than ${VERIFY_LIMITS.fileBytesMax} bytes`);
 }
 
-/** Linux tells where an open file is. Elsewhere the path is followed again. */
+/** Returns the path of an open file without links, as Linux tells it. Elsewhere the path is followed again. */
 async function findRealPath(file: FileHandle, path: string): Promise<string> {
   try {
     return await readlink(`/proc/self/fd/${file.fd}`);
@@ -123,7 +135,7 @@ async function findRealPath(file: FileHandle, path: string): Promise<string> {
 }
 
 /** Hashes a file; `undefined` when it grows beyond the bound. */
-async function hashOf(file: FileHandle, signal: AbortSignal): Promise<string | undefined> {
+async function hashOpenFile(file: FileHandle, signal: AbortSignal): Promise<string | undefined> {
   const hash = createHash("sha256");
   const chunk = Buffer.allocUnsafe(VERIFY_LIMITS.chunkBytes);
   let position = 0;

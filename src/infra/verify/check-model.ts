@@ -14,19 +14,23 @@ export interface Asking {
   readonly signal: AbortSignal;
 }
 
+/**
+ * Asks the critic of a check for a verdict on a step's result and returns it; no verdict without a critic, or where it
+ * is the agent itself and that is not allowed.
+ */
 export async function checkModel(
   check: CheckOf<"model">,
   { result, critic, allowSelf }: CheckRequest,
   { model, signal }: Asking,
 ): Promise<CheckAnswer> {
-  const named = (check.agent as AgentId | undefined) ?? critic;
-  if (!model || named === undefined) return createNoVerdict("unavailable", "there is no critic to ask");
+  const criticId = (check.agent as AgentId | undefined) ?? critic;
+  if (!model || criticId === undefined) return createNoVerdict("unavailable", "there is no critic to ask");
   // The host takes several spellings for one agent: a plan must not name its agent as its critic by another one.
-  const isSelf = parseHostAgentId(named) === parseHostAgentId(result.agentId);
+  const isSelf = parseHostAgentId(criticId) === parseHostAgentId(result.agentId);
   if (isSelf && !allowSelf)
     return createNoVerdict("self_not_allowed", "the critic is the agent that did the work");
   // Under the name of whoever did the work, so that everybody sees that they are the same.
-  const agentId = isSelf ? result.agentId : named;
+  const agentId = isSelf ? result.agentId : criticId;
   return askCritic(
     model,
     { agentId, signal },
@@ -35,6 +39,7 @@ export async function checkModel(
   );
 }
 
+/** Asks a critic until its answer can be read, at most `asksMax` times. */
 async function askCritic(
   model: ModelClient,
   whom: Pick<Ask, "agentId" | "signal">,
@@ -45,7 +50,7 @@ async function askCritic(
     const { system, prompt } = promptOf(asks > 0);
     if (system.length + prompt.length > VERIFY_LIMITS.promptCharsMax)
       return createNoVerdict("failed", "the result is too large for a critic");
-    const text = await textOf(model, { ...whom, system, prompt });
+    const text = await askModelForText(model, { ...whom, system, prompt });
     if (text === undefined) return createNoVerdict("failed", "the critic's model gave no answer");
     const answer = text.length <= CHARS_MAX ? readCriticAnswer(text, criteria) : undefined;
     if (answer) return { kind: "verdict", ...answer, agentId: `agent:${whom.agentId}` };
@@ -57,7 +62,8 @@ const CHARS_MAX = VERIFY_LIMITS.answerCharsMax;
 
 type Ask = Omit<Parameters<ModelClient["complete"]>[0], "charsMax">;
 
-async function textOf(model: ModelClient, ask: Ask): Promise<string | undefined> {
+/** Returns the text of the model's answer; `undefined` where it gave none. */
+async function askModelForText(model: ModelClient, ask: Ask): Promise<string | undefined> {
   try {
     const { text } = await model.complete({ ...ask, charsMax: CHARS_MAX });
     return text;

@@ -4,24 +4,27 @@ import { checkOutputSchema } from "../../agents/coordination/plan/output-schema.
 import { createProblemList } from "../../agents/coordination/plan/plan-problem.ts";
 import type { OutputContract } from "../../agents/coordination/ports/output-contract.ts";
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
-import { passOrFail, type CheckOf } from "./check-answer.ts";
+import { createPassOrFailVerdict, type CheckOf } from "./check-answer.ts";
 
-/** A schema that nothing can be held against rules on nothing: that is its author's mistake, not the agent's. */
-export async function checkSchema(
+/**
+ * Returns the verdict whether a step's outputs fit the schema of a check; `fail` without outputs. No verdict for a
+ * schema that is not usable: that is its author's mistake, not the agent's.
+ */
+export async function checkOutputsBySchema(
   { schema }: CheckOf<"schema">,
   { key, result: { outputs } }: CheckRequest,
   contract: () => Promise<OutputContract>,
 ): Promise<CheckAnswer> {
-  const found = createProblemList();
-  checkOutputSchema(schema, [], found);
-  if (found.problems.length > 0)
+  const schemaProblems = createProblemList();
+  checkOutputSchema(schema, [], schemaProblems);
+  if (schemaProblems.problems.length > 0)
     return createNoVerdict("failed", "the check's schema is not a usable JSON Schema");
-  if (!outputs) return passOrFail(key, false);
+  if (!outputs) return createPassOrFailVerdict(key, false);
   const problems = (await contract()).check(schema, outputs);
   return problems.some(({ isUnchecked }) => isUnchecked)
     ? createNoVerdict(
         "failed",
         "the result cannot be held against the check's schema, or that takes too long",
       )
-    : passOrFail(key, problems.length === 0);
+    : createPassOrFailVerdict(key, problems.length === 0);
 }

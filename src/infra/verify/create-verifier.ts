@@ -18,8 +18,8 @@ import { checkCommand } from "./check-command.ts";
 import { checkFile } from "./check-file.ts";
 import { checkModel } from "./check-model.ts";
 import { checkPattern } from "./check-pattern.ts";
-import { checkSchema } from "./check-schema.ts";
-import { runInTime } from "./in-time.ts";
+import { checkOutputsBySchema } from "./check-schema.ts";
+import { runCheckInTime } from "./in-time.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
 export interface VerifierDependencies {
@@ -33,29 +33,34 @@ export interface VerifierDependencies {
   readonly logger: Logger;
 }
 
+/**
+ * Creates the verifier that carries out the checks of a gate on a step's result within their time, and logs a warning
+ * for each that has no verdict.
+ */
 export function createVerifier(dependencies: VerifierDependencies): Verifier {
   return {
     check: async (request) => {
-      const answer = await answerOf(request, dependencies);
-      if (answer.kind === "none") logNone(dependencies.logger, request, answer);
+      const answer = await answerInTime(request, dependencies);
+      if (answer.kind === "none") logMissingVerdict(dependencies.logger, request, answer);
       return answer;
     },
   };
 }
 
-async function answerOf(request: CheckRequest, dependencies: VerifierDependencies): Promise<CheckAnswer> {
+/** Carries out a check within its time. Whatever throws becomes an answer without a verdict. */
+async function answerInTime(request: CheckRequest, dependencies: VerifierDependencies): Promise<CheckAnswer> {
   const graceMs = request.check.kind === "command" ? VERIFY_LIMITS.stopMs : 0;
   try {
-    return await runInTime(request, { clock: dependencies.clock, graceMs }, (signal) =>
-      look(request, dependencies, signal),
+    return await runCheckInTime(request, { clock: dependencies.clock, graceMs }, (signal) =>
+      carryOutCheck(request, dependencies, signal),
     );
   } catch {
     return createNoVerdict("failed", "the check could not be carried out");
   }
 }
 
-/** `async`, so that what throws at once rejects. */
-async function look(
+/** Carries out a check by its kind. `async`, so that what throws at once rejects. */
+async function carryOutCheck(
   request: CheckRequest,
   dependencies: VerifierDependencies,
   signal: AbortSignal,
@@ -63,7 +68,7 @@ async function look(
   const { check, result } = request;
   switch (check.kind) {
     case "schema":
-      return checkSchema(check, request, dependencies.contract);
+      return checkOutputsBySchema(check, request, dependencies.contract);
     case "pattern":
       return checkPattern(check, request);
     case "file":
@@ -78,7 +83,7 @@ async function look(
   }
 }
 
-function logNone(
+function logMissingVerdict(
   logger: Logger,
   { key, result: { coordinationId, stepId, attempt } }: CheckRequest,
   { because, message }: Extract<CheckAnswer, { readonly kind: "none" }>,

@@ -13,14 +13,17 @@ export interface CriticPrompt {
   readonly prompt: string;
 }
 
-/** `isRepeated`: the last answer could not be read. */
+/**
+ * Returns the system prompt and the prompt of a critic: what it has to judge by, and the result between lines that
+ * nobody can foresee, so that the result cannot pose as instructions. `isRepeated`: the last answer could not be read.
+ */
 export function createCriticPrompt(
   check: CheckOf<"model">,
   result: VerifiedResult,
   isRepeated: boolean,
 ): CriticPrompt {
   const fence = `DATA-${randomBytes(16).toString("hex")}`;
-  return { system: formatSystemPrompt(check, fence, isRepeated), prompt: dataOf(result, fence) };
+  return { system: formatSystemPrompt(check, fence, isRepeated), prompt: formatFencedResult(result, fence) };
 }
 
 function formatSystemPrompt(
@@ -47,17 +50,17 @@ function formatSystemPrompt(
   ].join("\n");
 }
 
-function dataOf({ task, text, outputs }: VerifiedResult, fence: string): string {
+function formatFencedResult({ task, text, outputs }: VerifiedResult, fence: string): string {
   const json = outputs && JSON.stringify(outputs);
   const blocks = [
-    ...(task === undefined ? [] : [block(fence, "task", task)]),
-    block(fence, "result", text),
+    ...(task === undefined ? [] : [formatFencedBlock(fence, "task", task)]),
+    formatFencedBlock(fence, "result", text),
     // The text may be the outputs.
-    ...(json === undefined || json === text ? [] : [block(fence, "outputs", json)]),
+    ...(json === undefined || json === text ? [] : [formatFencedBlock(fence, "outputs", json)]),
   ];
   return [...blocks, "Rule on the result. Answer with the JSON object only."].join("\n");
 }
 
-function block(fence: string, name: string, data: string): string {
+function formatFencedBlock(fence: string, name: string, data: string): string {
   return `<${fence} ${name}>\n${data}\n</${fence}>`;
 }

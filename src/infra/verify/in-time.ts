@@ -11,8 +11,11 @@ export interface InTime {
   readonly graceMs: number;
 }
 
-/** `look` is told by its signal when the time is over. Rejects where `look` does so in time. */
-export async function runInTime(
+/**
+ * Returns the answer of the check that `look` carries out, or that there is no verdict when its deadline has passed or
+ * it is stopped, of which `look` is told by its signal. Rejects where `look` does so in time.
+ */
+export async function runCheckInTime(
   { deadlineAtMs, signal }: CheckRequest,
   { clock, graceMs }: InTime,
   look: (signal: AbortSignal) => Promise<CheckAnswer>,
@@ -25,7 +28,7 @@ export async function runInTime(
   const cancel = clock.wakeAt(deadlineAtMs, end);
   signal.addEventListener("abort", end, { once: true });
   try {
-    if (signal.aborted || clock.now() >= deadlineAtMs) return withoutTime(clock, deadlineAtMs);
+    if (signal.aborted || clock.now() >= deadlineAtMs) return createLateAnswer(clock, deadlineAtMs);
     const looking = look(over.signal);
     const answer = await Promise.race([looking, ended]);
     // Work that blocks the event loop also delays the timer.
@@ -36,14 +39,15 @@ export async function runInTime(
       looking.catch(() => undefined),
       undefined,
     );
-    return withoutTime(clock, deadlineAtMs);
+    return createLateAnswer(clock, deadlineAtMs);
   } finally {
     cancel();
     signal.removeEventListener("abort", end);
   }
 }
 
-function withoutTime(clock: Clock, deadlineAtMs: number): CheckAnswer {
+/** Returns the answer of a check that ran out of time, or that was stopped before. */
+function createLateAnswer(clock: Clock, deadlineAtMs: number): CheckAnswer {
   return clock.now() + VERIFY_LIMITS.earlyMs >= deadlineAtMs
     ? createNoVerdict("timed_out", "the check took too long")
     : createNoVerdict("unavailable", "the check was stopped before its time was over");

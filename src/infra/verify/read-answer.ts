@@ -14,20 +14,20 @@ export interface ProgramLine {
 }
 
 /**
- * Reads the last line of a program's output, such as `{"criteria": [...], "confidence": 0.9}`; both members may be
- * missing, and a line that begins with no `{` states nothing. Returns `undefined` where one of them cannot be read, or the
- * line begins like an object and is none, or is too long.
+ * Returns the criteria and the confidence that the last line of a checking program states, such as `{"criteria":
+ * [...], "confidence": 0.9}`; both may be missing, and a line that does not begin with `{` states nothing. `undefined`
+ * where the line begins like an object and is none, has a member that cannot be read, or is too long.
  */
 export function readProgramLine(line: string): ProgramLine | undefined {
   const words = line.trim();
   if (!words.startsWith("{")) return {};
-  const fields = Buffer.byteLength(line) > VERIFY_LIMITS.lineBytesMax ? undefined : fieldsOf(words);
+  const fields = Buffer.byteLength(line) > VERIFY_LIMITS.lineBytesMax ? undefined : parseJsonObject(words);
   if (!fields) return undefined;
-  return readStated(fields);
+  return readStatedFields(fields);
 }
 
-function readStated(fields: Fields): ProgramLine | undefined {
-  const criteria = Object.hasOwn(fields, "criteria") ? readKeys(fields["criteria"]) : [];
+function readStatedFields(fields: Fields): ProgramLine | undefined {
+  const criteria = Object.hasOwn(fields, "criteria") ? readCriterionKeys(fields["criteria"]) : [];
   const confidence = Object.hasOwn(fields, "confidence") ? fields["confidence"] : undefined;
   if (!criteria || (confidence !== undefined && !isConfidence(confidence))) return undefined;
   return { ...(criteria.length > 0 && { criteria }), ...(confidence !== undefined && { confidence }) };
@@ -40,13 +40,14 @@ export interface CriticAnswer {
 }
 
 /**
- * Reads a critic's verdict: `{"verdict": ..., "criteria": [...], "confidence": 0.9}` and nothing else: JSON in the midst of other
- * text may be quoted from the result. A pass looked at all criteria, anything else names one that was not met.
+ * Returns the verdict in a critic's answer, which is `{"verdict": ..., "criteria": [...], "confidence": 0.9}` and
+ * nothing else (JSON in the midst of other text may be quoted from the result); `undefined` where it is not that,
+ * where a pass lacks one of the criteria, where anything else names none, or names one that was not asked for.
  */
 export function readCriticAnswer(text: string, criteriaAsked: readonly string[]): CriticAnswer | undefined {
-  const fields = fieldsOf(unwrapFence(text));
+  const fields = parseJsonObject(unwrapCodeBlock(text));
   const verdict = verdictSchema.safeParse(fields?.["verdict"]);
-  const criteria = readKeys(fields?.["criteria"]);
+  const criteria = readCriterionKeys(fields?.["criteria"]);
   const confidence = fields?.["confidence"];
   if (!verdict.success || !criteria || !isConfidence(confidence)) return undefined;
   const isRight =
@@ -55,13 +56,13 @@ export function readCriticAnswer(text: string, criteriaAsked: readonly string[])
   return isRight && !isForeign ? { verdict: verdict.data, criteria, confidence } : undefined;
 }
 
-/** Models like to put JSON into a block of code. */
-function unwrapFence(text: string): string {
+/** Returns the text within a block of code, into which models like to put JSON; any other text as it is. */
+function unwrapCodeBlock(text: string): string {
   const [, inner = text] = /^\s*```(?:json)?\n(.*)\n```\s*$/su.exec(text) ?? [];
   return inner;
 }
 
-function fieldsOf(text: string): Fields | undefined {
+function parseJsonObject(text: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null && !Array.isArray(value)
@@ -73,7 +74,7 @@ function fieldsOf(text: string): Fields | undefined {
 }
 
 /** Reads a list of keys, each once; `undefined` when one is no key or there are too many. */
-function readKeys(value: unknown): readonly string[] | undefined {
+function readCriterionKeys(value: unknown): readonly string[] | undefined {
   const keys = findingSchema.shape.criteria.safeParse(value);
   return keys.success && keys.data ? [...new Set(keys.data)] : undefined;
 }

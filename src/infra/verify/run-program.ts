@@ -4,12 +4,13 @@
  * The program leads a group of its own, which is killed when it exits and when its time is over, so that what it started goes
  * with it. Only a process that leaves the group by itself (`setsid`) stays: that is the operator's own program.
  */
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
+import { signalProcessGroup } from "../../platform/process-group.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
 export interface Program {
@@ -29,8 +30,15 @@ export interface ProgramEnd {
   readonly lastLine: string;
 }
 
-/** @throws Error where the program cannot be started */
-export async function runProgram(program: Program, signal: AbortSignal, clock: Clock): Promise<ProgramEnd> {
+/**
+ * Runs a checking program without a shell until it and its process group are gone, kills them when `signal` aborts,
+ * and returns its exit code and the last line of its output. @throws Error where the program cannot be started
+ */
+export async function runCheckingProgram(
+  program: Program,
+  signal: AbortSignal,
+  clock: Clock,
+): Promise<ProgramEnd> {
   signal.throwIfAborted();
   const child = spawn(program.command, program.args, {
     cwd: program.folder,
@@ -45,15 +53,15 @@ export async function runProgram(program: Program, signal: AbortSignal, clock: C
   child.on("error", ignore);
   let isRunning = true;
   const kill = (): void => {
-    if (isRunning) killGroup(child);
+    if (isRunning) signalProcessGroup(child, "SIGKILL");
   };
   const exited = new Promise<number | null>((resolve) => child.once("exit", resolve));
   const closed = new Promise((resolve) => child.once("close", resolve));
   signal.addEventListener("abort", kill, { once: true });
   try {
     await once(child, "spawn");
-    const output = collect(child.stdout, kill);
-    give(child.stdin, program.input);
+    const output = collectLastLine(child.stdout, kill);
+    writeInput(child.stdin, program.input);
     const code = await exited;
     // A process that it started may still run. Later on, the number may belong to somebody else's group.
     kill();
@@ -66,8 +74,8 @@ export async function runProgram(program: Program, signal: AbortSignal, clock: C
   }
 }
 
-/** A program that ignores its input, or ends before it is read, is none that failed. */
-function give(stdin: Writable, input: string): void {
+/** Writes a program its input. One that ignores that, or ends before it is read, is none that failed. */
+function writeInput(stdin: Writable, input: string): void {
   stdin.on("error", ignore);
   stdin.end(input);
 }
@@ -76,18 +84,11 @@ function ignore(): void {
   // A broken pipe is not the news: the end of the program is.
 }
 
-function killGroup(child: ChildProcess): void {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(-child.pid, "SIGKILL");
-  } catch {
-    // The group is gone, or this is Windows, which has none.
-    child.kill("SIGKILL");
-  }
-}
-
-/** Keeps the last line only, and of a long one its beginning. */
-function collect(stdout: Readable, stop: () => void): () => Omit<ProgramEnd, "code"> {
+/**
+ * Reads a program's output, stops one that writes too much, and returns a getter of its last line. A long line is cut
+ * behind its beginning.
+ */
+function collectLastLine(stdout: Readable, stop: () => void): () => Omit<ProgramEnd, "code"> {
   const { lineBytesMax, outputBytesMax } = VERIFY_LIMITS;
   let lastLine = "";
   let bytes = 0;
@@ -95,9 +96,9 @@ function collect(stdout: Readable, stop: () => void): () => Omit<ProgramEnd, "co
   // A chunk may end within a character.
   const decoder = new StringDecoder("utf8");
   const addToLine = (piece: string): void => {
-    const words = isAtLineStart ? piece.trimStart() : piece;
-    if (words === "") return;
-    lastLine = ((isAtLineStart ? "" : lastLine) + words).slice(0, lineBytesMax + 1);
+    const trimmedPiece = isAtLineStart ? piece.trimStart() : piece;
+    if (trimmedPiece === "") return;
+    lastLine = ((isAtLineStart ? "" : lastLine) + trimmedPiece).slice(0, lineBytesMax + 1);
     isAtLineStart = false;
   };
   stdout.on("error", ignore);

@@ -1,8 +1,9 @@
 /** Owns: what a signed answer may say. Whether it counts, the coordination decides. */
+import { isUtf8 } from "node:buffer";
 import { z } from "zod";
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import { answerKindSchema } from "../../agents/coordination/contracts/escalation.ts";
-import { findJsonExcess } from "../../agents/coordination/std/json-text-excess.ts";
+import { parseBoundedJson } from "../../agents/coordination/std/json-text-excess.ts";
 import { parseBounded } from "../../agents/coordination/contracts/validation.ts";
 
 /** The longest text, every character of it escaped, and the rest. */
@@ -42,8 +43,12 @@ export type AnswerBody = z.output<typeof answerBodySchema>;
 export type ReadAnswer =
   { readonly ok: true; readonly body: AnswerBody } | { readonly ok: false; readonly message: string };
 
-export function readAnswer(bytes: Uint8Array): ReadAnswer {
-  const value = jsonOf(bytes);
+/**
+ * Returns the parsed body of a signed answer to a question, or a message that says what is wrong with it and quotes no
+ * value of it.
+ */
+export function parseAnswerBody(bytes: Uint8Array): ReadAnswer {
+  const value = isUtf8(bytes) ? parseBoundedJson(new TextDecoder().decode(bytes), TEXT_BOUNDS) : undefined;
   if (value === undefined) return { ok: false, message: "The body is not JSON in UTF-8." };
   const bounds = { charsMax: ANSWER_BYTES_MAX, depthMax: 2 };
   const parsed = parseBounded(answerBodySchema, value, bounds);
@@ -51,13 +56,4 @@ export function readAnswer(bytes: Uint8Array): ReadAnswer {
   // The value itself is left out: a person may have written it.
   const problems = parsed.problems.map(({ path, expected }) => `${path}: expected ${expected}`);
   return { ok: false, message: `The body is no answer. ${problems.join("; ")}.` };
-}
-
-function jsonOf(bytes: Uint8Array): unknown {
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    return findJsonExcess(text, TEXT_BOUNDS) ? undefined : JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -13,9 +13,14 @@
 import type { Answerer, AnswerKind } from "../../agents/coordination/contracts/escalation.ts";
 import type { WebhookConfig } from "../../agents/coordination/contracts/config/gates-config.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
-import { ANSWER_BYTES_MAX, readAnswer } from "./answer-body.ts";
+import { ANSWER_BYTES_MAX, parseAnswerBody } from "./answer-body.ts";
 import { createSeenIds, type SeenIds } from "./seen-ids.ts";
-import { answerTokenOf, isSameText, signatureOf, type SignedParts } from "./webhook-signature.ts";
+import {
+  createAnswerToken,
+  isSameSecret,
+  signWebhookMessage,
+  type SignedParts,
+} from "./webhook-signature.ts";
 
 export interface AnswerCheckDependencies {
   readonly webhooks: Readonly<Record<string, WebhookConfig>>;
@@ -78,6 +83,10 @@ const TOLERANCE_MS = 300_000;
 /** A sender lists one per secret while it changes secrets. */
 const SIGNATURES_MAX = 16;
 
+/**
+ * Creates the check of answers that come by webhook: whether signature and time are right, and the message was not
+ * accepted before. It remembers in memory which messages it accepted.
+ */
 export function createAnswerCheck({
   webhooks,
   clock,
@@ -102,8 +111,8 @@ export function createAnswerCheck({
       if ("because" in message) return message;
       return (
         checkSignature(webhook, message) ??
-        checkTime(message, clock.now(), toleranceMs) ??
-        accept(webhook, message, toleranceMs)
+        checkTimestamp(message, clock.now(), toleranceMs) ??
+        acceptAnswer(webhook, message, toleranceMs)
       );
     },
   };
@@ -127,7 +136,7 @@ function readSignedMessage(headers: AnswerMessage["headers"], body: Buffer): Sig
 
 function readSignedHeaders(headers: AnswerMessage["headers"]): SignedHeaders | AnswerRefusal {
   const [id, timestamp, signature] = ["webhook-id", "webhook-timestamp", "webhook-signature"].map((name) =>
-    findHeader(headers, name),
+    readSingleHeader(headers, name),
   );
   if (id === undefined || timestamp === undefined || signature === undefined)
     return createObjection(
@@ -142,7 +151,8 @@ function readSignedHeaders(headers: AnswerMessage["headers"]): SignedHeaders | A
   return { id, timestamp, signatures: signature.split(" ", SIGNATURES_MAX) };
 }
 
-function findHeader(headers: AnswerMessage["headers"], name: string): string | undefined {
+/** Returns the value of a header; `undefined` where it is missing or there more than once. */
+function readSingleHeader(headers: AnswerMessage["headers"], name: string): string | undefined {
   const values = Object.entries(headers).flatMap(([key, value]) =>
     key.toLowerCase() === name && value !== undefined ? value : [],
   );
@@ -150,13 +160,13 @@ function findHeader(headers: AnswerMessage["headers"], name: string): string | u
 }
 
 function checkSignature({ config }: Webhook, message: SignedMessage): AnswerRefusal | undefined {
-  const expected = signatureOf(config.secret, message);
+  const expected = signWebhookMessage(config.secret, message);
   // All are compared: how long it takes tells nothing of which one was close.
-  const isRight = message.signatures.map((each) => isSameText(each, expected)).includes(true);
+  const isRight = message.signatures.map((each) => isSameSecret(each, expected)).includes(true);
   return isRight ? undefined : createObjection("bad_signature", "No signature is right for this webhook.");
 }
 
-function checkTime(
+function checkTimestamp(
   { timestamp }: SignedMessage,
   nowMs: number,
   toleranceMs: number,
@@ -166,14 +176,18 @@ function checkTime(
   return createObjection("stale", `The timestamp is more than ${seconds} s away from the time here.`);
 }
 
-function accept({ config, seen }: Webhook, message: SignedMessage, toleranceMs: number): CheckedAnswer {
+/**
+ * Reads a message whose signature and time are right, and remembers that it came. Refuses one that came before, or is
+ * no answer to its question.
+ */
+function acceptAnswer({ config, seen }: Webhook, message: SignedMessage, toleranceMs: number): CheckedAnswer {
   if (!config.answers) return createObjection("not_allowed", "Answers of this webhook do not count.");
   if (seen.has(message.id))
     return createObjection("replayed", "A message with this webhook-id was accepted already.");
-  const read = readAnswer(message.body);
+  const read = parseAnswerBody(message.body);
   if (!read.ok) return createObjection("malformed", read.message);
   const { questionId, answerToken, answer, text, by } = read.body;
-  if (!isSameText(answerToken, answerTokenOf(config.secret, questionId)))
+  if (!isSameSecret(answerToken, createAnswerToken(config.secret, questionId)))
     return createObjection("not_allowed", "The answerToken is not the one of this question.");
   seen.keep(message.id, Number(message.timestamp) * 1_000 + toleranceMs);
   return {

@@ -1,6 +1,6 @@
 /** Owns: one POST to addresses that were checked (W2), of whose answer only the status counts. */
 import type { IncomingMessage } from "node:http";
-import { errorCodeOf, openPinned } from "../http/pinned-request.ts";
+import { readSafeErrorCode, openPinnedRequest } from "../http/pinned-request.ts";
 
 export interface PinnedPost {
   readonly url: URL;
@@ -18,21 +18,24 @@ export type PostAnswer =
 /** An answer that nobody looks at is read to here, so that its sender can finish. */
 const BODY_BYTES_MAX = 65_536;
 
-/** Posts to a pinned address. Never rejects. */
+/**
+ * Posts a request to addresses that were resolved before, whatever the name resolves to now, and returns the status or
+ * the code of what failed. Never rejects.
+ */
 export function sendPinnedPost(post: PinnedPost): Promise<PostAnswer> {
   if (post.signal.aborted) return Promise.resolve({ kind: "none", code: "ABORTED" });
   return new Promise((resolve) => {
     let answer: PostAnswer = { kind: "none", code: "ECONNRESET" };
     const { url, addresses, headers, body } = post;
-    const request = openPinned({ method: "POST", url, addresses, headers, bodyBytes: body.length });
+    const request = openPinnedRequest({ method: "POST", url, addresses, headers, bodyBytes: body.length });
     const stop = (): void => void request.destroy();
     post.signal.addEventListener("abort", stop, { once: true });
     request.on("error", (error) => {
-      if (answer.kind === "none") answer = { kind: "none", code: errorCodeOf(error) };
+      if (answer.kind === "none") answer = { kind: "none", code: readSafeErrorCode(error) };
     });
     request.once("response", (response) => {
-      answer = answerOf(response);
-      drain(response, stop);
+      answer = createStatusAnswer(response);
+      drainBody(response, stop);
     });
     // Comes last, whatever happened: a whole answer, an error, an upgrade that nobody asked for.
     request.once("close", () => {
@@ -43,12 +46,13 @@ export function sendPinnedPost(post: PinnedPost): Promise<PostAnswer> {
   });
 }
 
-function answerOf({ statusCode = 0, headers }: IncomingMessage): PostAnswer {
+function createStatusAnswer({ statusCode = 0, headers }: IncomingMessage): PostAnswer {
   const retryAfter = headers["retry-after"];
   return { kind: "status", status: statusCode, ...(retryAfter === undefined ? {} : { retryAfter }) };
 }
 
-function drain(response: IncomingMessage, stop: () => void): void {
+/** Reads a body that nobody looks at, so that its sender can finish; stops one that is too long. */
+function drainBody(response: IncomingMessage, stop: () => void): void {
   let bytes = 0;
   response.on("error", stop);
   response.on("data", (chunk: Buffer) => {

@@ -13,7 +13,10 @@ export interface AnswerInvitation {
   readonly url?: string | undefined;
 }
 
-/** `invitation` is absent where answers of this webhook do not count. */
+/**
+ * Returns the JSON body of the notice that tells a webhook of a question. `invitation`: where and with which token to
+ * answer; absent where answers of this webhook do not count.
+ */
 export function formatQuestionBody(notice: ChannelNotice, invitation: AnswerInvitation | undefined): string {
   return JSON.stringify({
     type: "coordination.question",
@@ -30,7 +33,10 @@ export function formatQuestionBody(notice: ChannelNotice, invitation: AnswerInvi
   });
 }
 
-/** Field by field: what else a question may come to hold stays here until somebody lets it out. */
+/**
+ * Returns the fields of a question that may leave, one by one. Whatever else it may come to hold stays here until
+ * somebody lets it out.
+ */
 function pickQuestionFields(question: Question): Question & { readonly deadline: string } {
   const { stepId, askedBy, text, options, confidence } = question;
   return {

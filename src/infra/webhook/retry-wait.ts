@@ -5,7 +5,10 @@ const WAIT_MS_MAX = 600_000;
 /** A receiver that asks for more is tried again nevertheless: the question has a deadline. */
 const RETRY_AFTER_MS_MAX = 3_600_000;
 
-/** 408, 425 and 429 say that the same request may do later, and so does any fault of the receiver's. */
+/**
+ * Returns whether a webhook's status means that the same request may succeed later: 408, 425, 429, and any fault of
+ * the receiver's (5xx).
+ */
 export function isWorthAnotherTry(status: number): boolean {
   return status === 408 || status === 425 || status === 429 || status >= 500;
 }
@@ -20,14 +23,17 @@ export interface FailedTry {
   readonly fraction: number;
 }
 
-/** Doubling up to a bound, with a jitter of half of it; longer where the receiver asks for it. */
-export function retryWaitMs({ tries, retryAfter, nowMs, fraction }: FailedTry): number {
+/**
+ * Returns how many milliseconds to wait before posting to a webhook again: doubled with each try up to a bound, with a
+ * jitter of half of it, and longer where the receiver asks for it.
+ */
+export function computeWebhookWaitMs({ tries, retryAfter, nowMs, fraction }: FailedTry): number {
   const maxMs = Math.min(FIRST_WAIT_MS * 2 ** (tries - 1), WAIT_MS_MAX);
   const waitMs = Math.ceil(maxMs / 2) + Math.floor(fraction * (maxMs / 2));
   return Math.max(waitMs, Math.min(readRetryAfterMs(retryAfter, nowMs), RETRY_AFTER_MS_MAX));
 }
 
-/** A number of seconds, or a date; 0 for anything else. */
+/** Returns the wait in ms that a number of seconds, or a date, asks for; 0 for anything else. */
 function readRetryAfterMs(retryAfter: string | undefined, nowMs: number): number {
   if (retryAfter === undefined) return 0;
   if (/^\d{1,10}$/.test(retryAfter)) return Number(retryAfter) * 1_000;

@@ -11,6 +11,10 @@ export interface SeenIds {
 
 const IDS_MAX = 10_000;
 
+/**
+ * Creates the memory of the ids of accepted messages, each kept until its time; when it is full, expired ids are
+ * forgotten, or else the oldest one.
+ */
 export function createSeenIds(now: () => number, idsMax = IDS_MAX): SeenIds {
   const untilMsOf = new Map<string, number>();
   const makeRoom = (): void => {

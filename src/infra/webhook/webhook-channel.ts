@@ -15,15 +15,15 @@ import type {
   NoticeOutcome,
 } from "../../agents/coordination/ports/human-channel.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
-import { waitFor } from "../../agents/coordination/std/wait-for.ts";
-import { errorCodeOf } from "../http/pinned-request.ts";
+import { waitForDuration } from "../../agents/coordination/std/wait-for.ts";
+import { readSafeErrorCode } from "../http/pinned-request.ts";
 import { resolveAllAddresses, type ResolveName } from "../http/resolve-name.ts";
 import { raceWithAbort } from "../http/waiting.ts";
 import { sendPinnedPost, type PostAnswer } from "./pinned-post.ts";
 import { formatQuestionBody } from "./question-body.ts";
-import { isWorthAnotherTry, retryWaitMs } from "./retry-wait.ts";
-import { answerTokenOf, signatureOf } from "./webhook-signature.ts";
-import { resolveTargetAddresses, createWebhookTarget } from "./webhook-target.ts";
+import { isWorthAnotherTry, computeWebhookWaitMs } from "./retry-wait.ts";
+import { createAnswerToken, signWebhookMessage } from "./webhook-signature.ts";
+import { resolveTargetAddresses, readWebhookTarget } from "./webhook-target.ts";
 
 export interface WebhookDependencies {
   readonly name: string;
@@ -53,39 +53,48 @@ const STOPPED = "The webhook was stopped before the notice was delivered.";
 const CLOSED = "The question is closed.";
 const TOO_LATE = "The question's time is over.";
 
+/**
+ * Creates the channel that tells people of questions by posting to one webhook. The outcome is logged and returned; a
+ * failure is never thrown.
+ */
 export function createWebhookChannel(dependencies: WebhookDependencies): HumanChannel {
   return {
     notify: async (notice) => {
-      const outcome = await deliver(dependencies, notice).catch((error: unknown) => {
-        const message = `The webhook failed: ${errorCodeOf(error)}.`;
+      const outcome = await deliverNotice(dependencies, notice).catch((error: unknown) => {
+        const message = `The webhook failed: ${readSafeErrorCode(error)}.`;
         return { kind: "failed" as const, tries: 0, message };
       });
-      await tell(dependencies, notice, outcome);
+      await logOutcome(dependencies, notice, outcome);
       return outcome;
     },
   };
 }
 
-async function deliver(dependencies: WebhookDependencies, notice: ChannelNotice): Promise<NoticeOutcome> {
+/** Sends a notice until it is taken, given up, or of no use any more. */
+async function deliverNotice(
+  dependencies: WebhookDependencies,
+  notice: ChannelNotice,
+): Promise<NoticeOutcome> {
   const { clock, config } = dependencies;
-  const target = createWebhookTarget(config);
-  if (target.kind === "refused") return createFailed(0, target.message);
-  const message = messageOf(dependencies, notice, target.url);
+  const target = readWebhookTarget(config);
+  if (target.kind === "refused") return createFailedOutcome(0, target.message);
+  const message = createNoticeMessage(dependencies, notice, target.url);
   let tries = 0;
   let obstacle = findObstacle(notice, clock.now());
   while (obstacle === undefined) {
-    const outcome = await tryOnce(dependencies, message, notice.signal);
+    const outcome = await sendOnce(dependencies, message, notice.signal);
     tries += 1;
     if (outcome.kind === "delivered") return { kind: "delivered", tries };
-    if (outcome.kind === "never" || tries >= config.triesMax) return createFailed(tries, outcome.message);
-    const waitMs = waitAfter(dependencies, tries, outcome.retryAfter);
+    if (outcome.kind === "never" || tries >= config.triesMax)
+      return createFailedOutcome(tries, outcome.message);
+    const waitMs = chooseWaitMs(dependencies, tries, outcome.retryAfter);
     obstacle = findObstacle(notice, clock.now() + waitMs);
-    if (obstacle !== undefined) return createFailed(tries, `${outcome.message} ${obstacle}`);
-    await waitFor(clock, waitMs, notice.signal);
+    if (obstacle !== undefined) return createFailedOutcome(tries, `${outcome.message} ${obstacle}`);
+    await waitForDuration(clock, waitMs, notice.signal);
     obstacle = findObstacle(notice, clock.now());
     if (obstacle === undefined && !(await notice.isOpen())) obstacle = `${outcome.message} ${CLOSED}`;
   }
-  return createFailed(tries, obstacle);
+  return createFailedOutcome(tries, obstacle);
 }
 
 /** Returns why it is of no use to try at that time; `undefined` when it is. */
@@ -94,26 +103,36 @@ function findObstacle({ signal, question }: ChannelNotice, atMs: number): string
   return atMs >= question.deadlineAtMs ? TOO_LATE : undefined;
 }
 
-function messageOf({ config, answerUrl }: WebhookDependencies, notice: ChannelNotice, url: URL): Message {
-  const token = answerTokenOf(config.secret, notice.question.questionId);
+function createNoticeMessage(
+  { config, answerUrl }: WebhookDependencies,
+  notice: ChannelNotice,
+  url: URL,
+): Message {
+  const token = createAnswerToken(config.secret, notice.question.questionId);
   const body = formatQuestionBody(notice, config.answers ? { token, url: answerUrl } : undefined);
-  return { url, id: webhookIdOf(notice.noticeId), body: Buffer.from(body) };
+  return { url, id: createWebhookId(notice.noticeId), body: Buffer.from(body) };
 }
 
-/** Ids of notices may hold what a plan calls itself, which may be more than a header or a signature takes. */
-function webhookIdOf(noticeId: string): string {
+/**
+ * Returns the id of a notice, or its hash where it may not be signed. It may hold what a plan calls itself, which may
+ * be more than a header or a signature takes.
+ */
+function createWebhookId(noticeId: string): string {
   if (/^[\w:@-]{1,256}$/.test(noticeId)) return noticeId;
   return `notice_${createHash("sha256").update(noticeId).digest("hex")}`;
 }
 
-async function tryOnce(
+/**
+ * Sends the message once, within the time of one try. Returns whether it was taken, and if not, whether to try again.
+ */
+async function sendOnce(
   { config, clock, resolve = resolveAllAddresses }: WebhookDependencies,
   message: Message,
   signal: AbortSignal,
 ): Promise<TryOutcome> {
   const timeout = new AbortController();
   const cancel = clock.wakeAt(addMs(clock.now(), config.timeoutMs), () => timeout.abort());
-  const either = AbortSignal.any([signal, timeout.signal]);
+  const endOfTry = AbortSignal.any([signal, timeout.signal]);
   const describeSilence = (code: string): TryOutcome => {
     if (signal.aborted) return { kind: "never", message: STOPPED };
     return {
@@ -124,32 +143,39 @@ async function tryOnce(
   try {
     const target = await raceWithAbort(
       resolveTargetAddresses(message.url, config.allowPrivate, resolve),
-      either,
+      endOfTry,
     );
     if (target.kind === "refused") return { kind: "never", message: target.message };
-    const headers = headersOf(config.secret, message, Math.floor(clock.now() / 1_000));
+    const headers = createSignedHeaders(config.secret, message, Math.floor(clock.now() / 1_000));
     const { url, body } = message;
-    const answer = await sendPinnedPost({ url, addresses: target.addresses, headers, body, signal: either });
-    return answer.kind === "none" ? describeSilence(answer.code) : ruleOn(answer);
+    const answer = await sendPinnedPost({
+      url,
+      addresses: target.addresses,
+      headers,
+      body,
+      signal: endOfTry,
+    });
+    return answer.kind === "none" ? describeSilence(answer.code) : judgeStatus(answer);
   } catch (error) {
-    return describeSilence(errorCodeOf(error));
+    return describeSilence(readSafeErrorCode(error));
   } finally {
     cancel();
   }
 }
 
-function headersOf(secret: string, { id, body }: Message, seconds: number): Record<string, string> {
+function createSignedHeaders(secret: string, { id, body }: Message, seconds: number): Record<string, string> {
   const timestamp = String(seconds);
   return {
     "content-type": "application/json",
     "user-agent": "openclaw-coordination",
     "webhook-id": id,
     "webhook-timestamp": timestamp,
-    "webhook-signature": signatureOf(secret, { id, timestamp, body }),
+    "webhook-signature": signWebhookMessage(secret, { id, timestamp, body }),
   };
 }
 
-function ruleOn({ status, retryAfter }: Extract<PostAnswer, { kind: "status" }>): TryOutcome {
+/** Returns what a status of the receiver's means: delivered, to be tried again, or never. */
+function judgeStatus({ status, retryAfter }: Extract<PostAnswer, { kind: "status" }>): TryOutcome {
   if (status >= 200 && status < 300) return { kind: "delivered" };
   const message = `The webhook answered with status ${status}.`;
   return isWorthAnotherTry(status) ? { kind: "again", message, retryAfter } : { kind: "never", message };
@@ -163,22 +189,23 @@ function describeUnreached(code: string): string {
   return `The webhook could not be reached: ${code}.`;
 }
 
-function waitAfter(
+/** Returns the wait before the next try in ms, and logs it. */
+function chooseWaitMs(
   { name, clock, logger, random = Math.random }: WebhookDependencies,
   tries: number,
   retryAfter: string | undefined,
 ): number {
-  const waitMs = retryWaitMs({ tries, retryAfter, nowMs: clock.now(), fraction: random() });
+  const waitMs = computeWebhookWaitMs({ tries, retryAfter, nowMs: clock.now(), fraction: random() });
   logger.debug({ webhook: name, tries, waitMs }, "a webhook failed and is tried again");
   return waitMs;
 }
 
-function createFailed(tries: number, message: string): NoticeOutcome {
+function createFailedOutcome(tries: number, message: string): NoticeOutcome {
   return { kind: "failed", tries, message };
 }
 
-/** Logs the outcome. A webhook that was given up for a closed question is no reason to warn. */
-async function tell(
+/** Logs how a notice ended. A webhook that was given up for a closed question is no reason to warn. */
+async function logOutcome(
   { name, logger }: WebhookDependencies,
   { question, isOpen }: ChannelNotice,
   outcome: NoticeOutcome,

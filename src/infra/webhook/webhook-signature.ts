@@ -15,25 +15,28 @@ export interface SignedParts {
 const SECRET_PREFIX = "whsec_";
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
-/** Returns the signature as the header has it: `v1,` and the HMAC-SHA256 in base64. */
-export function signatureOf(secret: string, { id, timestamp, body }: SignedParts): string {
-  const hmac = createHmac("sha256", keyOf(secret)).update(`${id}.${timestamp}.`).update(body);
+/** Returns the signature header of a webhook's message: `v1,` and the HMAC-SHA256 over id, time and body in base64. */
+export function signWebhookMessage(secret: string, { id, timestamp, body }: SignedParts): string {
+  const hmac = createHmac("sha256", decodeSecret(secret)).update(`${id}.${timestamp}.`).update(body);
   return `v1,${hmac.digest("base64")}`;
 }
 
-/** Returns the token that an answer must bring to prove that its sender got the question. */
-export function answerTokenOf(secret: string, questionId: string): string {
-  return createHmac("sha256", keyOf(secret)).update(`answer:${questionId}`).digest("base64url");
+/**
+ * Returns the token that an answer must bring to prove that its sender got the question: an HMAC of the question's id
+ * with the webhook's secret.
+ */
+export function createAnswerToken(secret: string, questionId: string): string {
+  return createHmac("sha256", decodeSecret(secret)).update(`answer:${questionId}`).digest("base64url");
 }
 
-/** Takes as long for any two texts of the same length. */
-export function isSameText(textGiven: string, expected: string): boolean {
+/** Returns whether two texts are the same, in a time that does not depend on where they differ. */
+export function isSameSecret(textGiven: string, expected: string): boolean {
   const [left, right] = [Buffer.from(textGiven), Buffer.from(expected)];
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
-/** A secret as Standard Webhooks writes it is base64 behind a prefix; any other is taken as it is. */
-function keyOf(secret: string): Buffer {
+/** Returns the bytes of a secret; those behind the prefix of Standard Webhooks are decoded from base64. */
+function decodeSecret(secret: string): Buffer {
   const encoded = secret.slice(SECRET_PREFIX.length);
   const isEncoded = secret.startsWith(SECRET_PREFIX) && BASE64.test(encoded);
   return isEncoded ? Buffer.from(encoded, "base64") : Buffer.from(secret);

@@ -5,7 +5,7 @@
  * W2: what is connected to is what was checked. The name is resolved here, once a try, and never again by the connection.
  */
 import type { WebhookConfig } from "../../agents/coordination/contracts/config/gates-config.ts";
-import { addressesOf, type ResolveName } from "../http/resolve-name.ts";
+import { resolveAddressesOfUrl, type ResolveName } from "../http/resolve-name.ts";
 
 export type WebhookTarget =
   { readonly kind: "url"; readonly url: URL } | { readonly kind: "refused"; readonly message: string };
@@ -14,8 +14,11 @@ export type TargetAddresses =
   | { readonly kind: "addresses"; readonly addresses: readonly string[] }
   | { readonly kind: "refused"; readonly message: string };
 
-/** The messages quote no part of the URL: its path or query may be a secret. */
-export function createWebhookTarget({
+/**
+ * Returns the configured URL of a webhook, or the refusal of one that is not allowed; does not throw. The messages
+ * quote no part of it: its path or query may be a secret.
+ */
+export function readWebhookTarget({
   url: text,
   allowPrivate,
 }: Pick<WebhookConfig, "url" | "allowPrivate">): WebhookTarget {
@@ -31,13 +34,16 @@ export function createWebhookTarget({
   return { kind: "url", url };
 }
 
-/** @throws what `resolve` throws */
+/**
+ * Returns the addresses that a webhook's host resolves to, or the refusal where one is not public and `allowPrivate`
+ * is not set. @throws what `resolve` throws
+ */
 export async function resolveTargetAddresses(
   url: URL,
   allowPrivate: boolean,
   resolve: ResolveName,
 ): Promise<TargetAddresses> {
-  const addresses = await addressesOf(url, allowPrivate, resolve);
+  const addresses = await resolveAddressesOfUrl(url, allowPrivate, resolve);
   return addresses
     ? { kind: "addresses", addresses }
     : createRefused("The webhook's URL leads to an address that is not public, and allowPrivate is not set.");

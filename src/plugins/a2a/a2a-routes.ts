@@ -15,7 +15,7 @@ import type { HttpRefusal } from "../openwop/http/error-map.ts";
 import { HTTP_BOUNDS } from "../openwop/http/http-bounds.ts";
 import {
   createJsonAnswer,
-  route,
+  defineRoute,
   SSE_HEADERS,
   type Answer,
   type Ask,
@@ -39,6 +39,10 @@ type RpcStream = Extract<RpcAnswer, AsyncGenerator>;
 /** Methods that begin a task and stream it, in revisions 1.0 and 0.3. */
 const STREAMED_MESSAGES: ReadonlySet<string> = new Set(["SendStreamingMessage", "message/stream"]);
 
+/**
+ * Creates the routes by which a workflow host serves the Agent2Agent protocol: the agent card, and its methods over
+ * JSON-RPC and streams.
+ */
 export function createA2aFace(dependencies: A2aParts): ProtocolFace {
   const streams = new Set<AbortController>();
   const readWrittenCard = createCardSource(dependencies);
@@ -46,7 +50,7 @@ export function createA2aFace(dependencies: A2aParts): ProtocolFace {
   return {
     transport: "a2a",
     routes: [
-      route({
+      defineRoute({
         method: "GET",
         path: "/.well-known/agent-card.json",
         operationId: "getAgentCard",
@@ -65,7 +69,7 @@ export function createA2aFace(dependencies: A2aParts): ProtocolFace {
           },
         }),
       }),
-      route({
+      defineRoute({
         method: "POST",
         path: A2A_PATH,
         operationId: "sendA2aMessage",
@@ -79,7 +83,7 @@ export function createA2aFace(dependencies: A2aParts): ProtocolFace {
         body: messageSchema,
         formatRefusal,
         answer: anySchema,
-        handle: (ask) => answerMessage({ ...dependencies, readCard, streams }, ask),
+        handle: (ask) => answerRpcMessage({ ...dependencies, readCard, streams }, ask),
       }),
     ],
     close: () => {
@@ -95,12 +99,12 @@ const REFUSED = -32_000;
 /** Statuses of what is no request of JSON-RPC. */
 const NO_REQUEST: ReadonlySet<number> = new Set([400, 413, 415]);
 
-/** Forms the refusal of what does not reach a method. Nobody knows the id of such a request. */
+/** Returns a refusal of what does not reach a method as JSON-RPC has it. Nobody knows the id of such a request. */
 function formatRefusal({ message, isUnparsed }: HttpRefusal, status: number): unknown {
-  return { jsonrpc: "2.0", id: null, error: { code: chooseCode(status, isUnparsed), message } };
+  return { jsonrpc: "2.0", id: null, error: { code: chooseErrorCode(status, isUnparsed), message } };
 }
 
-function chooseCode(status: number, isUnparsed = false): number {
+function chooseErrorCode(status: number, isUnparsed = false): number {
   if (isUnparsed) return PARSE_ERROR;
   if (NO_REQUEST.has(status)) return INVALID_REQUEST;
   return status === 500 ? INTERNAL_ERROR : REFUSED;
@@ -110,23 +114,23 @@ interface FaceDependencies extends HandlerDependencies {
   readonly streams: Set<AbortController>;
 }
 
-async function answerMessage(dependencies: FaceDependencies, ask: Ask<RpcMessage>): Promise<Answer> {
+async function answerRpcMessage(dependencies: FaceDependencies, ask: Ask<RpcMessage>): Promise<Answer> {
   const { streams, clock } = dependencies;
   const leaving = new AbortController();
-  const handler = createTaskHandler(dependencies, createRequest(ask, leaving.signal));
+  const handler = createTaskHandler(dependencies, createA2aRequest(ask, leaving.signal));
   const stated = ask.header(A2A_VERSION_HEADER) ?? "";
   const version = stated === "" ? PROTOCOL_VERSIONS.legacy : stated;
   const { id = null } = ask.body as { readonly id?: string | number | null };
   const createError = (error: unknown): unknown => ({
     jsonrpc: "2.0",
     id,
-    error: formatError(error, version),
+    error: formatRpcError(error, version),
   });
-  const dispatched = await dispatch(handler, version, ask.body);
-  const answer = dispatched && correctBlame(dispatched, ask.body);
-  if (!answer) return { ...createJsonAnswer(200, createError(refuseVersion())), keep: "nothing" };
-  if (!isStream(answer))
-    return { ...createJsonAnswer(200, answer), levels: ANSWER_LEVELS, ...readKeep(answer) };
+  const dispatched = await callProtocolHandler(handler, version, ask.body);
+  const answer = dispatched && correctParamsError(dispatched, ask.body);
+  if (!answer) return { ...createJsonAnswer(200, createError(createVersionError())), keep: "nothing" };
+  if (!isRpcStream(answer))
+    return { ...createJsonAnswer(200, answer), levels: ANSWER_LEVELS, ...chooseKept(answer) };
   streams.add(leaving);
   const end = (): void => {
     streams.delete(leaving);
@@ -134,13 +138,13 @@ async function answerMessage(dependencies: FaceDependencies, ask: Ask<RpcMessage
   };
   return {
     kind: "stream",
-    body: createEventStream(answer, { clock, createError, end }),
+    body: createAnswerStream(answer, { clock, createError, end }),
     headers: SSE_HEADERS,
   };
 }
 
-/** `undefined` for a revision that is not spoken here. */
-async function dispatch(
+/** Has the revision's own handler answer the message; `undefined` for a revision that is not spoken here. */
+async function callProtocolHandler(
   handler: A2ARequestHandler,
   version: string,
   message: RpcMessage,
@@ -159,34 +163,40 @@ async function dispatch(
 const INVALID_PARAMS = -32_602;
 const INTERNAL_ERROR = -32_603;
 
-/** The library stumbles over params of another form, and reports that as a fault of the server. */
-function correctBlame(answer: RpcAnswer, { method }: RpcMessage): RpcAnswer {
-  if (isStream(answer) || !("error" in answer)) return answer;
+/**
+ * Returns an error about wrong params as one of the client. The library stumbles over params of another form, and
+ * reports that as a fault of the server.
+ */
+function correctParamsError(answer: RpcAnswer, { method }: RpcMessage): RpcAnswer {
+  if (isRpcStream(answer) || !("error" in answer)) return answer;
   const { code, message } = answer.error as { readonly code?: unknown; readonly message?: unknown };
   if (code !== INTERNAL_ERROR || message === FAULT_MESSAGE) return answer;
   const problem = `params: they are not of the form that ${method} takes`;
   return { ...answer, error: { code: INVALID_PARAMS, message: problem } };
 }
 
-/** An error is no answer that stays true. After a fault of ours nobody knows what was done. */
-function readKeep(answer: Exclude<RpcAnswer, RpcStream>): Pick<JsonAnswer, "keep"> {
+/**
+ * Says what an idempotency key keeps of an answer: no error, which may not stay true. After a fault of ours nobody
+ * knows what was done.
+ */
+function chooseKept(answer: Exclude<RpcAnswer, RpcStream>): Pick<JsonAnswer, "keep"> {
   if (!("error" in answer)) return {};
   const { code } = answer.error as { readonly code?: unknown };
   return { keep: code === INTERNAL_ERROR ? "subject" : "nothing" };
 }
 
-function refuseVersion(): Error {
+function createVersionError(): Error {
   const versions = Object.values(PROTOCOL_VERSIONS).join(" and ");
   return new VersionNotSupportedError(`${A2A_VERSION_HEADER}: this host speaks ${versions}.`);
 }
 
-function formatError(error: unknown, version: string): unknown {
+function formatRpcError(error: unknown, version: string): unknown {
   return version === PROTOCOL_VERSIONS.legacy
     ? LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError(error)
     : JsonRpcTransportHandler.mapToJSONRPCError(error);
 }
 
-function createRequest({ caller, header, signal }: Ask, leaving: AbortSignal): A2aRequest {
+function createA2aRequest({ caller, header, signal }: Ask, leaving: AbortSignal): A2aRequest {
   const parent = readParentHeader(header(PARENT_HEADER));
   return {
     caller,
@@ -196,7 +206,7 @@ function createRequest({ caller, header, signal }: Ask, leaving: AbortSignal): A
   };
 }
 
-function isStream(answer: RpcAnswer): answer is RpcStream {
+function isRpcStream(answer: RpcAnswer): answer is RpcStream {
   return Symbol.asyncIterator in answer;
 }
 
@@ -209,8 +219,11 @@ interface StreamDependencies {
 
 const KEEP_ALIVE = ": keep-alive\n\n";
 
-/** Sends as much as the client reads. A client that leaves ends the stream, and not the run. */
-function createEventStream(
+/**
+ * Returns a stream of events that sends as much as the client reads. A client that leaves ends the stream, and not the
+ * run.
+ */
+function createAnswerStream(
   answers: RpcStream,
   { clock, createError, end }: StreamDependencies,
 ): ReadableStream<Uint8Array> {

@@ -18,7 +18,10 @@ export interface WrittenCard {
   readonly text: string;
 }
 
-/** Returns the card as it is now. It is made and written anew when the workflows of the host change. */
+/**
+ * Returns a function that gives the host's A2A agent card, as a value and as JSON; it is made anew only when the
+ * host's workflows have changed.
+ */
 export function createCardSource(dependencies: A2aParts): () => Promise<WrittenCard> {
   let kept: (WrittenCard & { readonly workflowIds: readonly string[] }) | undefined;
   return async () => {
@@ -32,7 +35,7 @@ export function createCardSource(dependencies: A2aParts): () => Promise<WrittenC
 
 async function createAgentCard(dependencies: A2aParts): Promise<CardJson> {
   const url = `${dependencies.baseUrl()}${A2A_PATH}`;
-  const definitions = await listWorkflows(dependencies);
+  const definitions = await listPublicWorkflows(dependencies);
   return {
     name: "openclaw-coordination",
     description: "Runs workflows, and asks people where a workflow wants that. Each workflow is a skill.",
@@ -59,8 +62,8 @@ async function createAgentCard(dependencies: A2aParts): Promise<CardJson> {
   };
 }
 
-/** Lists the workflows that every tenant may run, in the order of their ids. */
-export async function listWorkflows({ host }: A2aParts): Promise<WorkflowDefinition[]> {
+/** Returns the definitions of the workflows that every tenant may run, in the order of their ids. */
+export async function listPublicWorkflows({ host }: A2aParts): Promise<WorkflowDefinition[]> {
   const definitions: WorkflowDefinition[] = [];
   for (const id of host.workflowIds().toSorted()) {
     const found = await host.workflow(NOBODY, id);

@@ -13,15 +13,15 @@ import { formatCanonicalJson } from "../../agents/coordination/std/canonical-jso
 import {
   formatQuestionSubject,
   parseQuestionSubject,
-  runOnce,
+  runKeyedRequest,
   type WorkOutcome,
 } from "../openwop/http/keyed-request.ts";
 import { findNamedQuestion } from "../openwop/runs/run-question.ts";
 import type { A2aParts } from "./a2a-parts.ts";
 import {
   createAnsweredQuestion,
-  readAnswer,
-  readContent,
+  createAnswerValue,
+  readMessageContent,
   readQuestionName,
   type AnsweredQuestion,
   type Content,
@@ -35,17 +35,21 @@ interface AnsweringMessage {
   readonly snapshot: RunSnapshot;
 }
 
-/** Gives the answer that the message is, unless it was given before. @throws A2AError where it is refused */
-export async function answerOnce(
+/**
+ * Gives the answer that an A2A message holds to the question of its task; the same message again has no further
+ * effect. @throws A2AError where it is refused, where another message had its id, or while the same one is being
+ * worked on
+ */
+export async function answerMessageOnce(
   { host, clock }: Pick<A2aParts, "host" | "clock">,
   { caller, message, snapshot }: AnsweringMessage,
 ): Promise<void> {
-  const content = readContent(message);
+  const content = readMessageContent(message);
   const name = readQuestionName(message);
   const names = Object.keys(name).length > 0 ? [name] : [];
   const shown = await findNamedQuestion(host, caller, snapshot, name);
   const openQuestion = shown && createAnsweredQuestion(shown);
-  const outcome = await runOnce(
+  const outcome = await runKeyedRequest(
     { requests: host.requests, clock },
     {
       tenant: caller.tenant,
@@ -72,14 +76,17 @@ export async function answerOnce(
 const OTHER_QUESTION =
   "message.metadata: the task does not ask the question that it names: read the task for what it asks";
 
-/** Answers the question. Its id stays with a message that came too late; one that was refused may be put right. */
+/**
+ * Answers the question, and says what the message's key keeps. The question's id stays with a message that came too
+ * late; one that was refused may be put right.
+ */
 async function giveAnswer(
   host: A2aParts["host"],
   caller: Caller,
   content: Content,
   question: AnsweredQuestion,
 ): Promise<WorkOutcome<A2AError | undefined>> {
-  const resolved = await host.resolve(caller, question.runId, question, readAnswer(content, question));
+  const resolved = await host.resolve(caller, question.runId, question, createAnswerValue(content, question));
   if (resolved.kind === "done" || resolved.resolved)
     return { value: undefined, keep: { status: 200, body: "{}" } };
   const isSettled = resolved.code === "interrupt_already_resolved";

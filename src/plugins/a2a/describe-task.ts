@@ -15,7 +15,7 @@ import type {
   WorkflowHost,
 } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { isRecord } from "../../agents/coordination/std/is-record.ts";
-import { findQuestion, type ShownQuestion } from "../openwop/runs/run-question.ts";
+import { findShownQuestion, type ShownQuestion } from "../openwop/runs/run-question.ts";
 
 const STATES: Readonly<Record<WorkflowStatus, TaskState>> = {
   pending: TaskState.TASK_STATE_SUBMITTED,
@@ -33,23 +33,27 @@ const STATES: Readonly<Record<WorkflowStatus, TaskState>> = {
 /** Where a run keeps the context that its client named. */
 export const CONTEXT_FIELD = "a2aContextId";
 
+/** Returns the A2A context id of a run: the one that its creator gave it in its metadata, else the run's id. */
 export function getContextId({ runId, metadata }: RunSnapshot): string {
   const contextId = isRecord(metadata) ? metadata[CONTEXT_FIELD] : undefined;
   return typeof contextId === "string" ? contextId : runId;
 }
 
-/** Describes the run with the question that it, or a run that it waits for, asks. */
-export async function describeTask(
+/** Returns a run as an A2A task as it is now, with the question that it, or a run that it waits for, asks. */
+export async function createCurrentTask(
   host: Pick<WorkflowHost, "snapshot">,
   caller: Caller,
   snapshot: RunSnapshot,
 ): Promise<Task> {
-  return createTask(snapshot, await describeStatus(host, caller, snapshot));
+  return createTaskWithStatus(snapshot, await createTaskStatus(host, caller, snapshot));
 }
 
-/** Creates the task of a run whose status is described. */
-export function createTask(snapshot: RunSnapshot, status: TaskStatus): Task {
-  const artifact = createArtifact(snapshot);
+/**
+ * Returns a run as an A2A task, with a status that was made before, and its outputs as an artifact; without history,
+ * which is in the run's log.
+ */
+export function createTaskWithStatus(snapshot: RunSnapshot, status: TaskStatus): Task {
+  const artifact = createOutputsArtifact(snapshot);
   return {
     id: snapshot.runId,
     contextId: getContextId(snapshot),
@@ -61,21 +65,24 @@ export function createTask(snapshot: RunSnapshot, status: TaskStatus): Task {
   };
 }
 
-/** Describes the status, with its time where that is in the log: since when a run works is not. */
-export async function describeStatus(
+/**
+ * Returns the A2A status of a run, with the question that it asks, and with its time where the log has it (ended,
+ * paused, asked); since when a run works is not there.
+ */
+export async function createTaskStatus(
   host: Pick<WorkflowHost, "snapshot">,
   caller: Caller,
   snapshot: RunSnapshot,
 ): Promise<TaskStatus> {
   const { status, endedAt, pausedAt } = snapshot;
-  const question = await findQuestion(host, caller, snapshot);
+  const question = await findShownQuestion(host, caller, snapshot);
   const askedAt = status.startsWith("waiting-") ? question?.askedAt : undefined;
   const timestamp = [endedAt, pausedAt, askedAt].find((time) => typeof time === "string");
   return { state: STATES[status], message: createStatusMessage(snapshot, question), timestamp };
 }
 
-/** The outputs of a run that completed. */
-export function createArtifact({ outputs }: RunSnapshot): Artifact | undefined {
+/** Returns the outputs of a run as an A2A artifact; `undefined` where the run has none. */
+export function createOutputsArtifact({ outputs }: RunSnapshot): Artifact | undefined {
   if (outputs === undefined) return undefined;
   return {
     artifactId: "outputs",
@@ -94,20 +101,23 @@ function createStatusMessage(
   if (question) {
     // Another question is another message, also of another child whose nodes have the same names.
     const about = `${question.runId}:${question.interruptId}`;
-    const words = describeQuestion(snapshot, question);
-    return createMessage(snapshot, about, [createTextPart(words), createDataPart(question)]);
+    const words = describeTaskQuestion(snapshot, question);
+    return createAgentMessage(snapshot, about, [createTextPart(words), createDataPart(question)]);
   }
   const { status, error } = snapshot;
   if (!isRecord(error)) return undefined;
-  return createMessage(snapshot, status, [createTextPart(String(error["message"])), createDataPart(error)]);
+  return createAgentMessage(snapshot, status, [
+    createTextPart(String(error["message"])),
+    createDataPart(error),
+  ]);
 }
 
-function describeQuestion(snapshot: RunSnapshot, { runId, nodeId, kind }: ShownQuestion): string {
+function describeTaskQuestion(snapshot: RunSnapshot, { runId, nodeId, kind }: ShownQuestion): string {
   const below = runId === snapshot.runId ? "" : ` for run ${runId} below it, which waits`;
   return `The run waits${below} at ${nodeId} for an answer (${kind}).`;
 }
 
-function createMessage(snapshot: RunSnapshot, about: string, parts: Part[]): Message {
+function createAgentMessage(snapshot: RunSnapshot, about: string, parts: Part[]): Message {
   const { runId } = snapshot;
   return {
     messageId: `${runId}:${about}`,

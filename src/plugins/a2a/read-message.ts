@@ -13,8 +13,11 @@ export interface Content {
   readonly text?: string;
 }
 
-/** @throws A2AError for parts that are neither text nor data */
-export function readContent({ parts }: Message): Content {
+/**
+ * Returns the data and the text of an A2A message's parts, each joined; without a member for what it has none of.
+ * @throws A2AError for parts that are neither text nor data
+ */
+export function readMessageContent({ parts }: Message): Content {
   let data: Fields | undefined;
   const texts: string[] = [];
   for (const { content } of parts) {
@@ -29,31 +32,40 @@ export function readContent({ parts }: Message): Content {
 /** Names that the input for a message's text may have, the first one first. */
 const TEXT_INPUTS = ["message", "text", "input", "task", "prompt"];
 
-/** The inputs of a run: the data, with the text as the input that is made for one. */
-export function readInputs({ data = {}, text }: Content, { variables }: WorkflowDefinition): Fields {
+/**
+ * Returns the inputs of a run that a message starts: its data, and its text as the variable that is meant for a text,
+ * unless the data has that or there is none.
+ */
+export function createRunInputs({ data = {}, text }: Content, { variables }: WorkflowDefinition): Fields {
   const texts = variables.filter(({ type }) => type === "string").map(({ name }) => name);
   const name = TEXT_INPUTS.find((each) => texts.includes(each)) ?? texts[0];
   const isWanted = text !== undefined && name !== undefined && !Object.hasOwn(data, name);
   return isWanted ? { ...data, [name]: text } : data;
 }
 
-/** The protocol has no field for the skill. @throws A2AError where it is not clear which one is meant */
-export function chooseWorkflow(
+/**
+ * Returns the workflow that an A2A message asks for by `metadata.skillId` (the protocol has no field for it), or the
+ * only one there is. @throws A2AError where it is not clear which one is meant
+ */
+export function chooseSkillWorkflow(
   definitions: readonly WorkflowDefinition[],
   { metadata }: Message,
 ): WorkflowDefinition {
   const skillId: unknown = metadata?.["skillId"];
   const [only, ...others] = definitions;
   if (skillId === undefined && only && others.length === 0) return only;
-  const found = definitions.find(({ id }) => id === skillId);
-  if (found) return found;
+  const namedWorkflow = definitions.find(({ id }) => id === skillId);
+  if (namedWorkflow) return namedWorkflow;
   const ids = definitions.map(({ id }) => id).join(", ");
   throw new RequestMalformedError(
     `metadata.skillId of the message: expected the id of a skill, one of ${ids}`,
   );
 }
 
-/** Reads which question a message is about, by the names that a task shows. @throws A2AError for a name that is no text */
+/**
+ * Returns the names by which an A2A message says which question it answers, as a task shows them; an empty record
+ * where it names none. @throws A2AError for a name that is no text
+ */
 export function readQuestionName({ metadata }: Message): QuestionName {
   const fields = (metadata ?? {}) as Fields;
   const name: Partial<Record<keyof QuestionName, string>> = {};
@@ -73,21 +85,27 @@ export interface AnsweredQuestion extends Pick<ShownQuestion, keyof QuestionName
   readonly onlyId?: string;
 }
 
-/** Selects what an answer needs of the question. */
+/**
+ * Returns the fields of a shown question that answering it needs, with the id of its only part where a clarification
+ * has just one.
+ */
 export function createAnsweredQuestion(question: ShownQuestion): AnsweredQuestion {
   const { runId, nodeId, interruptId, kind } = question;
-  const onlyId = kind === "clarification" ? findOnlyQuestion(question) : undefined;
+  const onlyId = kind === "clarification" ? findOnlyQuestionId(question) : undefined;
   return { runId, nodeId, interruptId, kind, ...(onlyId !== undefined && { onlyId }) };
 }
 
-/** The answer to a question: the data, or what the text stands for. */
-export function readAnswer({ data, text = "" }: Content, { kind, onlyId }: AnsweredQuestion): unknown {
+/**
+ * Returns the value that a message gives as the answer to a question: its data, or its text as the action of an
+ * approval, as the only part's answer, or as it is.
+ */
+export function createAnswerValue({ data, text = "" }: Content, { kind, onlyId }: AnsweredQuestion): unknown {
   if (data) return data;
   if (kind === "approval" || kind === "low-confidence") return { action: text.trim() };
   return onlyId === undefined ? text : { answers: { [onlyId]: text } };
 }
 
-function findOnlyQuestion({ asked: { questions } }: ShownQuestion): string | undefined {
+function findOnlyQuestionId({ asked: { questions } }: ShownQuestion): string | undefined {
   if (!Array.isArray(questions) || questions.length !== 1) return undefined;
   const { id } = questions[0] as { readonly id?: unknown };
   return typeof id === "string" ? id : undefined;

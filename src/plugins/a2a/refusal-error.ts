@@ -7,14 +7,17 @@ import {
 } from "@a2a-js/sdk/errors";
 import type { HostRefusal } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 
-/** Creates the error that tells a client what the host refused. */
+/**
+ * Creates the A2A error that tells a client that the workflow host refused its request: not found, malformed, or
+ * unsupported.
+ */
 export function createRefusalError({ code, message }: HostRefusal): A2AError {
   if (code === "not_found") return new TaskNotFoundError("There is no such task.");
   if (code === "validation_error" || code === "workflow_not_found") return new RequestMalformedError(message);
   return new UnsupportedOperationError(`${message} (${code})`);
 }
 
-/** @throws A2AError always */
+/** Throws the A2A error that tells a client that the workflow host refused its request. @throws A2AError always */
 export function throwRefusal(refusal: HostRefusal): never {
   throw createRefusalError(refusal);
 }

@@ -46,25 +46,30 @@ import { nameRepeatableRun } from "../openwop/runs/name-run.ts";
 import { WAIT_MS, waitForRun } from "../openwop/runs/run-access.ts";
 import { createInputSchema } from "../openwop/runs/workflow-inputs.ts";
 import { A2A_BOUNDS, type A2aParts, type A2aRequest } from "./a2a-parts.ts";
-import { listWorkflows, type CardJson } from "./agent-card.ts";
-import { answerOnce } from "./answer-once.ts";
+import { listPublicWorkflows, type CardJson } from "./agent-card.ts";
+import { answerMessageOnce } from "./answer-once.ts";
 import {
   CONTEXT_FIELD,
-  createArtifact,
-  createTask,
-  describeStatus,
-  describeTask,
+  createOutputsArtifact,
+  createTaskWithStatus,
+  createTaskStatus,
+  createCurrentTask,
   getContextId,
 } from "./describe-task.ts";
-import { chooseWorkflow, readContent, readInputs } from "./read-message.ts";
+import { chooseSkillWorkflow, readMessageContent, createRunInputs } from "./read-message.ts";
 import { throwRefusal } from "./refusal-error.ts";
 
 export interface HandlerDependencies extends A2aParts {
   readonly readCard: () => Promise<CardJson>;
 }
 
+/**
+ * Creates the handler of the methods of A2A for one request: it sends messages, reads, lists, streams and cancels
+ * tasks on the workflow host, and refuses push notifications. Faults of the host are logged, and answered without
+ * their details.
+ */
 export function createTaskHandler(dependencies: HandlerDependencies, request: A2aRequest): A2ARequestHandler {
-  const guard = createGuard(dependencies);
+  const guard = createFaultGuard(dependencies);
   const refusePush = (): Promise<never> =>
     Promise.reject(
       new PushNotificationNotSupportedError(
@@ -101,7 +106,7 @@ async function sendMessage(
   const waitMs = params.configuration?.returnImmediately === true ? 0 : WAIT_MS;
   const found = await waitForRun(dependencies, runId, { caller, signal, waitMs });
   if (found.kind === "refused") return throwRefusal(found);
-  return await describeTask(dependencies.host, caller, found.value);
+  return await createCurrentTask(dependencies.host, caller, found.value);
 }
 
 async function* streamMessage(
@@ -118,7 +123,7 @@ async function* streamTask(
   request: A2aRequest,
   id: string,
 ): AsyncGenerator<StreamResponse> {
-  const { status } = await readRun(dependencies, request, id);
+  const { status } = await readRunOfTask(dependencies, request, id);
   if (hasRunEnded(status))
     throw new UnsupportedOperationError(`The task is ${status}: read it with GetTask.`);
   yield* streamRun(dependencies, request, { runId: id, until: "ended" });
@@ -129,7 +134,7 @@ interface FollowedTask {
   readonly until: FollowedUntil;
 }
 
-/** The task as it is, then each change of its status or of what it asks, and its outputs before its end. */
+/** Yields the task as it is, then each change of its status or of what it asks, and its outputs before its end. */
 async function* streamRun(
   { host }: A2aParts,
   { caller, signal }: A2aRequest,
@@ -138,17 +143,18 @@ async function* streamRun(
   let shown: string | undefined;
   for await (const found of followRun(host, runId, { caller, signal, until })) {
     const snapshot = found.kind === "refused" ? throwRefusal(found) : found.value;
-    const status = await describeStatus(host, caller, snapshot);
+    const status = await createTaskStatus(host, caller, snapshot);
     const news = `${snapshot.status} ${status.message?.messageId ?? ""}`;
-    if (shown === undefined) yield { payload: { $case: "task", value: createTask(snapshot, status) } };
-    else if (shown !== news) yield* listUpdates(snapshot, status);
+    if (shown === undefined)
+      yield { payload: { $case: "task", value: createTaskWithStatus(snapshot, status) } };
+    else if (shown !== news) yield* listTaskUpdates(snapshot, status);
     shown = news;
   }
 }
 
-function* listUpdates(snapshot: RunSnapshot, status: TaskStatus): Generator<StreamResponse> {
+function* listTaskUpdates(snapshot: RunSnapshot, status: TaskStatus): Generator<StreamResponse> {
   const place = { taskId: snapshot.runId, contextId: getContextId(snapshot), metadata: undefined };
-  const artifact = createArtifact(snapshot);
+  const artifact = createOutputsArtifact(snapshot);
   if (artifact)
     yield {
       payload: { $case: "artifactUpdate", value: { ...place, artifact, append: false, lastChunk: true } },
@@ -180,8 +186,8 @@ async function acceptMessage(
 
 async function beginTask(dependencies: A2aParts, request: A2aRequest, message: Message): Promise<string> {
   const { caller, signal: _, ...context } = request;
-  const definition = chooseWorkflow(await listWorkflows(dependencies), message);
-  const inputs = readInputs(readContent(message), definition);
+  const definition = chooseSkillWorkflow(await listPublicWorkflows(dependencies), message);
+  const inputs = createRunInputs(readMessageContent(message), definition);
   const problems = (await dependencies.contract()).check(createInputSchema(definition), inputs);
   if (problems.length > 0)
     throw new RequestMalformedError(
@@ -198,7 +204,7 @@ async function beginTask(dependencies: A2aParts, request: A2aRequest, message: M
       dependencies.host,
       caller,
       [definition.id, messageId, contextId, inputs],
-      nameRun,
+      nameA2aRun,
     ),
     // Runs of one context share their memory.
     ...(contextId !== "" && { scopeId: contextId, metadata: { [CONTEXT_FIELD]: contextId } }),
@@ -206,15 +212,15 @@ async function beginTask(dependencies: A2aParts, request: A2aRequest, message: M
   return created.kind === "refused" ? throwRefusal(created) : created.value.runId;
 }
 
-function nameRun(parts: readonly unknown[]): CoordinationId {
+function nameA2aRun(parts: readonly unknown[]): CoordinationId {
   return `run-a2a-${hash("sha256", formatCanonicalJson(parts)).slice(0, 32)}` as CoordinationId;
 }
 
 async function continueTask(dependencies: A2aParts, request: A2aRequest, message: Message): Promise<string> {
-  const snapshot = await readRun(dependencies, request, message.taskId);
+  const snapshot = await readRunOfTask(dependencies, request, message.taskId);
   if (message.contextId !== "" && message.contextId !== getContextId(snapshot))
     throw new RequestMalformedError("message.contextId: the task is of another context");
-  await answerOnce(dependencies, { caller: request.caller, message, snapshot });
+  await answerMessageOnce(dependencies, { caller: request.caller, message, snapshot });
   return snapshot.runId;
 }
 
@@ -226,7 +232,7 @@ async function listTasks(
   const { pageSize = A2A_BOUNDS.pageDefault, pageToken } = query;
   if (pageToken !== "" && !/^\d{1,15}$/u.test(pageToken))
     throw new RequestMalformedError("pageToken: expected the nextPageToken of a page before");
-  const sinceMs = readSince(query);
+  const sinceMs = parseSince(query);
   const limit = Math.max(1, Math.min(pageSize, A2A_BOUNDS.pageMax));
   const page = await listTenantRuns(dependencies, caller, {
     limit,
@@ -238,7 +244,7 @@ async function listTasks(
 }
 
 /** @throws A2AError for what is no time */
-function readSince({ statusTimestampAfter: since = "" }: ListTasksRequest): number | undefined {
+function parseSince({ statusTimestampAfter: since = "" }: ListTasksRequest): number | undefined {
   if (since === "") return undefined;
   const ms = Date.parse(since);
   if (Number.isNaN(ms)) throw new RequestMalformedError("statusTimestampAfter: expected a time in ISO 8601");
@@ -267,8 +273,8 @@ async function readTasks(
   let charsLeft: number = A2A_BOUNDS.pageCharsMax;
   for (const [at, { runId, ordinal }] of runs.entries()) {
     const snapshot = await readListedRun(dependencies, caller, runId);
-    const task = snapshot && (await describeTask(dependencies.host, caller, snapshot));
-    if (task && isWanted(task, query) && isSince(snapshot, sinceMs)) {
+    const task = snapshot && (await createCurrentTask(dependencies.host, caller, snapshot));
+    if (task && isTaskWanted(task, query) && mayHaveChangedSince(snapshot, sinceMs)) {
       // Outputs are left out of a listing, unless somebody asks for them.
       if (query.includeArtifacts !== true) task.artifacts = [];
       tasks.push(task);
@@ -280,18 +286,18 @@ async function readTasks(
   return { tasks, ...(next && { next }) };
 }
 
-function isWanted(task: Task, { contextId, status }: ListTasksRequest): boolean {
+function isTaskWanted(task: Task, { contextId, status }: ListTasksRequest): boolean {
   if (contextId !== "" && task.contextId !== contextId) return false;
   return status === TaskState.TASK_STATE_UNSPECIFIED || task.status?.state === status;
 }
 
-/** True also for each task that has not ended: one that waits shows when it was asked, and may have worked on since then. */
-function isSince({ endedAt }: RunSnapshot, sinceMs: number | undefined): boolean {
+/** True unless the task ended before: one that waits shows when it was asked, and may have worked on since then. */
+function mayHaveChangedSince({ endedAt }: RunSnapshot, sinceMs: number | undefined): boolean {
   return sinceMs === undefined || typeof endedAt !== "string" || Date.parse(endedAt) >= sinceMs;
 }
 
 async function cancelTask(dependencies: A2aParts, request: A2aRequest, id: string): Promise<Task> {
-  const { status } = await readRun(dependencies, request, id);
+  const { status } = await readRunOfTask(dependencies, request, id);
   if (hasRunEnded(status)) throw new TaskNotCancelableError(`The task is ${status}.`);
   const cancelled = await dependencies.host.cancel(request.caller, id, {
     reason: "cancelled by an A2A client",
@@ -301,12 +307,12 @@ async function cancelTask(dependencies: A2aParts, request: A2aRequest, id: strin
 }
 
 async function readTask(dependencies: A2aParts, request: A2aRequest, id: unknown): Promise<Task> {
-  const snapshot = await readRun(dependencies, request, id);
-  return await describeTask(dependencies.host, request.caller, snapshot);
+  const snapshot = await readRunOfTask(dependencies, request, id);
+  return await createCurrentTask(dependencies.host, request.caller, snapshot);
 }
 
 /** @throws A2AError where the caller's tenant has no such run; revision 0.3 lets the id be absent or anything */
-async function readRun({ host }: A2aParts, { caller }: A2aRequest, id: unknown): Promise<RunSnapshot> {
+async function readRunOfTask({ host }: A2aParts, { caller }: A2aRequest, id: unknown): Promise<RunSnapshot> {
   if (typeof id !== "string") throw new RequestMalformedError("id: expected the id of a task");
   const found = await host.snapshot(caller, id.slice(0, A2A_BOUNDS.idCharsMax));
   return found.kind === "refused" ? throwRefusal(found) : found.value;
@@ -316,8 +322,8 @@ type Guard = <T>(where: string, work: () => Promise<T>) => Promise<T>;
 
 export const FAULT_MESSAGE = "An unexpected error occurred.";
 
-/** N3. */
-function createGuard({ logger }: A2aParts): Guard {
+/** Returns a function that does work, and logs a fault of ours under an id that alone is told (N3). */
+function createFaultGuard({ logger }: A2aParts): Guard {
   return async (where, work) => {
     try {
       return await work();
@@ -330,6 +336,7 @@ function createGuard({ logger }: A2aParts): Guard {
   };
 }
 
+/** Yields what the stream does, with each of its steps under the guard. */
 async function* guardStream(
   guard: Guard,
   where: string,

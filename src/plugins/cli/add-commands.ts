@@ -10,34 +10,34 @@ import { formatMessage } from "./terminal/printable.ts";
 type Commands = Readonly<Record<string, () => Promise<(command: CommandGroup, host: CliHost) => void>>>;
 
 const COMMANDS: Commands = {
-  enable: async () => (await import("./switch-command.ts")).addEnable,
-  disable: async () => (await import("./switch-command.ts")).addDisable,
-  status: async () => (await import("./status-command.ts")).addStatus,
-  list: async () => (await import("./ledger/list-command.ts")).addList,
-  show: async () => (await import("./timeline/show-command.ts")).addShow,
-  timeline: async () => (await import("./timeline/show-command.ts")).addTimeline,
-  tree: async () => (await import("./timeline/tree-command.ts")).addTree,
-  events: async () => (await import("./ledger/events-command.ts")).addEvents,
-  conflicts: async () => (await import("./conflicts/conflicts-command.ts")).addConflicts,
-  claims: async () => (await import("./conflicts/claims-command.ts")).addClaims,
-  questions: async () => (await import("./questions/questions-command.ts")).addQuestions,
-  approve: async () => (await import("./questions/answer-commands.ts")).addApprove,
-  deny: async () => (await import("./questions/answer-commands.ts")).addDeny,
-  answer: async () => (await import("./questions/answer-commands.ts")).addAnswer,
-  runs: async () => (await import("./workflows/runs-command.ts")).addRuns,
-  replay: async () => (await import("./ledger/replay-command.ts")).addReplay,
-  fork: async () => (await import("./workflows/fork-command.ts")).addFork,
-  diff: async () => (await import("./workflows/diff-command.ts")).addDiff,
-  stats: async () => (await import("./stats/stats-command.ts")).addStats,
-  verify: async () => (await import("./ledger/verify-command.ts")).addVerify,
-  ledger: async () => (await import("./ledger/ledger-command.ts")).addLedger,
-  plan: async () => (await import("./plans/plan-command.ts")).addPlan,
-  policy: async () => (await import("./policies/pack-commands.ts")).addPolicy,
-  cancel: async () => (await import("./plans/request-command.ts")).addCancel,
-  retry: async () => (await import("./plans/request-command.ts")).addRetry,
-  doctor: async () => (await import("./doctor-command.ts")).addDoctor,
-  page: async () => (await import("./page-command.ts")).addPage,
-  mcp: async () => (await import("./workflows/mcp-command.ts")).addMcp,
+  enable: async () => (await import("./switch-command.ts")).addEnableCommand,
+  disable: async () => (await import("./switch-command.ts")).addDisableCommand,
+  status: async () => (await import("./status-command.ts")).addStatusCommand,
+  list: async () => (await import("./ledger/list-command.ts")).addListCommand,
+  show: async () => (await import("./timeline/show-command.ts")).addShowCommand,
+  timeline: async () => (await import("./timeline/show-command.ts")).addTimelineCommand,
+  tree: async () => (await import("./timeline/tree-command.ts")).addTreeCommand,
+  events: async () => (await import("./ledger/events-command.ts")).addEventsCommand,
+  conflicts: async () => (await import("./conflicts/conflicts-command.ts")).addConflictsCommand,
+  claims: async () => (await import("./conflicts/claims-command.ts")).addClaimsCommand,
+  questions: async () => (await import("./questions/questions-command.ts")).addQuestionsCommand,
+  approve: async () => (await import("./questions/answer-commands.ts")).addApproveCommand,
+  deny: async () => (await import("./questions/answer-commands.ts")).addDenyCommand,
+  answer: async () => (await import("./questions/answer-commands.ts")).addAnswerCommand,
+  runs: async () => (await import("./workflows/runs-command.ts")).addRunsCommand,
+  replay: async () => (await import("./ledger/replay-command.ts")).addReplayCommand,
+  fork: async () => (await import("./workflows/fork-command.ts")).addForkCommand,
+  diff: async () => (await import("./workflows/diff-command.ts")).addDiffCommand,
+  stats: async () => (await import("./stats/stats-command.ts")).addStatsCommand,
+  verify: async () => (await import("./ledger/verify-command.ts")).addVerifyCommand,
+  ledger: async () => (await import("./ledger/ledger-command.ts")).addLedgerCommands,
+  plan: async () => (await import("./plans/plan-command.ts")).addPlanCommands,
+  policy: async () => (await import("./policies/pack-commands.ts")).addPolicyCommands,
+  cancel: async () => (await import("./plans/request-command.ts")).addCancelCommand,
+  retry: async () => (await import("./plans/request-command.ts")).addRetryCommand,
+  doctor: async () => (await import("./doctor-command.ts")).addDoctorCommand,
+  page: async () => (await import("./page-command.ts")).addPageCommand,
+  mcp: async () => (await import("./workflows/mcp-command.ts")).addMcpCommand,
 };
 
 interface Wanted {
@@ -47,6 +47,10 @@ interface Wanted {
   readonly more?: Commands;
 }
 
+/**
+ * Adds the coordination commands to a command group; where `called` names one of them, loads and adds that one alone.
+ * Also has the parser's error messages made safe for a terminal.
+ */
 export async function addCoordinationCommands(
   command: CommandGroup,
   host: CliHost,

@@ -28,7 +28,11 @@ const NODE_MAJOR_MIN = 22;
 
 const DISK_BYTES = { fail: 64_000_000, warn: 1_000_000_000 } as const;
 
-export function checkNode(version: string): Check {
+/**
+ * Returns the check of the Node.js version: `fail` where it cannot run the ledger, `warn` where it is older than
+ * OpenClaw asks for.
+ */
+export function checkNodeVersion(version: string): Check {
   const name = "node";
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const { advice } = ERROR_CODES.RUNTIME_UNSUPPORTED;
@@ -41,7 +45,11 @@ export function checkNode(version: string): Check {
     : { name, status: "ok", message: `Node.js ${version}` };
 }
 
-/** `switches`: an error where the file cannot be read for what it is. */
+/**
+ * Returns the checks that the configuration lets coordination work: switched on, plugin enabled, and hooks allowed.
+ * `switches`: an error where the file cannot be read for what it is, `undefined` where it cannot be found, which is a
+ * warning.
+ */
 export function checkConfig(switches: Switches | CoordinationError | undefined, program: string): Check[] {
   const enable = `Run \`${program} enable\`.`;
   if (!switches) {
@@ -85,13 +93,13 @@ export function checkConfig(switches: Switches | CoordinationError | undefined, 
       bad: excluded ?? "",
       advice: "Change plugins.allow or plugins.deny in OpenClaw's configuration.",
     }),
-    ...checkIgnoredTools(phase1),
-    ...checkNotify(phase1),
+    ...checkIgnoredToolSettings(phase1),
+    ...checkNotifyChannels(phase1),
   ];
 }
 
 /** Checks for settings of tools that the host's own handling overrides; empty when every entry has an effect. */
-function checkIgnoredTools({ conflicts }: Phase1Config): Check[] {
+function checkIgnoredToolSettings({ conflicts }: Phase1Config): Check[] {
   const ignored = HOST_TOOLS.filter((tool) => Object.hasOwn(conflicts.tools, tool));
   if (ignored.length === 0) return [];
   return [
@@ -104,8 +112,8 @@ function checkIgnoredTools({ conflicts }: Phase1Config): Check[] {
   ];
 }
 
-/** Checks that people hear of questions in words, which no approval of the host carries; empty where they do, or are told nothing. */
-function checkNotify({ escalations: { notify } }: Phase1Config): Check[] {
+/** Warns where notices go to the host alone, which carries approvals but no questions in words. Empty otherwise. */
+function checkNotifyChannels({ escalations: { notify } }: Phase1Config): Check[] {
   if (notify.length === 0 || notify.some(({ channel }) => channel !== "host")) return [];
   return [
     {
@@ -118,14 +126,17 @@ function checkNotify({ escalations: { notify } }: Phase1Config): Check[] {
   ];
 }
 
-/** Checks that each webhook has its secret; empty when it has. `names` are those that are off without it. */
-export function checkWebhooks(names: readonly string[]): Check[] {
+/**
+ * Returns a warning that names the webhooks that are off because they have no secret; empty where there is none.
+ * `names`: theirs.
+ */
+export function checkWebhookSecrets(names: readonly string[]): Check[] {
   if (names.length === 0) return [];
   return [
     {
       name: "webhooks",
       status: "warn",
-      message: `without a secret in this environment (its variable is not set or has fewer than 16 characters): ${someOf(names)}`,
+      message: `without a secret in this environment (its variable is not set or has fewer than 16 characters): ${joinFirstIds(names)}`,
       advice: "Set the variable for the gateway's process; this command sees its own environment only.",
     },
   ];
@@ -137,7 +148,11 @@ interface FileFacts {
   readonly uid: number;
 }
 
-export function checkPrivacy(
+/**
+ * Returns the check that a file or folder belongs to this user: `fail` where it is another's or others may write it,
+ * `warn` where they may only read it; `ok` where it does not exist.
+ */
+export function checkOwnerAndMode(
   name: string,
   found: FileFacts | undefined,
   wanted: { readonly path: string; readonly mode: number; readonly uid: number | undefined },
@@ -159,12 +174,18 @@ export function checkPrivacy(
   return { name, status: "warn", message, advice: `Run \`chmod ${wanted.mode.toString(8)} ${path}\`.` };
 }
 
-/** Returns at most a warning of a folder around a named file, such as /tmp: others may need it as it is. */
-export function dropAdvice({ name, status, message }: Check): Check {
+/**
+ * Returns the check with a failure lowered to a warning, and without its advice: a folder around a named file, such as
+ * /tmp, may have to be so.
+ */
+export function lowerToWarning({ name, status, message }: Check): Check {
   return { name, status: status === "fail" ? "warn" : status, message };
 }
 
-/** Checks that a file is a plain one; empty when it is, or does not exist. */
+/**
+ * Returns the failed check of a file that is no plain one, as a list; empty where there is no fault. `fault`: what is
+ * wrong, as the end of a sentence.
+ */
 export function checkPlainFile(name: string, path: string, fault: string | undefined): Check[] {
   if (fault === undefined) return [];
   const advice = "Put a plain file of your own in its place, or remove it.";
@@ -172,13 +193,16 @@ export function checkPlainFile(name: string, path: string, fault: string | undef
 }
 
 /** Returns the failed check of a file that the system does not let this user look at. */
-export function checkUnseen(name: string, path: string, code: string): Check {
+export function createInaccessibleCheck(name: string, path: string, code: string): Check {
   const { advice } = ERROR_CODES.LEDGER_UNAVAILABLE;
   return { name, status: "fail", message: `${path} cannot be looked at (${code})`, advice };
 }
 
-/** `server` is where the ledger is, unless it is a file. */
-export function checkLedger(opened: "absent" | "opened" | CoordinationError, server?: string): Check {
+/**
+ * Returns the check of how opening the ledger went: `fail` with the error's advice, else `ok`, also where there is no
+ * ledger yet. `server`: where the ledger is, unless it is a file.
+ */
+export function checkLedgerOpened(opened: "absent" | "opened" | CoordinationError, server?: string): Check {
   const name = "ledger";
   if (opened === "absent")
     return { name, status: "ok", message: "no ledger yet; the first spawn creates it" };
@@ -196,8 +220,11 @@ interface BackupFacts {
   readonly archive?: string;
 }
 
-/** Backups of `openclaw backup create`; only those are recorded anywhere. */
-export function checkBackup({ kind, atMs, archive = "" }: BackupFacts, now: number): Check {
+/**
+ * Returns the check of OpenClaw's last backup: `warn` where it is unknown or over 14 days old. Only `openclaw backup
+ * create` records any.
+ */
+export function checkBackupAge({ kind, atMs, archive = "" }: BackupFacts, now: number): Check {
   const name = "backup";
   const advice = "Run `openclaw backup create`, or `openclaw coordination ledger backup FILE`.";
   if (kind === "unreadable")
@@ -213,7 +240,11 @@ export function checkBackup({ kind, atMs, archive = "" }: BackupFacts, now: numb
 /** File systems on which SQLite's write-ahead log does not work: NFS, SMB, CIFS, SMB2. */
 const NETWORK_FILE_SYSTEMS: ReadonlySet<number> = new Set([0x69_69, 0x51_7b, 0xff_53_4d_42, 0xfe_53_4d_42]);
 
-export function checkDurability(fileSystem: number): Check {
+/**
+ * Returns the check that a ledger is not on a network file system, which fails. `fileSystem`: the number of its type
+ * that statfs gives.
+ */
+export function checkFileSystem(fileSystem: number): Check {
   const name = "durability";
   if (!NETWORK_FILE_SYSTEMS.has(fileSystem)) {
     const message = "local disk; every writer sets WAL with synchronous=FULL and reads it back";
@@ -223,7 +254,8 @@ export function checkDurability(fileSystem: number): Check {
   return { name, status: "fail", message, advice: "Put OPENCLAW_STATE_DIR on a local disk." };
 }
 
-export function checkDisk(freeBytes: number): Check {
+/** Returns the check of the disk's free space, `warn` or `fail` below the two limits. */
+export function checkDiskSpace(freeBytes: number): Check {
   const name = "disk";
   const message = `${formatBytes(freeBytes)} free`;
   if (freeBytes >= DISK_BYTES.warn) return { name, status: "ok", message };
@@ -241,7 +273,10 @@ interface HealthFacts {
   readonly uncoordinatedSpawns: number;
 }
 
-/** Checks what the gateway reported last; `isOld` where that is of the time before coordination was switched off. */
+/**
+ * Checks what the gateway reported last. Degraded is a failure, and only a warning where `isOld`: from before
+ * coordination was switched off.
+ */
 export function checkHealth(
   health: HealthFacts = { state: "ok", uncoordinatedSpawns: 0 },
   isOld = false,
@@ -253,7 +288,7 @@ export function checkHealth(
     ? `${failure.code} at ${formatInstant(failure.atMs)}: ${failure.message}`
     : "the gateway did not say why";
   const message = `${failureText}; ${formatCount(uncoordinatedSpawns, "spawn")} went on without a record`;
-  const advice = failure && adviceOf(failure.code);
+  const advice = failure && findErrorAdvice(failure.code);
   const more = advice !== undefined && { advice };
   if (state !== "degraded")
     return { name, status: "warn", message: `working again after ${message}`, ...more };
@@ -262,12 +297,19 @@ export function checkHealth(
     : { name, status: "fail", message: `degraded: ${message}`, ...more };
 }
 
-/** The health file may come from a newer release, with a code that this one does not know. */
-export function adviceOf(code: string): string | undefined {
+/**
+ * Returns the advice that belongs to an error code; `undefined` for a code of a newer release, which the health file
+ * may have.
+ */
+export function findErrorAdvice(code: string): string | undefined {
   return Object.entries(ERROR_CODES).find(([name]) => name === code)?.[1].advice;
 }
 
-export function checkOverdue(views: readonly CoordinationView[], now: number): Check {
+/**
+ * Returns the check that no open step of the running coordinations is past its deadline; else `warn` with the first of
+ * them.
+ */
+export function checkOverdueSteps(views: readonly CoordinationView[], now: number): Check {
   const name = "overdue-steps";
   const overdue = views.flatMap(({ coordinationId, steps }) =>
     steps
@@ -276,7 +318,7 @@ export function checkOverdue(views: readonly CoordinationView[], now: number): C
   );
   if (overdue.length === 0)
     return { name, status: "ok", message: `none among ${formatCount(views.length, "running coordination")}` };
-  const some = someOf(overdue);
+  const some = joinFirstIds(overdue);
   return {
     name,
     status: "warn",
@@ -285,7 +327,10 @@ export function checkOverdue(views: readonly CoordinationView[], now: number): C
   };
 }
 
-/** Checks for questions that have waited half of their time, and for sessions that were not told an answer. */
+/**
+ * Returns two checks of the open questions: that none has waited more than half of its time, and that people could be
+ * told of each.
+ */
 export function checkQuestions(views: readonly CoordinationView[], now: number): Check[] {
   const open = views.flatMap(({ coordinationId, escalations }) =>
     escalations
@@ -312,17 +357,19 @@ export function checkQuestions(views: readonly CoordinationView[], now: number):
   ];
 }
 
+/** Returns a warning with the first ids where questions were found, else a good check. */
 function createQuestionCheck(
   name: string,
   found: readonly { readonly id: string }[],
   { good, bad, advice }: { readonly good: string; readonly bad: string; readonly advice: string },
 ): Check {
   if (found.length === 0) return { name, status: "ok", message: good };
-  const message = `${formatCount(found.length, "open question")} ${bad}: ${someOf(found.map(({ id }) => id))}`;
+  const message = `${formatCount(found.length, "open question")} ${bad}: ${joinFirstIds(found.map(({ id }) => id))}`;
   return { name, status: "warn", message, advice };
 }
 
-function someOf(ids: readonly string[]): string {
+/** Joins the first three ids; `...` stands for more. */
+function joinFirstIds(ids: readonly string[]): string {
   return ids.slice(0, 3).join(", ") + (ids.length > 3 ? ", ..." : "");
 }
 

@@ -3,42 +3,52 @@ import { existsSync, statfsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { isCoordinationError, type CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import {
-  readCoordination,
+  readCoordinationView,
   type CoordinationView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { findFileFault } from "../../platform/plain-file.ts";
-import { readSwitches, type ReadConfig, type Switches } from "../openclaw/host/operator-config.ts";
+import {
+  readCoordinationSwitches,
+  type ReadConfig,
+  type Switches,
+} from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import {
-  checkBackup,
+  checkBackupAge,
   checkConfig,
-  checkDisk,
-  checkDurability,
+  checkDiskSpace,
+  checkFileSystem,
   checkHealth,
-  checkLedger,
-  checkNode,
-  checkOverdue,
+  checkLedgerOpened,
+  checkNodeVersion,
+  checkOverdueSteps,
   checkPlainFile,
-  checkPrivacy,
+  checkOwnerAndMode,
   checkQuestions,
-  checkUnseen,
-  checkWebhooks,
-  dropAdvice,
+  createInaccessibleCheck,
+  checkWebhookSecrets,
+  lowerToWarning,
   type Check,
 } from "./doctor-checks.ts";
 import {
   KEY_FILES,
   describeLedgerPath,
-  isLedgerFile,
-  loadLedgerReader,
-  resolvePathBeside,
+  isFileLedger,
+  importLedgerReader,
+  resolveSidecarPath,
   withLedger,
 } from "./ledger/open-ledger.ts";
-import { openWopChecks } from "./openwop-service.ts";
-import { checkGateway, checkTakenUp, findGateway, isSwitchedOff, isTakenUp } from "./taken-up.ts";
-import { checkWritable, findExisting, findUnwritable } from "./unwritable-files.ts";
+import { checkOpenWop } from "./openwop-service.ts";
+import {
+  checkGateway,
+  checkTakenUp,
+  findGatewayPresence,
+  isSwitchedOff,
+  isConfigTakenUp,
+} from "./taken-up.ts";
+import { checkWritable, findNearestExistingPath, findUnwritableFile } from "./unwritable-files.ts";
 import { attachLedgerAdvice } from "./terminal/named-ledger.ts";
-import { paintFor, type Tone } from "./terminal/paint.ts";
+import { createPaint, type Tone } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 import {
@@ -53,7 +63,8 @@ import {
 /** Enough to see that something hangs. */
 const RUNNING_MAX = 1_000;
 
-export function addDoctor(parent: CommandGroup, host: CliHost): void {
+/** Adds the command `doctor`, which looks for what keeps coordination from working, and says what to do. */
+export function addDoctorCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("doctor"))
     .description("Look for what keeps coordination from working, and say what to do")
     .action((options: ReaderOptions) => runCommand(host, options, () => runDoctor(host, options)));
@@ -61,115 +72,123 @@ export function addDoctor(parent: CommandGroup, host: CliHost): void {
 }
 
 async function runDoctor(host: CliHost, options: ReaderOptions): Promise<void> {
-  const checks = await checksOf(host, options);
+  const checks = await runAllChecks(host, options);
   const ok = checks.every(({ status }) => status !== "fail");
   if (!ok) host.failWith(1);
   if (options.json) await writeJson(host, { ok, checks });
-  else await host.stdout.write(render(checks, host.stdout.terminal));
+  else await host.stdout.write(renderChecks(checks, host.stdout.terminal));
 }
 
-async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]> {
-  const read = await readConfig(host);
+async function runAllChecks(host: CliHost, options: ReaderOptions): Promise<Check[]> {
+  const read = await readConfigOrError(host);
   const path = await describeLedgerPath(host, options);
-  const { readHealthBeside } = await loadLedgerReader();
-  const setting = isCoordinationError(read) ? read : read && readSwitches(read.config);
+  const { readHealthBeside } = await importLedgerReader();
+  const setting = isCoordinationError(read) ? read : read && readCoordinationSwitches(read.config);
   const switches = isCoordinationError(setting) ? undefined : setting;
-  const takenUp = await isTakenUp(host, options, isCoordinationError(read) ? undefined : read?.config);
-  const beside = await resolvePathBeside(host, options);
+  const takenUp = await isConfigTakenUp(host, options, isCoordinationError(read) ? undefined : read?.config);
+  const beside = await resolveSidecarPath(host, options);
   return [
-    checkNode(host.nodeVersion),
+    checkNodeVersion(host.nodeVersion),
     ...checkConfig(setting, host.program),
-    ...checkGateway(await findGateway(host, options, switches)),
+    ...checkGateway(await findGatewayPresence(host, options, switches)),
     ...checkTakenUp(takenUp),
-    ...checkWebhooks(await findWebhooksOff(switches)),
-    ...(await openWopChecks(switches, { stateDir: await host.stateDir(), env: process.env })),
-    ...((await isLedgerFile(beside)) ? checkFiles(beside, options, await isLedgerFile(path)) : []),
-    ...checkWritable(await findUnwritable(host, options)),
+    ...checkWebhookSecrets(await findWebhooksWithoutSecret(switches)),
+    ...(await checkOpenWop(switches, { stateDir: await host.stateDir(), env: process.env })),
+    ...((await isFileLedger(beside)) ? checkFiles(beside, options, await isFileLedger(path)) : []),
+    ...checkWritable(await findUnwritableFile(host, options)),
     ...(await checkLedgerContent(host, options)),
     ...(await checkLastBackup(host, path)),
     checkHealth(readHealthBeside(beside), isSwitchedOff(switches, takenUp, options)),
   ];
 }
 
-/** The configuration, or why the file that is there cannot be read; `undefined` where none is found from here. */
-async function readConfig(host: CliHost): Promise<ReadConfig | CoordinationError | undefined> {
+/** Reads OpenClaw's configuration; returns the error of a file that cannot be read, `undefined` where none is found. */
+async function readConfigOrError(host: CliHost): Promise<ReadConfig | CoordinationError | undefined> {
   return host.config.read().catch((error: unknown) => (isCoordinationError(error) ? error : undefined));
 }
 
 /** Lists the webhooks that have no secret under the variables of this process. */
-async function findWebhooksOff(switches: Switches | undefined): Promise<string[]> {
+async function findWebhooksWithoutSecret(switches: Switches | undefined): Promise<string[]> {
   const phase1 = switches?.phase1;
   if (!phase1 || isCoordinationError(phase1)) return [];
   const { listWebhooksOff } = await import("../channels.ts");
   return listWebhooksOff(phase1.escalations.webhooks, (name) => process.env[name]);
 }
 
-/** Checks the folder of the path with the keys in it, and the ledger there; `hasLedger` is false where that is on a server. */
+/**
+ * Checks the folder of the path, its keys, the ledger there and the disk. `hasLedger` is false where it is on a
+ * server.
+ */
 function checkFiles(path: string, { ledger }: ReaderOptions, hasLedger: boolean): Check[] {
   const uid = process.getuid?.();
   const folder = dirname(path);
   const listPrivacy = (name: string, file: string, mode: number) =>
-    lookAt(name, file, () => [
-      checkPrivacy(name, statSync(file, { throwIfNoEntry: false }), { path: file, mode, uid }),
+    tryFileCheck(name, file, () => [
+      checkOwnerAndMode(name, statSync(file, { throwIfNoEntry: false }), { path: file, mode, uid }),
     ]);
   const folderChecks = listPrivacy("ledger-folder", folder, 0o700);
   return [
-    ...(ledger === undefined ? folderChecks : folderChecks.map(dropAdvice)),
+    ...(ledger === undefined ? folderChecks : folderChecks.map(lowerToWarning)),
     ...(hasLedger ? listPrivacy("ledger-file", path, 0o600) : []),
     ...KEY_FILES.flatMap((name) => listPrivacy(name, join(folder, name), 0o600)),
     ...[
       ...(hasLedger ? [path, `${path}-wal`, `${path}-shm`] : []),
       ...KEY_FILES.map((name) => join(folder, name)),
     ].flatMap((file) =>
-      lookAt("plain-files", file, () => checkPlainFile("plain-files", file, findFileFault(file))),
+      tryFileCheck("plain-files", file, () => checkPlainFile("plain-files", file, findFileFault(file))),
     ),
-    ...lookAt("disk", folder, () => {
-      const { type, bavail, bsize } = statfsSync(findExisting(folder));
-      const disk = checkDisk(bavail * bsize);
-      return hasLedger ? [checkDurability(type), disk] : [dropAdvice(disk)];
+    ...tryFileCheck("disk", folder, () => {
+      const { type, bavail, bsize } = statfsSync(findNearestExistingPath(folder));
+      const disk = checkDiskSpace(bavail * bsize);
+      return hasLedger ? [checkFileSystem(type), disk] : [lowerToWarning(disk)];
     }),
   ];
 }
 
-/** Looks at a file; where this user may not, or its links lead in a circle, that is the check, and a failed one. */
-function lookAt(name: string, path: string, look: () => Check[]): Check[] {
+/** Runs checks of a file; an error of the file system, such as a lack of rights, becomes a failed check. */
+function tryFileCheck(name: string, path: string, look: () => Check[]): Check[] {
   try {
     return look();
   } catch (error) {
     const code = error instanceof Error && "syscall" in error && "code" in error ? error.code : undefined;
     if (typeof code !== "string") throw error;
-    return [checkUnseen(name, path, code)];
+    return [createInaccessibleCheck(name, path, code)];
   }
 }
 
-/** Nothing where there is no ledger, or one that is not in the state folder: the host has no backup of that. */
+/** Checks OpenClaw's last backup. Empty where there is no ledger in the state folder: the host backs up no other. */
 async function checkLastBackup(host: CliHost, path: string): Promise<Check[]> {
-  const { readLastBackup } = await loadLedgerReader();
+  const { readLastBackup } = await importLedgerReader();
   const { joinLedgerPath } = await import("../ledger-setting.ts");
   const stateDir = await host.stateDir();
   if (resolve(path) !== resolve(joinLedgerPath(stateDir)) || !existsSync(path)) return [];
-  return [checkBackup(await readLastBackup(stateDir), host.now())];
+  return [checkBackupAge(await readLastBackup(stateDir), host.now())];
 }
 
+/** Opens the ledger and checks its running steps and questions; an error on opening becomes the only check. */
 async function checkLedgerContent(host: CliHost, options: ReaderOptions): Promise<Check[]> {
   try {
     return await withLedger(host, options, async (reader) => {
       const views: CoordinationView[] = [];
       for await (const { runId } of listRuns(reader, { status: "running" })) {
-        const view = await readCoordination(reader, runId);
+        const view = await readCoordinationView(reader, runId);
         if (view) views.push(view);
         if (views.length >= RUNNING_MAX) break;
       }
       const now = host.now();
       const path = await describeLedgerPath(host, options);
-      const server = (await isLedgerFile(path)) ? undefined : path;
-      return [checkLedger("opened", server), checkOverdue(views, now), ...checkQuestions(views, now)];
+      const server = (await isFileLedger(path)) ? undefined : path;
+      return [
+        checkLedgerOpened("opened", server),
+        checkOverdueSteps(views, now),
+        ...checkQuestions(views, now),
+      ];
     });
   } catch (error) {
     const { program } = host;
     const failure = attachLedgerAdvice(asCoordinationError(error), { program, ledger: options.ledger });
     const isAbsent = failure.code === "LEDGER_NOT_FOUND" && options.ledger === undefined;
-    return [checkLedger(isAbsent ? "absent" : failure)];
+    return [checkLedgerOpened(isAbsent ? "absent" : failure)];
   }
 }
 
@@ -179,8 +198,8 @@ const LOOKS: Readonly<Record<Check["status"], { sign: string; ascii: string; ton
   fail: { sign: "✗", ascii: "x", tone: "bad" },
 };
 
-function render(checks: readonly Check[], terminal: Terminal): string {
-  const paint = paintFor(terminal);
+function renderChecks(checks: readonly Check[], terminal: Terminal): string {
+  const paint = createPaint(terminal);
   const lines = checks.flatMap(({ name, status, message, advice }) => {
     const { sign, ascii, tone } = LOOKS[status];
     const text = formatPrintable(message, terminal.unicode);

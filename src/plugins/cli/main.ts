@@ -4,4 +4,4 @@ import { readPackageVersion } from "../../platform/package-files.ts";
 
 const [called] = process.argv.slice(2);
 if (called === "--version" || called === "-V") process.stdout.write(`${readPackageVersion()}\n`);
-else await (await import("./program.ts")).runProgram(called);
+else await (await import("./program.ts")).runCliProgram(called);

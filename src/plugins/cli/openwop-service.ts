@@ -2,7 +2,7 @@
 import type { Phase1Config } from "../../agents/coordination/contracts/config/config.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import { isCoordinating, type ReadConfig, type Switches } from "../openclaw/host/operator-config.ts";
-import { openWopBaseUrl } from "../openclaw/openwop/openwop-address.ts";
+import { formatOpenWopBaseUrl } from "../openclaw/openwop/openwop-address.ts";
 import type { Check } from "./doctor-checks.ts";
 import { formatCount } from "../../agents/coordination/std/quantities.ts";
 
@@ -15,8 +15,11 @@ export interface OpenWopStatus {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Returns what the configuration wants, without looking at whether a gateway runs. */
-export function openWopStatus(
+/**
+ * Returns whether the configuration has OpenWOP served, at which URL and for how many tenants, without looking at
+ * whether a gateway runs; `served: null` where the configuration cannot be read.
+ */
+export function readOpenWopStatus(
   read: ReadConfig | undefined,
   switches: Switches | undefined,
   env: Environment,
@@ -25,11 +28,11 @@ export function openWopStatus(
   const { phase1 } = switches;
   if (isCoordinationError(phase1) || !phase1.openwop.enabled || !isCoordinating(switches))
     return { served: false };
-  const url = openWopBaseUrl(phase1.openwop.baseUrl, { config: read.config, env });
-  return { served: true, url, tenants: tenantsOf(phase1) };
+  const url = formatOpenWopBaseUrl(phase1.openwop.baseUrl, { config: read.config, env });
+  return { served: true, url, tenants: countTenants(phase1) };
 }
 
-function tenantsOf({ openwop }: Phase1Config): number {
+function countTenants({ openwop }: Phase1Config): number {
   return new Set(openwop.tokens.map(({ tenant }) => tenant)).size;
 }
 
@@ -38,35 +41,38 @@ export interface OpenWopPlace {
   readonly env: Environment;
 }
 
-/** Checks the OpenWOP service; empty when nobody wants it. */
-export async function openWopChecks(
+/**
+ * Returns the checks of what serving OpenWOP needs (tokens, workflows, agents), for which it reads the files that the
+ * configuration names; empty where OpenWOP is not enabled.
+ */
+export async function checkOpenWop(
   switches: Switches | undefined,
   { stateDir, env }: OpenWopPlace,
 ): Promise<Check[]> {
   const phase1 = switches?.phase1;
   if (!phase1 || isCoordinationError(phase1) || !phase1.openwop.enabled) return [];
-  const { bearerTokensOf, readPeerTokens, readAgents, readDefinitions } =
+  const { readBearerTokens, readPeerTokens, readInstalledAgents, readWorkflowDefinitions } =
     await import("../compose-openwop.ts");
   const { openwop } = phase1;
   const hasPeers = Object.keys(openwop.peerTokens).length > 0;
   const readVariable = (name: string): string | undefined => env[name];
   return [
     ...(phase1.enabled ? [] : [OFF]),
-    await tryCheck("openwop-tokens", "warn", {
-      work: () => bearerTokensOf(openwop, readVariable),
+    await runAsCheck("openwop-tokens", "warn", {
+      work: () => readBearerTokens(openwop, readVariable),
       good: (tokens) =>
-        `${formatCount(tokens.length, "token")} of ${formatCount(tenantsOf(phase1), "tenant")}`,
+        `${formatCount(tokens.length, "token")} of ${formatCount(countTenants(phase1), "tenant")}`,
       advice: SET_VARIABLE,
     }),
-    ...(hasPeers ? [await checkPeers(() => readPeerTokens(openwop, readVariable))] : []),
-    await tryCheck("openwop-workflows", "fail", {
-      work: () => readDefinitions(openwop, stateDir),
+    ...(hasPeers ? [await checkPeerTokens(() => readPeerTokens(openwop, readVariable))] : []),
+    await runAsCheck("openwop-workflows", "fail", {
+      work: () => readWorkflowDefinitions(openwop, stateDir),
       good: (definitions) =>
         `${formatCount(definitions.length, "workflow")} in ${formatCount(openwop.workflows.length, "folder")}`,
       advice: MEND_FILES,
     }),
-    await tryCheck("openwop-agents", "fail", {
-      work: () => readAgents(openwop, stateDir),
+    await runAsCheck("openwop-agents", "fail", {
+      work: () => readInstalledAgents(openwop, stateDir),
       good: (agents) =>
         `${formatCount(agents.length, "agent")} in ${formatCount(openwop.agents.length, "folder")}`,
       advice: MEND_FILES,
@@ -74,8 +80,8 @@ export async function openWopChecks(
   ];
 }
 
-function checkPeers(work: () => object): Promise<Check> {
-  return tryCheck("openwop-peer-tokens", "warn", {
+function checkPeerTokens(work: () => object): Promise<Check> {
+  return runAsCheck("openwop-peer-tokens", "warn", {
     work,
     good: (tokens) => formatCount(Object.keys(tokens).length, "token"),
     advice: `Until then the host does not call the peer. ${SET_VARIABLE}`,
@@ -99,7 +105,8 @@ interface Trying<T> {
   readonly advice: string;
 }
 
-async function tryCheck<T>(
+/** Runs the work: a good check where it succeeds, else one of the given status with the error's message. */
+async function runAsCheck<T>(
   name: string,
   status: "warn" | "fail",
   { work, good, advice }: Trying<T>,

@@ -1,13 +1,13 @@
 /** Owns: `page`: the address of the operator's page, with a link that signs in once. */
 import { spawn } from "node:child_process";
-import { readValueAt } from "../openclaw/host/operator-config.ts";
+import { readConfigValueAt } from "../openclaw/host/operator-config.ts";
 import { askGateway } from "./ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "./terminal/cli-host.ts";
 import { refuseInModelShell } from "./terminal/model-shell.ts";
 import {
   runCommand,
   withExamples,
-  withJson,
+  withJsonOption,
   writeJson,
   writeLines,
   type JsonOption,
@@ -17,15 +17,17 @@ interface PageOptions extends JsonOption {
   readonly open: boolean;
 }
 
-export function addPage(parent: CommandGroup, host: CliHost): void {
-  const command = withJson(parent.command("page"))
+/** Adds the command `page`, which opens the operator's page of the running gateway, or prints its address. */
+export function addPageCommand(parent: CommandGroup, host: CliHost): void {
+  const command = withJsonOption(parent.command("page"))
     .description("Open the operator's page of the running gateway, or print its address")
     .option("--no-open", "only print the address")
-    .action((options: PageOptions) => runCommand(host, options, () => showPage(host, options)));
+    .action((options: PageOptions) => runCommand(host, options, () => showPageAddress(host, options)));
   withExamples(command, host, ["page", "page --no-open", "page --json"]);
 }
 
-async function showPage(host: CliHost, options: PageOptions): Promise<void> {
+/** Prints the address, which signs in once, and opens it in a browser where there is a terminal. */
+async function showPageAddress(host: CliHost, options: PageOptions): Promise<void> {
   // Whoever has the address answers as a person does.
   refuseInModelShell();
   const { address, rights } = await askGateway(host, "coordination.page.link", {});
@@ -45,7 +47,7 @@ const REMOTE_HINT =
 /** True where OpenClaw's configuration says that the gateway is on another machine. */
 async function isGatewayRemote({ config }: CliHost): Promise<boolean> {
   const read = await config.read().catch(() => undefined);
-  return readValueAt(read?.config, "gateway.mode") === "remote";
+  return readConfigValueAt(read?.config, "gateway.mode") === "remote";
 }
 
 const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>>> = {
@@ -53,7 +55,7 @@ const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...str
   win32: ["rundll32", "url.dll,FileProtocolHandler"],
 };
 
-/** Where no browser opens, the address is printed all the same. */
+/** Opens an address in the browser. A failure is ignored, because the address is printed all the same. */
 function openInBrowser(address: string): void {
   const [program, ...words] = OPENERS[process.platform] ?? ["xdg-open"];
   const child = spawn(program, [...words, address], { stdio: "ignore", detached: true });

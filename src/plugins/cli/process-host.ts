@@ -8,7 +8,11 @@ import type { Environment } from "./terminal/state-dir.ts";
 /** Where nothing tells the width, as in a pipe. */
 const COLUMNS_DEFAULT = 100;
 
-export function processHost(dependencies: {
+/**
+ * Creates what the commands need of this process: its streams with what their terminals can show, the time, the exit
+ * code, and how a person is asked.
+ */
+export function createProcessHost(dependencies: {
   readonly program: string;
   readonly config: OperatorConfig;
   readonly stateDir: () => Promise<string>;
@@ -17,10 +21,10 @@ export function processHost(dependencies: {
   return {
     ...dependencies,
     nodeVersion: process.versions.node,
-    stdout: createOutput(stdout, terminalOf(stdout, env)),
-    stderr: createOutput(stderr, terminalOf(stderr, env)),
+    stdout: createOutput(stdout, detectTerminal(stdout, env)),
+    stderr: createOutput(stderr, detectTerminal(stderr, env)),
     now: () => Date.now() as EpochMs,
-    ...chooseConfirm(stdin, stderr),
+    ...createConfirm(stdin, stderr),
     failWith: (exitCode) => {
       process.exitCode = exitCode;
     },
@@ -32,19 +36,25 @@ interface Stream {
   readonly columns?: number;
 }
 
-/** Returns how a person is asked: on stderr, because stdout may belong to a program. */
-export function chooseConfirm(stdin: Stream, stderr: Stream): Pick<CliHost, "confirm" | "isQuestionHidden"> {
+/**
+ * Returns the function that asks a person on stderr to confirm, because stdout may belong to a program; an empty
+ * record where stdin is no terminal, and `isQuestionHidden` where stderr is none.
+ */
+export function createConfirm(stdin: Stream, stderr: Stream): Pick<CliHost, "confirm" | "isQuestionHidden"> {
   if (stdin.isTTY !== true) return {};
   return stderr.isTTY === true ? { confirm: askOnTerminal } : { isQuestionHidden: true };
 }
 
-export function terminalOf(stream: Stream, env: Environment): Terminal {
+/**
+ * Returns what the terminal of a stream can show: its width, colours and Unicode, by the stream and the environment.
+ */
+export function detectTerminal(stream: Stream, env: Environment): Terminal {
   const isTTY = stream.isTTY === true;
   return {
     isTTY,
     columns: stream.columns ?? (Number(env["COLUMNS"]) || COLUMNS_DEFAULT),
     colour: isColourWanted(isTTY, env),
-    unicode: isUtf8(env),
+    unicode: isUtf8Environment(env),
   };
 }
 
@@ -56,13 +66,14 @@ function isColourWanted(isTTY: boolean, env: Environment): boolean {
   return isTTY && env["TERM"] !== "dumb";
 }
 
-function isUtf8(env: Environment): boolean {
+function isUtf8Environment(env: Environment): boolean {
   if (process.platform === "win32")
     return env["WT_SESSION"] !== undefined || env["TERM_PROGRAM"] === "vscode";
   const locale = env["LC_ALL"] || env["LC_CTYPE"] || env["LANG"] || "";
   return /utf-?8/i.test(locale);
 }
 
+/** Creates an output whose `write` resolves to false once its reader is gone. */
 function createOutput(stream: NodeJS.WriteStream, terminal: Terminal): Output {
   let readerGone = false;
   // Without a listener a reader that goes away, such as `head`, would crash the process.
@@ -80,6 +91,7 @@ function createOutput(stream: NodeJS.WriteStream, terminal: Terminal): Output {
   };
 }
 
+/** Asks a question on stderr; true for `y` or `yes`, false for all else, Ctrl-C and the end of the input. */
 async function askOnTerminal(question: string): Promise<boolean> {
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   try {

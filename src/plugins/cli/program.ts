@@ -4,23 +4,26 @@ import { readPackageVersion } from "../../platform/package-files.ts";
 import { createGatewayCaller, type GatewayCaller } from "../openclaw/host/gateway-call.ts";
 import { createOperatorConfig } from "../openclaw/host/operator-config.ts";
 import { addCoordinationCommands } from "./add-commands.ts";
-import { processHost } from "./process-host.ts";
+import { createProcessHost } from "./process-host.ts";
 import { resolveStateDir } from "./terminal/state-dir.ts";
 
 const PROGRAM = "openclaw-coordination";
 const SERVE = "serve";
 /** Inside OpenClaw the gateway serves. */
-const OWN_COMMANDS = { [SERVE]: async () => (await import("./workflows/serve-command.ts")).addServe };
+const OWN_COMMANDS = { [SERVE]: async () => (await import("./workflows/serve-command.ts")).addServeCommand };
 
-/** Runs what the arguments of the process say. `called` is the first of them: only that command is loaded. */
-export async function runProgram(called: string | undefined): Promise<void> {
+/**
+ * Parses the arguments of the process and runs the command that they name, then lets the process end. `called`: the
+ * first argument; only that command is loaded.
+ */
+export async function runCliProgram(called: string | undefined): Promise<void> {
   const callGateway = createGatewayCaller();
   const methods: string[] = [];
   const askGateway: GatewayCaller = (method, params) => {
     methods.push(method);
     return callGateway(method, params);
   };
-  const host = processHost({
+  const host = createProcessHost({
     program: PROGRAM,
     config: createOperatorConfig(),
     stateDir: () => Promise.resolve(resolveStateDir(process.env)),

@@ -1,24 +1,31 @@
 /** Owns: `status`. It changes and creates nothing, and answers also where there is no ledger or no readable one. */
 import type { Phase1Config } from "../../agents/coordination/contracts/config/config.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
-import { isCoordinating, readSwitches, type Switches } from "../openclaw/host/operator-config.ts";
+import { isCoordinating, readCoordinationSwitches, type Switches } from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
-import { adviceOf } from "./doctor-checks.ts";
+import { findErrorAdvice } from "./doctor-checks.ts";
 import { describeUsage } from "./timeline/budget-text.ts";
 import {
   describeLedgerPath,
-  isLedgerFile,
-  loadLedgerReader,
+  isFileLedger,
+  importLedgerReader,
   resolveLedgerPath,
-  resolvePathBeside,
+  resolveSidecarPath,
   withLedger,
 } from "./ledger/open-ledger.ts";
-import { openWopStatus } from "./openwop-service.ts";
-import { ABSENCES, findGateway, isSwitchedOff, isTakenUp, NOT_TAKEN_UP, TAKE_UP_ADVICE } from "./taken-up.ts";
+import { readOpenWopStatus } from "./openwop-service.ts";
+import {
+  ABSENCES,
+  findGatewayPresence,
+  isSwitchedOff,
+  isConfigTakenUp,
+  NOT_TAKEN_UP,
+  TAKE_UP_ADVICE,
+} from "./taken-up.ts";
 import { describePolicyRule } from "./policies/plan-policy.ts";
-import { findUnwritable } from "./unwritable-files.ts";
+import { findUnwritableFile } from "./unwritable-files.ts";
 import { attachLedgerAdvice } from "./terminal/named-ledger.ts";
-import { paintFor, type Paint } from "./terminal/paint.ts";
+import { createPaint, type Paint } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
 import {
   formatBytes,
@@ -27,9 +34,9 @@ import {
   formatInstant,
 } from "../../agents/coordination/std/quantities.ts";
 import { describeProgress } from "./ledger/progress-text.ts";
-import { readContents, type ContentsCounts, type ContentsReport } from "../reports/contents-report.ts";
+import { countLedgerContents, type ContentsCounts, type ContentsReport } from "../reports/contents-report.ts";
 import { describeGateways } from "../reports/gateway-report.ts";
-import { stepName } from "../reports/step-name.ts";
+import { nameStep } from "../reports/step-name.ts";
 import {
   createErrorJson,
   runCommand,
@@ -39,38 +46,39 @@ import {
   type ReaderOptions,
 } from "./terminal/run-command.ts";
 
-type Status = Awaited<ReturnType<typeof statusOf>>;
+type Status = Awaited<ReturnType<typeof collectStatus>>;
 
-export function addStatus(parent: CommandGroup, host: CliHost): void {
+/** Adds the command `status`, which shows whether spawns are coordinated, and how the ledger is doing. */
+export function addStatusCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("status"))
     .description("Show whether spawns are coordinated, and how the ledger is doing")
     .action((options: ReaderOptions) =>
       runCommand(host, options, async () => {
-        const status = await statusOf(host, options);
+        const status = await collectStatus(host, options);
         if (options.json) await writeJson(host, status);
-        else await host.stdout.write(render(status, host.stdout.terminal, host.now()));
+        else await host.stdout.write(renderStatus(status, host.stdout.terminal, host.now()));
       }),
     );
   withExamples(command, host, ["status", "status --json"]);
 }
 
-async function statusOf(host: CliHost, options: ReaderOptions) {
+async function collectStatus(host: CliHost, options: ReaderOptions) {
   const read = await host.config.read().catch(() => undefined);
-  const { readHealthBeside } = await loadLedgerReader();
-  const health = readHealthBeside(await resolvePathBeside(host, options)) ?? {
+  const { readHealthBeside } = await importLedgerReader();
+  const health = readHealthBeside(await resolveSidecarPath(host, options)) ?? {
     state: "ok" as const,
     uncoordinatedSpawns: 0,
   };
-  const { exists, bytes, coordinations, error, ...open } = await contentsOf(host, options);
-  const switches = read && readSwitches(read.config);
-  const takenUp = await isTakenUp(host, options, read?.config);
-  const gateway = await findGateway(host, options, switches);
-  const unwritable = await findUnwritable(host, options);
+  const { exists, bytes, coordinations, error, ...open } = await readLedgerContents(host, options);
+  const switches = read && readCoordinationSwitches(read.config);
+  const takenUp = await isConfigTakenUp(host, options, read?.config);
+  const gateway = await findGatewayPresence(host, options, switches);
+  const unwritable = await findUnwritableFile(host, options);
   return {
-    ...switchesOf(switches),
+    ...createSwitchStatus(switches),
     ...(takenUp !== undefined && { takenUp }),
     ...(gateway !== undefined && { gateway }),
-    openwop: openWopStatus(read, switches, process.env),
+    openwop: readOpenWopStatus(read, switches, process.env),
     ledger: {
       path: await describeLedgerPath(host, options),
       exists,
@@ -86,7 +94,7 @@ async function statusOf(host: CliHost, options: ReaderOptions) {
   };
 }
 
-/** Marks a failure that is from before coordination was switched off. */
+/** Returns a mark for a failure that is from before coordination was switched off, else nothing. */
 function markOldHealth(state: string, isOff: boolean): { readonly oldHealth?: true } {
   return state === "degraded" && isOff ? { oldHealth: true } : {};
 }
@@ -104,21 +112,21 @@ interface SwitchStatus {
   readonly problem?: string;
 }
 
-function switchesOf(switches: Switches | undefined): SwitchStatus {
+function createSwitchStatus(switches: Switches | undefined): SwitchStatus {
   if (!switches) return { enabled: null, strict: null };
   const { phase1 } = switches;
   if (isCoordinationError(phase1)) return { enabled: false, strict: null, problem: phase1.message };
-  const problem = phase1.enabled ? findBlocker(switches) : undefined;
+  const problem = phase1.enabled ? findLoadBlocker(switches) : undefined;
   return {
     enabled: isCoordinating(switches),
     strict: phase1.strict,
     ...(phase1.agents && { agents: phase1.agents }),
-    ...policyOf(phase1),
+    ...createPolicyStatus(phase1),
     ...(problem !== undefined && { problem }),
   };
 }
 
-function policyOf({ policies }: Phase1Config): Partial<SwitchStatus> {
+function createPolicyStatus({ policies }: Phase1Config): Partial<SwitchStatus> {
   const { default: name = "", packs, rules } = policies;
   const pack = packs[name];
   const policyRules = rules.map(
@@ -130,7 +138,8 @@ function policyOf({ policies }: Phase1Config): Partial<SwitchStatus> {
   };
 }
 
-function findBlocker({ pluginEnabled, excluded }: Switches): string | undefined {
+/** Returns why the plugin does not load although coordination is switched on; `undefined` where it does. */
+function findLoadBlocker({ pluginEnabled, excluded }: Switches): string | undefined {
   return excluded ?? (pluginEnabled ? undefined : "plugins.entries.coordination.enabled is not true");
 }
 
@@ -166,43 +175,44 @@ const UNKNOWN = {
   refusedCalls: null,
 } as const;
 
-async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Contents> {
+/** Counts what the ledger holds; zero where there is none, `null` with the error where it cannot be read. */
+async function readLedgerContents(host: CliHost, options: ReaderOptions): Promise<Contents> {
   try {
     return await withLedger(host, options, async (reader) => ({
       exists: true,
       bytes: await reader.measureBytes(),
-      ...(await readContents(reader)),
+      ...(await countLedgerContents(reader)),
     }));
   } catch (error) {
     if (!isCoordinationError(error)) throw error;
     if (error.code === "LEDGER_NOT_FOUND") return { exists: false, bytes: 0, ...NOTHING };
     const path = await resolveLedgerPath(host, options).catch(() => undefined);
-    const exists = path !== undefined && (await isLedgerFile(path)) ? true : null;
+    const exists = path !== undefined && (await isFileLedger(path)) ? true : null;
     const failure = attachLedgerAdvice(error, { program: host.program, ledger: options.ledger });
     return { exists, bytes: null, ...UNKNOWN, error: createErrorJson(failure) };
   }
 }
 
-function render(status: Status, terminal: Terminal, now: number): string {
-  const paint = paintFor(terminal);
+function renderStatus(status: Status, terminal: Terminal, now: number): string {
+  const paint = createPaint(terminal);
   const { configPath } = status;
-  const contents = describeRunning(status, paint);
-  const questions = describeQuestions(status, paint, now);
+  const contents = describeRunningWork(status, paint);
+  const questions = describeWaitingQuestions(status, paint, now);
   const mismatches = describeMismatches(status, paint);
   const gateways = describeGateways(status.gateways);
   const renderField = (name: string, value: string): string =>
     `${paint.tone("faint", name.padEnd(13))} ${value}`;
   const lines = [
     ...renderAlarm(status, paint, terminal),
-    renderField("coordination", switchText(status, paint)),
+    renderField("coordination", describeSwitch(status, paint)),
     ...(status.takenUp === false
       ? [renderField("taken up", `${paint.tone("bad", "no")}: ${NOT_TAKEN_UP}. ${TAKE_UP_ADVICE}`)]
       : []),
-    ...openWopLines(status).map((text) => renderField("OpenWOP", text)),
-    renderField("ledger", describeLedger(status, paint, terminal.unicode)),
+    ...renderOpenWopLines(status).map((text) => renderField("OpenWOP", text)),
+    renderField("ledger", describeLedgerState(status, paint, terminal.unicode)),
     ...(contents === undefined ? [] : [renderField("running", contents)]),
     ...(gateways === "" ? [] : [renderField("gateways", formatPrintable(gateways, terminal.unicode))]),
-    ...renderProgress(status, terminal, now).map((line) => renderField("progress", line)),
+    ...renderNewestProgress(status, terminal, now).map((line) => renderField("progress", line)),
     ...(questions === undefined ? [] : [renderField("questions", questions)]),
     ...(mismatches === undefined ? [] : [renderField("truth", mismatches)]),
     renderField("health", describeHealth(status, paint, terminal.unicode)),
@@ -213,11 +223,12 @@ function render(status: Status, terminal: Terminal, now: number): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** Renders the state of the OpenWOP service; empty when nobody wants it. */
-function openWopLines({ openwop: { served, url = "", tenants = 0 } }: Status): string[] {
+/** Renders where OpenWOP is served and for how many tenants; empty when it is not. */
+function renderOpenWopLines({ openwop: { served, url = "", tenants = 0 } }: Status): string[] {
   return served ? [`${url} for ${formatCount(tenants, "tenant")}`] : [];
 }
 
+/** Renders an alarm with the failure and what to do where the gateway is degraded; else empty. */
 function renderAlarm({ health, oldHealth }: Status, paint: Paint, terminal: Terminal): string[] {
   const { state, failure, uncoordinatedSpawns } = health;
   if (state !== "degraded" || oldHealth) return [];
@@ -228,12 +239,13 @@ function renderAlarm({ health, oldHealth }: Status, paint: Paint, terminal: Term
     paint.tone("alarm", " COORDINATION IS DEGRADED "),
     paint.tone("bad", `  ${failureText}`),
     paint.tone("bad", `  ${formatCount(uncoordinatedSpawns, "spawn")} went on without a record.`),
-    ...(failure ? [`  ${adviceOf(failure.code) ?? "Upgrade openclaw-coordination."}`] : []),
+    ...(failure ? [`  ${findErrorAdvice(failure.code) ?? "Upgrade openclaw-coordination."}`] : []),
     "",
   ];
 }
 
-function switchText(
+/** Describes whether coordination is on, for which agents and under which policy packs, or why it is off. */
+function describeSwitch(
   { enabled, strict, agents, policy, policyRules = [], problem }: Status,
   paint: Paint,
 ): string {
@@ -249,7 +261,7 @@ function switchText(
   return problem === undefined ? "off" : `${paint.tone("bad", "off")}: ${problem}`;
 }
 
-function describeLedger({ ledger }: Status, paint: Paint, unicode: boolean): string {
+function describeLedgerState({ ledger }: Status, paint: Paint, unicode: boolean): string {
   const path = formatPrintable(ledger.path, unicode);
   if (ledger.exists === false) return `${path} (not created yet)`;
   if (ledger.error) {
@@ -259,7 +271,8 @@ function describeLedger({ ledger }: Status, paint: Paint, unicode: boolean): str
   return `${path}, ${formatBytes(ledger.bytes ?? 0)}, ${formatCount(ledger.coordinations ?? 0, "coordination")}`;
 }
 
-function describeRunning(status: Status, paint: Paint): string | undefined {
+/** Describes the running coordinations and what is open in them; `undefined` where the ledger cannot be read. */
+function describeRunningWork(status: Status, paint: Paint): string | undefined {
   const { running, openSteps, openConflicts, refusedCalls } = status;
   if (running === null) return undefined;
   const refused =
@@ -270,15 +283,15 @@ function describeRunning(status: Status, paint: Paint): string | undefined {
   return `${formatCount(running, "coordination")}, ${formatCount(openSteps, "open step")}${open}${refused}${used}`;
 }
 
-function renderProgress(status: Status, { unicode }: Terminal, now: number): string[] {
+function renderNewestProgress(status: Status, { unicode }: Terminal, now: number): string[] {
   const found = "progress" in status ? (status.progress ?? []) : [];
   return found.map(({ coordinationId, progress, ...step }) =>
-    formatPrintable(`${coordinationId} ${stepName(step)}: ${describeProgress(progress, now)}`, unicode),
+    formatPrintable(`${coordinationId} ${nameStep(step)}: ${describeProgress(progress, now)}`, unicode),
   );
 }
 
-/** Describes the open questions; `undefined` when there are none. */
-function describeQuestions(status: Status, paint: Paint, now: number): string | undefined {
+/** Describes the open questions and when the next is due; `undefined` when there are none. */
+function describeWaitingQuestions(status: Status, paint: Paint, now: number): string | undefined {
   const { openQuestions } = status;
   if (!openQuestions) return undefined;
   const { answerByMs = now } = status;

@@ -26,11 +26,12 @@ export async function askDeciders(
   deadlineAtMs?: number,
 ): Promise<DecisionRuling | undefined> {
   const hooks = listHooks("decide", dependencies.clock.now());
-  const rulings = await Promise.all(hooks.map((one) => rulingOf(one)));
+  const rulings = await Promise.all(hooks.map((one) => askDecider(one)));
   const answers = rulings.flatMap((ruling) => ruling ?? []);
   return answers.find(({ action }) => action === "deny") ?? findLeastConfident(answers);
 
-  async function rulingOf(one: (typeof hooks)[number]): Promise<DecisionRuling | undefined> {
+  /** Asks one hook. One that fails counts as denying; `undefined` where it has no opinion. */
+  async function askDecider(one: (typeof hooks)[number]): Promise<DecisionRuling | undefined> {
     const { plugin } = one;
     const outcome = await runHook(dependencies, one, {
       createArguments: (context) => [copyIsolated(decision), context],
@@ -50,11 +51,12 @@ export async function askDeciders(
 function findLeastConfident(rulings: readonly DecisionRuling[]): DecisionRuling | undefined {
   const [first, ...others] = rulings;
   return others.reduce(
-    (least, next) => (confidenceOf(next) < confidenceOf(least) ? next : least),
+    (least, next) => (rankConfidence(next) < rankConfidence(least) ? next : least),
     first as DecisionRuling,
   );
 }
 
-function confidenceOf(ruling: DecisionRuling): number {
+/** Returns the confidence of an allowance for comparing: infinite where none is stated, 0 for a denial. */
+function rankConfidence(ruling: DecisionRuling): number {
   return ruling.action === "allow" ? (ruling.confidence ?? Number.POSITIVE_INFINITY) : 0;
 }

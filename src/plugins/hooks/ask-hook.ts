@@ -31,7 +31,10 @@ export interface HookCall {
 const TIMED_OUT: HookAnswer = { kind: "failed", because: "timed_out" };
 const STOPPED: HookAnswer = { kind: "failed", because: "stopped" };
 
-/** Asks one hook within its time. Never rejects. */
+/**
+ * Runs one hook of a plugin within its deadline and returns its answer, or that it failed, was late, or was stopped by
+ * `signal`. Its own abort signal fires where it failed or was late. Never rejects.
+ */
 export async function askHook(hook: StoredHook, asking: HookCall): Promise<HookAnswer> {
   const { clock, deadlineAtMs, signal } = asking;
   if (signal?.aborted) return STOPPED;
@@ -42,7 +45,7 @@ export async function askHook(hook: StoredHook, asking: HookCall): Promise<HookA
   signal?.addEventListener("abort", stop, { once: true });
   const controller = new AbortController();
   try {
-    const outcome = await Promise.race([run(hook, asking, controller.signal), giveUp.promise]);
+    const outcome = await Promise.race([runAuthorCode(hook, asking, controller.signal), giveUp.promise]);
     // A hook that kept the thread has kept the timer from firing.
     const counted = outcome.kind === "answer" && clock.now() > deadlineAtMs ? TIMED_OUT : outcome;
     if (counted.kind === "failed") controller.abort();
@@ -53,7 +56,8 @@ export async function askHook(hook: StoredHook, asking: HookCall): Promise<HookA
   }
 }
 
-async function run(
+/** Calls the author's code, and returns what it throws as a failure. */
+async function runAuthorCode(
   hook: StoredHook,
   { createArguments, deadlineAtMs }: HookCall,
   signal: AbortSignal,
@@ -65,7 +69,10 @@ async function run(
   }
 }
 
-/** Settles a value in a box, because promises that resolve to further promises would keep the thread for ever (C2). */
+/**
+ * Resolves with what a returned value settles to, in a box. Promises that resolve to further promises would keep the
+ * thread for ever (C2).
+ */
 function settleValue(value: unknown): Promise<HookAnswer> {
   return new Promise((resolve) => {
     const then = isObject(value) ? (value as { then?: unknown }).then : undefined;

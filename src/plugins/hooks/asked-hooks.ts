@@ -25,19 +25,25 @@ export interface AskedHook {
   readonly backByMs?: number;
 }
 
-/** The highest priority first, equals by the ids of their plugins. */
+/**
+ * Lists the registered hooks of a kind, one for each plugin, the highest priority first and then by plugin id; a hook
+ * whose plugin is being loaded again is listed as being away.
+ */
 export function listHooks(kind: HookKind, nowMs: number): readonly AskedHook[] {
   const slots = findHookSlots();
   if (!slots || slots.size === 0) return [];
   return [...slots.values()]
-    .flatMap((slot) => createAskedHook(slot, kind, nowMs) ?? [])
-    .toSorted((a, b) => priorityOf(b) - priorityOf(a) || (a.plugin < b.plugin ? -1 : 1));
+    .flatMap((slot) => findHookInSlot(slot, kind, nowMs) ?? [])
+    .toSorted((a, b) => readPriority(b) - readPriority(a) || (a.plugin < b.plugin ? -1 : 1));
 }
 
-/** Finds the hook of a plugin; `undefined` when it has none now. */
+/**
+ * Finds the hook of that kind of a plugin; marked as being away while the plugin is loaded again, and `undefined`
+ * where it has none now.
+ */
 export function findHook(plugin: string, kind: HookKind, nowMs: number): AskedHook | undefined {
   const slot = findHookSlots()?.get(plugin);
-  return slot && createAskedHook(slot, kind, nowMs);
+  return slot && findHookInSlot(slot, kind, nowMs);
 }
 
 /** These fail closed soon. Whoever tells the others something waits until their plugin counts as gone. */
@@ -55,7 +61,10 @@ interface HookWait {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The same hook once its plugin has been loaded again (K3); still away where it is not in time, `undefined` where it is gone. */
+/**
+ * Returns the hook at once where it is there; while its plugin is being loaded again (K3), waits for it and returns
+ * the new hook, the same one, still away, where it is not back in time, or `undefined` where it is gone.
+ */
 export async function awaitHookBack(
   missing: AskedHook,
   { clock, deadlineAtMs = Number.MAX_SAFE_INTEGER, signal }: HookWait,
@@ -70,27 +79,31 @@ export async function awaitHookBack(
     await new Promise<void>((resolve) => clock.wakeAt(wakeAtMs, resolve));
     const slot = findHookSlots()?.get(plugin);
     const current = slot?.entries.at(-1);
-    if (current) return findAskedHook(current, kind);
+    if (current) return readAskedHook(current, kind);
     if (!slot?.left) return undefined;
   }
   return missing;
 }
 
-function createAskedHook({ entries, left }: HookSlot, kind: HookKind, nowMs: number): AskedHook | undefined {
+/**
+ * Finds the newest hook of a plugin. One whose plugin was unloaded is away until it is back, and gone after a while.
+ */
+function findHookInSlot({ entries, left }: HookSlot, kind: HookKind, nowMs: number): AskedHook | undefined {
   const current = entries.at(-1);
-  if (current) return findAskedHook(current, kind);
+  if (current) return readAskedHook(current, kind);
   if (!left) return undefined;
   const { reloadMs, gatesClosedMs } = HOOK_LIMITS;
   // A clock that was put back counts as one that went on.
   const awayMs = Math.abs(nowMs - left.atMs);
   if (awayMs >= gatesClosedMs) return undefined;
   const waitMs = GATES.has(kind) ? reloadMs : gatesClosedMs;
-  const before = findAskedHook(left.entry, kind);
+  const before = readAskedHook(left.entry, kind);
   return before && { ...before, backByMs: awayMs < waitMs ? left.atMs + waitMs : nowMs };
 }
 
-function findAskedHook(entry: HookEntry, kind: HookKind): AskedHook | undefined {
-  if (!isEntry(entry) || !entry.kinds.includes(kind)) return undefined;
+/** Reads a hook of an entry; `undefined` where it has none of that kind. One of an unknown version cannot be asked. */
+function readAskedHook(entry: HookEntry, kind: HookKind): AskedHook | undefined {
+  if (!isStoredEntry(entry) || !entry.kinds.includes(kind)) return undefined;
   const { usual, most } = HOOK_BUDGETS_MS[kind];
   const stored = entry.version === HOOKS_VERSION ? readStoredHooks(entry)[kind] : undefined;
   const hook = typeof stored?.run === "function" ? stored : undefined;
@@ -103,10 +116,10 @@ function readStoredHooks({ hooks }: Partial<HookEntry>): Readonly<Record<string,
 }
 
 /** Anybody may write on `globalThis`; what names no plugin and no kinds was not written by this package. */
-function isEntry(entry: Partial<HookEntry> | undefined): boolean {
+function isStoredEntry(entry: Partial<HookEntry> | undefined): boolean {
   return typeof entry?.pluginId === "string" && Array.isArray(entry.kinds);
 }
 
-function priorityOf({ hook }: AskedHook): number {
+function readPriority({ hook }: AskedHook): number {
   return hook?.priority ?? 0;
 }

@@ -15,7 +15,10 @@ interface Instance {
   readonly dispose: () => void;
 }
 
-/** Creates instances of one plugin for a test. */
+/**
+ * Creates, for a test, a plugin whose instances can be opened and ended as the host does it at a reload or when the
+ * plugin is disabled.
+ */
 export function createFakeInstances(pluginId: string, log: (message: string) => void): FakeInstances {
   let instances: readonly Instance[] = [];
   const open = (): CoordinationHooksApi => {

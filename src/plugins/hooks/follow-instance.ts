@@ -7,8 +7,9 @@ type OnEnd = (ending: "reloaded" | "disabled") => void;
 const followersOf = new WeakMap<HooksLifecycle, Map<string, Set<OnEnd>>>();
 
 /**
- * Calls `onEnd` when the instance ends, more than once where the host tells of it in several ways. Returns what forgets it again,
- * for what was taken back. The host takes an id once from one instance, so all that follow it by one id are told together.
+ * Calls `onEnd` when a plugin's instance ends, more than once where the host tells of it in several ways, and returns
+ * the function that stops this, for what was taken back. The host takes an id once from one instance, so all that
+ * follow it by one id are told together.
  */
 export function followInstance(lifecycle: HooksLifecycle, id: string, onEnd: OnEnd): () => void {
   const byId = followersOf.get(lifecycle) ?? new Map<string, Set<OnEnd>>();
@@ -19,7 +20,7 @@ export function followInstance(lifecycle: HooksLifecycle, id: string, onEnd: OnE
   }
   const followers = new Set([onEnd]);
   followersOf.set(lifecycle, byId.set(id, followers));
-  awaitEnd(lifecycle, id, (ending) => {
+  listenForEnd(lifecycle, id, (ending) => {
     // Registrations in spite of the end are followed anew.
     if (byId.get(id) === followers) byId.delete(id);
     for (const follow of followers) follow(ending);
@@ -28,8 +29,11 @@ export function followInstance(lifecycle: HooksLifecycle, id: string, onEnd: OnE
   return () => undefined;
 }
 
-/** The host tells every instance by its signal, but only some by their clean-up; an older host has nothing else. */
-function awaitEnd(lifecycle: HooksLifecycle, id: string, onEnd: OnEnd): void {
+/**
+ * Listens for the end of an instance in every way that the host may tell it. It tells every instance by its signal,
+ * but only some by their clean-up; an older host has nothing else.
+ */
+function listenForEnd(lifecycle: HooksLifecycle, id: string, onEnd: OnEnd): void {
   const onReloaded = (): void => onEnd("reloaded");
   lifecycle.registerRuntimeLifecycle?.({
     id,

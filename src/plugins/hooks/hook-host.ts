@@ -62,7 +62,10 @@ export interface HookHostDependencies {
   readonly observerQueues?: ObserverQueues;
 }
 
-/** Creates the asking side of hooks. */
+/**
+ * Creates the part of the core that asks the hooks of plugins: for rulings, verdicts, decisions and notices, and that
+ * passes events on to observers.
+ */
 export function createHookHost(dependencies: HookHostDependencies): HookHost {
   const { clock } = dependencies;
   const namesOf = (kind: HookKind): readonly string[] =>
@@ -70,7 +73,7 @@ export function createHookHost(dependencies: HookHostDependencies): HookHost {
   const watching = createObservers(dependencies, dependencies.observerQueues ?? new Map());
   return {
     hasAny: (kind) => listHooks(kind, clock.now()).length > 0,
-    arbitrate: (contest, untilMs) => arbitrate(dependencies, contest, untilMs),
+    arbitrate: (contest, untilMs) => askArbiters(dependencies, contest, untilMs),
     verifiersFor: (agentId) => {
       const wanted = normalizeAgentId(agentId);
       return listHooks("verify", clock.now())
@@ -91,11 +94,13 @@ export function createHookHost(dependencies: HookHostDependencies): HookHost {
   };
 }
 
+/** Returns the id in `plugin:ID`; any other text as it is. */
 function parsePluginId(name: string): string {
   return name.startsWith("plugin:") ? name.slice("plugin:".length) : name;
 }
 
-async function arbitrate(
+/** Asks the `arbitrate` hooks one after the other, until one has an opinion or fails. */
+async function askArbiters(
   dependencies: ProblemDependencies,
   contest: HookContest,
   untilMs = Number.MAX_SAFE_INTEGER,

@@ -31,7 +31,10 @@ interface Problem {
   readonly error?: unknown;
 }
 
-/** Reports a problem with a hook to the log and to whoever listens. */
+/**
+ * Returns the problem with a hook as a record with a message, and reports it to `onProblem`, the log and the plugin's
+ * own log; the logs hear of repeated failures to observe only now and then.
+ */
 export function reportProblem(
   { logger, onProblem }: ProblemDependencies,
   { plugin, kind, entry }: AskedHook,
@@ -40,10 +43,10 @@ export function reportProblem(
   const message = `the hook ${kind} of the plugin ${plugin} ${detail}`;
   const problem = { plugin, hook: kind, because, message, ...(error !== undefined && { error }) };
   onProblem?.(problem);
-  if (kind === "observe" && !isWorthSaying(entry)) return problem;
+  if (kind === "observe" && !countFailureToTell(entry)) return problem;
   logger.warn({ plugin, hook: kind, because }, message);
   try {
-    entry.report(error === undefined ? message : `${message}: ${describe(error)}`);
+    entry.report(error === undefined ? message : `${message}: ${describeThrown(error)}`);
   } catch {
     // Its log is its own affair.
   }
@@ -52,14 +55,14 @@ export function reportProblem(
 
 const failuresOf = new WeakMap<HookEntry, number>();
 
-/** An observer that fails at every event is told of at the first, second, fourth, eighth ... one. */
-function isWorthSaying(entry: HookEntry): boolean {
+/** Counts a failure of an observer, and returns whether it is told: the first, second, fourth, eighth ... one. */
+function countFailureToTell(entry: HookEntry): boolean {
   const failures = (failuresOf.get(entry) ?? 0) + 1;
   failuresOf.set(entry, failures);
   return Number.isInteger(Math.log2(failures));
 }
 
-function describe(error: unknown): string {
+function describeThrown(error: unknown): string {
   try {
     return String(error instanceof Error ? error.message : error).slice(0, HOOK_LIMITS.reasonCharsMax);
   } catch {

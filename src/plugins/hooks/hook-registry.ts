@@ -59,12 +59,19 @@ export type Ending = "reloaded" | "withdrawn" | "disabled";
 const KEY = Symbol.for("openclaw-coordination.hooks");
 type Holder = { [KEY]?: HookRegistry | undefined };
 
-/** `undefined` where no plugin has ever registered a hook. */
+/**
+ * Returns the hooks that plugins have registered in this process, by the id of the plugin; `undefined` where none ever
+ * registered a hook.
+ */
 export function findHookSlots(): ReadonlyMap<string, HookSlot> | undefined {
   return (globalThis as Holder)[KEY]?.slots;
 }
 
-/** @throws RangeError where there are too many plugins, Error where another version holds the registry */
+/**
+ * Adds a plugin's registration of hooks to the registry of this process, as its newest; the oldest is dropped where
+ * the plugin has too many. @throws RangeError where there are too many plugins, Error where another version holds the
+ * registry
+ */
 export function putEntry(entry: HookEntry): void {
   const slots = accessSlots();
   const { entries = [] } = slots.get(entry.pluginId) ?? {};
@@ -73,7 +80,10 @@ export function putEntry(entry: HookEntry): void {
   slots.set(entry.pluginId, { entries: [...entries, entry].slice(-HOOK_LIMITS.registrationsMax) });
 }
 
-/** Does nothing for an entry that has ended, but to note that its plugin was disabled after all. */
+/**
+ * Ends one registration of a plugin's hooks in the registry; all older ones, too, where the plugin was disabled (K2).
+ * One that has ended already only notes that its plugin was disabled after all.
+ */
 export function endEntry(entry: HookEntry, ending: Ending): void {
   const slots = accessSlots();
   const slot = slots.get(entry.pluginId);
@@ -82,7 +92,10 @@ export function endEntry(entry: HookEntry, ending: Ending): void {
   else slots.delete(entry.pluginId);
 }
 
-/** Returns a slot after the end of one of its entries (K1 to K3); `undefined` where nothing of it is left. */
+/**
+ * Returns a plugin's slot without the ended entry (K1 to K3), marked as left when the last one ended by a reload;
+ * `undefined` where the plugin is not to be waited for.
+ */
 export function endInSlot<Entry>(slot: Slot<Entry>, entry: Entry, ending: Ending): Slot<Entry> | undefined {
   const at = slot.entries.indexOf(entry);
   if (at === -1 && ending !== "disabled") return slot;
@@ -93,24 +106,38 @@ export function endInSlot<Entry>(slot: Slot<Entry>, entry: Entry, ending: Ending
   return ending === "reloaded" && !isDisabled ? { entries, left: { entry, atMs: Date.now() } } : undefined;
 }
 
-/** Notes when the plugin's last instance ended, for a clock that is not the machine's. */
+/**
+ * Sets the time at which the plugin's last instance ended, for a clock that is not the machine's; does nothing where
+ * the plugin has not left.
+ */
 export function markPluginLeft(pluginId: string, atMs: number): void {
   const slots = accessSlots();
   const { entries = [], left } = slots.get(pluginId) ?? {};
   if (left) slots.set(pluginId, { entries, left: { ...left, atMs } });
 }
 
-/** Takes back all that a plugin has registered. */
+/** Removes all hooks that a plugin has registered from the registry of this process, without waiting for its return. */
 export function forgetPlugin(pluginId: string): void {
   (globalThis as Holder)[KEY]?.slots.delete(pluginId);
 }
 
+/**
+ * Returns what plugins have registered, in a registry that the first one makes. @throws Error where another version
+ * holds it
+ */
 function accessSlots(): Map<string, HookSlot> {
   const registry = ((globalThis as Holder)[KEY] ??= { version: 1, slots: new Map() });
-  // In a registry of another version an entry would never be asked, and gates would be open.
-  if ((registry.version as number) !== 1)
+  assertVersion(registry, 1);
+  return registry.slots;
+}
+
+/**
+ * Throws where the registry of this process is of another version than the registration: there it would never be
+ * asked, and gates would be open. @throws Error
+ */
+export function assertVersion(registry: { readonly version: number }, version: number): void {
+  if (registry.version !== version)
     throw new Error(
       "the coordination plugin and this plugin bring versions of openclaw-coordination that do not fit",
     );
-  return registry.slots;
 }

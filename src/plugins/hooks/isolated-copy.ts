@@ -1,6 +1,6 @@
 /** Owns: the frozen copies that hooks of plugin authors are given, so that no plugin changes what others see. */
 
-/** A deep copy that cannot be changed. @throws DOMException for what is no data. */
+/** Returns a deep copy of plain data that is frozen at every depth. @throws DOMException for what is no data. */
 export function copyIsolated<T>(value: T): T {
   const copy = structuredClone(value);
   // With a list of its own instead of recursion: outputs may be nested as deep as a model likes.

@@ -14,7 +14,7 @@ interface Wake {
   readonly run: () => void;
 }
 
-/** Creates a clock that stands still until a test moves it. */
+/** Creates a clock that stands still until `advance` moves it, which runs the wakes that fall due on the way. */
 export function createManualClock(startMs: number): ManualClock & { readonly clock: Clock } {
   let nowMs = startMs;
   const wakes = new Set<Wake>();

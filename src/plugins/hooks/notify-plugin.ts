@@ -27,13 +27,16 @@ interface Telling {
   readonly take: TakeAnswer;
 }
 
-/** Notifies people through a plugin. Never rejects. */
+/**
+ * Tells people of a question through a plugin's `escalate` hook and returns whether the notice was delivered; waits
+ * for a plugin that is being loaded again. Answers of people are passed to `take`. Never rejects.
+ */
 export async function notifyPlugin(
   dependencies: ProblemDependencies,
   telling: Telling,
 ): Promise<NoticeOutcome> {
   const { plugin, notice } = telling;
-  const hook = await findHookBack(dependencies, telling);
+  const hook = await awaitEscalateHook(dependencies, telling);
   if (hook === "closed")
     return {
       kind: "failed",
@@ -53,7 +56,7 @@ export async function notifyPlugin(
           more,
         ];
       },
-      read: readReturned,
+      read: readReturnedAnswer,
       signal: notice.signal,
       deadlineAtMs: notice.question.deadlineAtMs,
     }));
@@ -63,8 +66,11 @@ export async function notifyPlugin(
   return { kind: "delivered", tries: 1 };
 }
 
-/** Finds the hook that is told, once it is there; "closed" where the question was closed meanwhile. */
-async function findHookBack(
+/**
+ * Returns the plugin's hook for questions, waiting only while the plugin is loaded again; `undefined` where there is
+ * none, "closed" where the question was closed during the wait.
+ */
+async function awaitEscalateHook(
   { clock }: ProblemDependencies,
   { plugin, notice }: Telling,
 ): Promise<AskedHook | "closed" | undefined> {
@@ -75,11 +81,14 @@ async function findHookBack(
   return (await notice.isOpen()) ? hook : "closed";
 }
 
-function readReturned(returned: unknown): Read<EscalateAnswer | undefined> {
+function readReturnedAnswer(returned: unknown): Read<EscalateAnswer | undefined> {
   return returned === undefined ? { kind: "read", value: undefined } : readPeoplesAnswer(returned);
 }
 
-/** Creates the taker of one notice's answers. It never throws, because an author would not look. */
+/**
+ * Creates the function that takes the answers to one notice and says whether each counts. It never throws, because an
+ * author would not look.
+ */
 function createAnswerTaker(
   dependencies: ProblemDependencies,
   { notice, plugin, take }: Telling,
@@ -99,7 +108,7 @@ function createAnswerTaker(
       return { counted: false, because: "not_an_answer" };
     }
     try {
-      const refused = await take(answerOf(notice, plugin, peoplesAnswer.value));
+      const refused = await take(createPluginAnswer(notice, plugin, peoplesAnswer.value));
       return refused === undefined ? { counted: true } : { counted: false, because: refused };
     } catch (error) {
       const code = error instanceof Error ? error.name : "UNKNOWN";
@@ -109,7 +118,7 @@ function createAnswerTaker(
   };
 }
 
-function answerOf(
+function createPluginAnswer(
   { question }: ChannelNotice,
   plugin: string,
   { answer, text, by }: EscalateAnswer,

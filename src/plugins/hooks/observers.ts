@@ -31,7 +31,10 @@ export type ObserverQueues = Map<string, ObserverQueue>;
 const KEY = Symbol.for("openclaw-coordination.observer-queues");
 type Holder = { [KEY]?: ObserverQueues };
 
-/** Returns the queues of this process, which outlive a reload of the coordination plugin. */
+/**
+ * Returns the queues of events that wait for `observe` hooks in this process, by plugin; they are created at the first
+ * call and outlive a reload of the coordination plugin.
+ */
 export function accessObserverQueues(): ObserverQueues {
   return ((globalThis as Holder)[KEY] ??= new Map());
 }
@@ -46,15 +49,18 @@ export interface Observers {
 /** Told in one turn of the event loop, where the observer answers at once. */
 const PER_TURN = 32;
 
-/** Creates the delivery of events to observers, each at its own speed. */
+/**
+ * Creates the delivery of events to the `observe` hooks of plugins, each plugin by a queue of its own; `observed`
+ * resolves when all queues are empty.
+ */
 export function createObservers(dependencies: ProblemDependencies, queues: ObserverQueues): Observers {
   return {
     observe: (events) => {
       for (const { plugin } of listHooks("observe", dependencies.clock.now())) {
         const pluginQueue = queues.get(plugin) ?? { waiting: [], dropped: 0, telling: undefined };
         queues.set(plugin, pluginQueue);
-        for (const event of events) enqueue(dependencies, plugin, pluginQueue, event);
-        pluginQueue.telling ??= tell(dependencies, plugin, pluginQueue);
+        for (const event of events) enqueueEvent(dependencies, plugin, pluginQueue, event);
+        pluginQueue.telling ??= drainQueue(dependencies, plugin, pluginQueue);
       }
     },
     observed: async () => {
@@ -67,7 +73,8 @@ export function createObservers(dependencies: ProblemDependencies, queues: Obser
   };
 }
 
-function enqueue(
+/** Adds an event to those that wait for an observer; drops and counts it where too many wait. */
+function enqueueEvent(
   { logger }: ProblemDependencies,
   plugin: string,
   pluginQueue: ObserverQueue,
@@ -89,7 +96,8 @@ function countMissed(pluginQueue: ObserverQueue, { dropped }: ObservedEvent): vo
   beforeNext.dropped += dropped + 1;
 }
 
-async function tell(
+/** Tells an observer of the events that wait, one by one, until none is left. */
+async function drainQueue(
   dependencies: ProblemDependencies,
   plugin: string,
   pluginQueue: ObserverQueue,

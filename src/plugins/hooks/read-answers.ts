@@ -15,23 +15,32 @@ const CRITERION = /^[A-Za-z0-9@][A-Za-z0-9._:@/-]*$/;
 
 class Malformed extends Error {}
 
-/** Reads the answer of an `arbitrate` hook. */
+/**
+ * Returns what an `arbitrate` hook answered as a checked award with its reason, `undefined` where it has no opinion,
+ * or the problem with a malformed answer.
+ */
 export function readRuling(answer: unknown): Read<ArbitrateAnswer | undefined> {
-  return readOrReport(() => {
+  return tryRead(() => {
     if (answer === undefined) return undefined;
-    const { award, reason } = fieldsOf(answer, ["award", "reason"]);
-    return { award: oneOf("award", award, ["requester", "holder"]), reason: readSentence("reason", reason) };
+    const { award, reason } = pickFields(answer, ["award", "reason"]);
+    return {
+      award: readOneOf("award", award, ["requester", "holder"]),
+      reason: readSentence("reason", reason),
+    };
   });
 }
 
-/** Reads the answer of a `verify` hook. */
+/**
+ * Returns what a `verify` hook answered as a checked verdict with its criteria, or the problem with a malformed
+ * answer.
+ */
 export function readVerdict(answer: unknown): Read<VerifyAnswer> {
-  return readOrReport(() => {
-    const fields = fieldsOf(answer, ["verdict", "criteria", "confidence", "target"]);
+  return tryRead(() => {
+    const fields = pickFields(answer, ["verdict", "criteria", "confidence", "target"]);
     const { target } = fields;
     if (target !== undefined && typeof target !== "string") throw new Malformed("`target` is no text");
     return {
-      verdict: oneOf("verdict", fields["verdict"], ["pass", "fail", "revise"]),
+      verdict: readOneOf("verdict", fields["verdict"], ["pass", "fail", "revise"]),
       criteria: readCriteria(fields["criteria"]),
       ...readConfidence(fields),
       ...(target !== undefined && { target }),
@@ -39,25 +48,31 @@ export function readVerdict(answer: unknown): Read<VerifyAnswer> {
   });
 }
 
-/** Reads the answer of a `decide` hook. */
+/**
+ * Returns what a `decide` hook answered as a checked action, `undefined` where it has no opinion, or the problem with
+ * a malformed answer.
+ */
 export function readDecision(answer: unknown): Read<DecideAnswer | undefined> {
-  return readOrReport(() => {
+  return tryRead(() => {
     if (answer === undefined) return undefined;
-    const fields = fieldsOf(answer, ["action", "reason", "confidence"]);
+    const fields = pickFields(answer, ["action", "reason", "confidence"]);
     const { reason } = fields;
     return {
-      action: oneOf("action", fields["action"], ["allow", "deny"]),
+      action: readOneOf("action", fields["action"], ["allow", "deny"]),
       ...(reason !== undefined && { reason: readSentence("reason", reason) }),
       ...readConfidence(fields),
     };
   });
 }
 
-/** Reads what an `escalate` hook answered for people. */
+/**
+ * Returns the answer of people that an `escalate` hook passed on, checked and bounded, or the problem with a malformed
+ * one.
+ */
 export function readPeoplesAnswer(value: unknown): Read<EscalateAnswer> {
-  return readOrReport(() => {
-    const fields = fieldsOf(value, ["answer", "text", "by"]);
-    const answer = oneOf("answer", fields["answer"], ["approve", "deny", "answer"]);
+  return tryRead(() => {
+    const fields = pickFields(value, ["answer", "text", "by"]);
+    const answer = readOneOf("answer", fields["answer"], ["approve", "deny", "answer"]);
     const text = readOptionalText("text", fields["text"], HOOK_LIMITS.answerCharsMax);
     const by = readName("by", fields["by"], HOOK_LIMITS.answererCharsMax);
     if (answer === "answer" && text === undefined) throw new Malformed("an `answer` has a `text`");
@@ -69,7 +84,8 @@ export function readPeoplesAnswer(value: unknown): Read<EscalateAnswer> {
   });
 }
 
-function readOrReport<T>(read: () => T): Read<T> {
+/** Returns what `read` reads, or why the answer is malformed. */
+function tryRead<T>(read: () => T): Read<T> {
   try {
     return { kind: "read", value: read() };
   } catch (error) {
@@ -77,7 +93,8 @@ function readOrReport<T>(read: () => T): Read<T> {
   }
 }
 
-function fieldsOf(answer: unknown, names: readonly string[]): Fields {
+/** Reads each of the named fields once. @throws Malformed where there are others */
+function pickFields(answer: unknown, names: readonly string[]): Fields {
   if (typeof answer !== "object" || answer === null || Array.isArray(answer))
     throw new Malformed("it is no object");
   const unknown = Reflect.ownKeys(answer).find((key) => typeof key !== "string" || !names.includes(key));
@@ -85,7 +102,7 @@ function fieldsOf(answer: unknown, names: readonly string[]): Fields {
   return Object.fromEntries(names.map((name) => [name, (answer as Fields)[name]]));
 }
 
-function oneOf<const T extends string>(name: string, value: unknown, allowed: readonly T[]): T {
+function readOneOf<const T extends string>(name: string, value: unknown, allowed: readonly T[]): T {
   const found = allowed.find((each) => each === value);
   if (found === undefined) throw new Malformed(`\`${name}\` is none of ${allowed.join(", ")}`);
   return found;
@@ -130,7 +147,10 @@ function readOptionalText(name: string, value: unknown, charsMax: number): strin
   return value;
 }
 
-/** Reads who answered; a name of which nothing can be seen is none. No answer of people is lost for the name that came with it. */
+/**
+ * Reads who answered, as one line; `undefined` where nothing of the name can be seen. No answer of people is lost for
+ * the name that came with it.
+ */
 function readName(name: string, value: unknown, charsMax: number): string | undefined {
   if (value === undefined) return undefined;
   if (typeof value !== "string") throw new Malformed(`\`${name}\` is no text`);

@@ -10,7 +10,10 @@ type Loose = Readonly<Record<string, unknown>>;
 
 const PLUGIN_ID = /^[a-z0-9][a-z0-9._@/-]*$/;
 
-/** @throws TypeError */
+/**
+ * Returns the registry's frozen entry for the hooks that a plugin hands over, with `options` for the settings that a
+ * hook lacks and the budgets cut to their maxima. @throws TypeError
+ */
 export function readRegistration(
   { id, logger }: CoordinationHooksApi,
   hooks: CoordinationHooks,
@@ -29,7 +32,7 @@ export function readRegistration(
   const usual = readSettings({ priority, budgetMs }, createTypeError);
   const kinds = HOOK_KINDS.filter((kind) => hooks[kind] !== undefined);
   const stored = kinds.map((kind) => {
-    const hook = readStoredHook(hooks, kind, (problem) => createTypeError(`${kind}: ${problem}`));
+    const hook = readRegisteredHook(hooks, kind, (problem) => createTypeError(`${kind}: ${problem}`));
     const budgetMs = hook.budgetMs ?? usual.budgetMs;
     const bounded = budgetMs !== undefined && { budgetMs: Math.min(budgetMs, HOOK_BUDGETS_MS[kind].most) };
     return [kind, Object.freeze({ priority: 0, ...usual, ...hook, ...bounded })] as const;
@@ -45,7 +48,7 @@ export function readRegistration(
 
 type ReadHook = Omit<StoredHook, "priority"> & { readonly priority?: number };
 
-function readStoredHook(hooks: CoordinationHooks, kind: HookKind, wrong: Wrong): ReadHook {
+function readRegisteredHook(hooks: CoordinationHooks, kind: HookKind, wrong: Wrong): ReadHook {
   const registered: unknown = hooks[kind];
   if (typeof registered === "function")
     return { run: (...args): unknown => Reflect.apply(registered, hooks, args) };

@@ -16,31 +16,44 @@ export interface HookRun<T> extends Pick<HookCall, "createArguments" | "signal">
   readonly read: (answer: unknown) => Read<T>;
 }
 
-/** `undefined` where the plugin has taken the hook back meanwhile. */
+/**
+ * Asks one hook within its budget and returns its checked answer or the problem with it, which is also reported; waits
+ * while its plugin is loaded again. `undefined` where the plugin has taken the hook back meanwhile.
+ */
 export async function runHook<T>(
   dependencies: ProblemDependencies,
   hook: AskedHook,
   run: HookRun<T>,
 ): Promise<HookOutcome<T> | undefined> {
   const { clock } = dependencies;
-  const now = await awaitHookBack(hook, { clock, deadlineAtMs: run.deadlineAtMs, signal: run.signal });
-  if (!now) return undefined;
+  const presentHook = await awaitHookBack(hook, {
+    clock,
+    deadlineAtMs: run.deadlineAtMs,
+    signal: run.signal,
+  });
+  if (!presentHook) return undefined;
   const createFailure = (
     because: HookProblem["because"],
     detail: string,
     error?: unknown,
   ): HookOutcome<T> => ({
     kind: "problem",
-    problem: reportProblem(dependencies, now, { because, what: detail, error }),
+    problem: reportProblem(dependencies, presentHook, { because, what: detail, error }),
   });
-  if (now.backByMs !== undefined)
+  if (presentHook.backByMs !== undefined)
     return createFailure("unavailable", "is not there while its plugin is loaded again");
-  if (!now.hook)
-    return createFailure("unavailable", `is of the form ${String(now.entry.version)}, which is not known`);
+  if (!presentHook.hook)
+    return createFailure(
+      "unavailable",
+      `is of the form ${String(presentHook.entry.version)}, which is not known`,
+    );
   const calledAtMs = clock.now();
-  const deadlineAtMs = Math.min(calledAtMs + now.budgetMs, run.deadlineAtMs ?? Number.MAX_SAFE_INTEGER);
+  const deadlineAtMs = Math.min(
+    calledAtMs + presentHook.budgetMs,
+    run.deadlineAtMs ?? Number.MAX_SAFE_INTEGER,
+  );
   const { createArguments, signal } = run;
-  const answered = await askHook(now.hook, { createArguments, signal, clock, deadlineAtMs });
+  const answered = await askHook(presentHook.hook, { createArguments, signal, clock, deadlineAtMs });
   if (answered.kind === "failed") {
     const because = REASONS[answered.because];
     return createFailure(because.because, because.what(deadlineAtMs - calledAtMs), answered.error);

@@ -13,7 +13,7 @@ const COORDINATION = "co-sample";
 const OWNER = "agent:main:main";
 const FAR_FUTURE_MS = Date.UTC(2100, 0, 1);
 
-/** `step-2` wants to change a file that `step-1` holds. */
+/** Returns a sample contest: `step-2` wants to change a file that `step-1` holds. */
 export function sampleContest(over: Partial<HookContest> = {}): HookContest {
   return {
     coordinationId: COORDINATION,
@@ -28,7 +28,7 @@ export function sampleContest(over: Partial<HookContest> = {}): HookContest {
   };
 }
 
-/** The first attempt of `step-1`, done by `writer`. */
+/** Returns a sample result: of the first attempt of `step-1`, done by `writer`. */
 export function sampleResult(over: Partial<HookResult> = {}): HookResult {
   return {
     coordinationId: COORDINATION,
@@ -43,12 +43,12 @@ export function sampleResult(over: Partial<HookResult> = {}): HookResult {
   };
 }
 
-/** `main` wants to spawn `writer`. */
+/** Returns a sample decision: `main` wants to spawn `writer`. */
 export function sampleDecision(over: Partial<SpawnDecision> = {}): SpawnDecision {
   return { kind: "spawn", agentId: "writer", sourceSession: OWNER, runner: "subagent", depth: 1, ...over };
 }
 
-/** `main` wants to run a plan of two steps. */
+/** Returns a sample decision: `main` wants to run a plan of two steps. */
 export function samplePlanDecision(over: Partial<PlanDecision> = {}): PlanDecision {
   return {
     kind: "plan",
@@ -80,7 +80,7 @@ export function sampleQuestion(over: Partial<HookQuestion> = {}): HookQuestion {
   };
 }
 
-/** `step-1` has completed. */
+/** Returns a sample event: `step-1` has completed. */
 export function sampleEvent(): CoordinationEvent {
   return {
     eventId: `${COORDINATION}:9` as EventId,

@@ -140,7 +140,8 @@ export function createHookHarness({
       ),
     isVerified: (agentId) => host.verifiersFor(agentId).includes(`plugin:${pluginId}`),
     decide: (decision = sampleDecision()) => host.decide(decision),
-    escalate: (question = sampleQuestion(), options = {}) => escalate(host, pluginId, { question, options }),
+    escalate: (question = sampleQuestion(), options = {}) =>
+      notifyUnderTest(host, pluginId, { question, options }),
     observe: async (...events) => {
       host.observe(events.length > 0 ? events : [sampleEvent()]);
       await host.observed();
@@ -165,7 +166,8 @@ const silent = {
 
 let notices = 0;
 
-async function escalate(
+/** Notifies the plugin under test, and collects its answers. */
+async function notifyUnderTest(
   host: HookHost,
   pluginId: string,
   { question, options }: { readonly question: HookQuestion; readonly options: EscalateOptions },

@@ -16,7 +16,10 @@ export interface AskedVerifier {
 /** A check of a result, without the settings of the operator. */
 export type PluginCheck = Pick<CheckRequest, "result" | "deadlineAtMs" | "signal">;
 
-/** Lets a plugin verify a result. Never rejects. */
+/**
+ * Asks the `verify` hook of a plugin for its verdict on a result; where there is none, as without a hook, after a
+ * failure or for another target, the answer says why. Never rejects.
+ */
 export async function verifyByPlugin(
   dependencies: ProblemDependencies,
   { result, deadlineAtMs, signal }: PluginCheck,

@@ -9,10 +9,10 @@ import { formatCanonicalJson } from "../../agents/coordination/std/canonical-jso
 import {
   formatQuestionSubject,
   parseQuestionSubject,
-  runOnce,
+  runKeyedRequest,
   type WorkOutcome,
 } from "../openwop/http/keyed-request.ts";
-import { createFailure, type McpDependencies, type ToolCall, type ToolResult } from "./mcp-tool.ts";
+import { createFailureResult, type McpDependencies, type ToolCall, type ToolResult } from "./mcp-tool.ts";
 
 /** A question, and the run that asks it. */
 export interface RunQuestion extends QuestionPlace {
@@ -23,36 +23,40 @@ interface AnsweringCall extends Pick<ToolCall, "caller" | "args"> {
   readonly callId: string;
 }
 
-/** Gives the answer to the question by `answer`, or returns what was answered to the same call before. */
-export async function answerOnce(
+/**
+ * Runs `answer` for a tool call that answers a question, and keeps its result; returns the kept result where the same
+ * caller makes the same call again, and a failure while that call is being worked on.
+ */
+export async function answerCallOnce(
   { host, clock }: Pick<McpDependencies, "host" | "clock">,
   { caller, args, callId }: AnsweringCall,
   question: RunQuestion | undefined,
   answer: (question: RunQuestion | undefined) => Promise<ToolResult>,
 ): Promise<ToolResult> {
   const digest = hash("sha256", formatCanonicalJson([caller.principal, callId, args]));
-  const outcome = await runOnce(
+  const outcome = await runKeyedRequest(
     { requests: host.requests, clock },
     {
       tenant: caller.tenant,
       endpoint: "MCP answer",
       key: digest,
       digest,
-      subject: formatQuestionSubject(question && selectNames(question)),
+      subject: formatQuestionSubject(question && selectQuestionNames(question)),
     },
     async (subject): Promise<WorkOutcome<ToolResult>> => {
       const about = (parseQuestionSubject(subject) as RunQuestion | undefined) ?? question;
-      const value = await answer(about);
-      if (value.isError !== true) return { value, keep: { status: 200, body: JSON.stringify(value) } };
+      const toolResult = await answer(about);
+      if (toolResult.isError !== true)
+        return { value: toolResult, keep: { status: 200, body: JSON.stringify(toolResult) } };
       // Made again, a call that came before its question is for the one that is open then.
-      return { value, keep: about?.interruptId === undefined ? "nothing" : "subject" };
+      return { value: toolResult, keep: about?.interruptId === undefined ? "nothing" : "subject" };
     },
   );
   if (outcome.kind === "done") return outcome.value;
   if (outcome.kind === "answered") return JSON.parse(outcome.answer.body) as ToolResult;
-  return createFailure("The same call is being worked on: make it again in a moment.");
+  return createFailureResult("The same call is being worked on: make it again in a moment.");
 }
 
-function selectNames({ runId, nodeId, interruptId }: RunQuestion): RunQuestion {
+function selectQuestionNames({ runId, nodeId, interruptId }: RunQuestion): RunQuestion {
   return { runId, nodeId, ...(interruptId !== undefined && { interruptId }) };
 }

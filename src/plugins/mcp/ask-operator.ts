@@ -5,12 +5,12 @@ import {
   type CoordinationError,
 } from "../../agents/coordination/contracts/errors.ts";
 import { formatCount } from "../../agents/coordination/std/quantities.ts";
-import { waitFor } from "../../agents/coordination/std/wait-for.ts";
+import { waitForDuration } from "../../agents/coordination/std/wait-for.ts";
 import { fitQuestions } from "./fit-questions.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import {
-  createFailure,
-  createResult,
+  createFailureResult,
+  createToolResult,
   type Fields,
   type McpDependencies,
   type OperatorAccess,
@@ -24,14 +24,17 @@ interface GatewayRequest {
   readonly describe: (answer: Fields) => string;
 }
 
-/** Asks the gateway in the operator's name; a refusal is told in its words. */
-export function askOperator(
+/**
+ * Calls a method of the gateway in the operator's name and returns the tool result, in words and as data; a failure of
+ * the gateway becomes a failed result.
+ */
+export function askGatewayAsOperator(
   operator: OperatorAccess,
   { method, params, describe }: GatewayRequest,
 ): Promise<ToolResult> {
-  return tellFailure(async () => {
+  return catchFailure(async () => {
     const answer = await operator.askGateway(method, params);
-    return createResult(describe(answer), answer);
+    return createToolResult(describe(answer), answer);
   });
 }
 
@@ -43,24 +46,24 @@ interface CoordinationWait {
 }
 
 /**
- * Tells how a coordination is as soon as it has ended or asks people, when the time is over, and when `signal` aborts. A gateway
- * that is away meanwhile is asked again.
+ * Waits until a coordination has ended or asks people, the time is over, or `signal` aborts, and returns the tool
+ * result that says how it is then; a gateway that is away meanwhile is asked again, and is a failure only at the end.
  */
-export function tellCoordination(
+export function waitForCoordination(
   { clock, mayAnswer }: Pick<McpDependencies, "clock" | "mayAnswer">,
   { operator, coordinationId, signal, waitMs }: CoordinationWait,
 ): Promise<ToolResult> {
-  return tellFailure(async () => {
+  return catchFailure(async () => {
     const endMs = clock.now() + waitMs;
     for (;;) {
-      const found = await readUnlessAway(operator, coordinationId);
+      const readResult = await readCoordinationUnlessAway(operator, coordinationId);
       const leftMs = endMs - clock.now();
       const isOver = leftMs <= 0 || signal.aborted;
-      if (found instanceof Error) {
-        if (isOver) throw found;
-      } else if (isOver || found.status !== "running" || found.questions.length > 0)
-        return describeCoordination(coordinationId, found, mayAnswer);
-      await waitFor(clock, Math.min(leftMs, MCP_BOUNDS.pollMs), signal);
+      if (readResult instanceof Error) {
+        if (isOver) throw readResult;
+      } else if (isOver || readResult.status !== "running" || readResult.questions.length > 0)
+        return createCoordinationResult(coordinationId, readResult, mayAnswer);
+      await waitForDuration(clock, Math.min(leftMs, MCP_BOUNDS.pollMs), signal);
     }
   });
 }
@@ -72,8 +75,8 @@ interface FoundCoordination {
   readonly questions: readonly unknown[];
 }
 
-/** Returns the error by which the gateway is away, in place of the coordination. */
-async function readUnlessAway(
+/** Returns how a coordination is, or the error by which the gateway is away. */
+async function readCoordinationUnlessAway(
   operator: OperatorAccess,
   coordinationId: string,
 ): Promise<FoundCoordination | CoordinationError> {
@@ -92,7 +95,7 @@ async function readCoordination(
   const answer = await operator.askGateway("coordination.status", { coordinationId });
   const { status = "unknown" } = (answer["coordination"] ?? {}) as { readonly status?: string };
   if (status !== "running") return { status, answer, questions: [] };
-  const { questions } = await readQuestions(operator, { coordinationId });
+  const { questions } = await readOperatorQuestions(operator, { coordinationId });
   return { status, answer, questions };
 }
 
@@ -104,8 +107,11 @@ export interface OperatorQuestions {
   readonly unreadable: number;
 }
 
-/** Reads the questions of coordinations that wait for people: what an agent asked its parent does so once it is passed on. */
-export async function readQuestions(
+/**
+ * Returns the gateway's questions that wait for people, of one coordination or of all, with whether there may be more;
+ * questions that a child asked its parent are left out until they are passed on.
+ */
+export async function readOperatorQuestions(
   operator: OperatorAccess,
   query: { readonly coordinationId?: string },
 ): Promise<OperatorQuestions> {
@@ -132,7 +138,7 @@ interface ToldQuestion {
 const ELSEWHERE = "look at the operator's page, or ask `openclaw coordination`";
 const FAILURES: ReadonlySet<string> = new Set(["failed", "timed_out", "cancelled"]);
 
-function describeCoordination(
+function createCoordinationResult(
   coordinationId: string,
   { status, answer, questions }: FoundCoordination,
   mayAnswer: boolean,
@@ -146,15 +152,17 @@ function describeCoordination(
     const fitted = fitQuestions(questions as readonly Fields[], answer, ELSEWHERE);
     const sentences = [`${words} and waits for people: ${count}.`, fitted.omission, `${next}.`];
     const data = { ...answer, questions: fitted.questions };
-    return createResult(sentences.filter((text) => text !== "").join(" "), data, { elsewhere: ELSEWHERE });
+    return createToolResult(sentences.filter((text) => text !== "").join(" "), data, {
+      elsewhere: ELSEWHERE,
+    });
   }
   const next = status === "running" ? " Call `status` with it as runId to wait for its end." : "";
   const isError = FAILURES.has(status);
-  return createResult(`${words}.${next}`, answer, { isError, elsewhere: ELSEWHERE });
+  return createToolResult(`${words}.${next}`, answer, { isError, elsewhere: ELSEWHERE });
 }
 
-/** Does the work; a failure of the world is a result, too. */
-async function tellFailure(work: () => Promise<ToolResult>): Promise<ToolResult> {
+/** Returns the result of the work; a failure of the world is a result, too, and a fault of ours is thrown. */
+async function catchFailure(work: () => Promise<ToolResult>): Promise<ToolResult> {
   try {
     return await work();
   } catch (error) {
@@ -164,22 +172,25 @@ async function tellFailure(work: () => Promise<ToolResult>): Promise<ToolResult>
 
 const PROBLEMS_MAX = 20;
 
-/** Tells a failure with everything that the gateway has against a plan, so that all of it can be corrected at once. */
+/** Returns a failure with everything that the gateway has against a plan. So all of it can be corrected at once. */
 function createOperatorFailure(error: unknown): ToolResult {
-  const message = describeFailure(error);
+  const message = describeCoordinationFailure(error);
   const { details } = error as { readonly details?: { readonly problems?: unknown } };
   const problems: unknown = details?.problems;
-  if (!Array.isArray(problems)) return createFailure(message);
+  if (!Array.isArray(problems)) return createFailureResult(message);
   const problemsLeftOut = Math.max(0, problems.length - PROBLEMS_MAX);
   const data = {
     problems: problems.slice(0, PROBLEMS_MAX) as unknown[],
     ...(problemsLeftOut > 0 && { problemsLeftOut }),
   };
-  return createResult(message, data, { isError: true });
+  return createToolResult(message, data, { isError: true });
 }
 
-/** Describes a failure of the world. @throws what is no such failure */
-export function describeFailure(error: unknown): string {
+/**
+ * Returns the message, code and advice of a CoordinationError as one text. @throws the error itself where it is no
+ * CoordinationError
+ */
+export function describeCoordinationFailure(error: unknown): string {
   if (isCoordinationError(error)) return `${error.message} (${error.code}). ${error.advice}`;
   throw error;
 }

@@ -30,8 +30,8 @@ import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { listFixedTools } from "./fixed-tools.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import type { McpDependencies, McpTool, ToolCall, ToolSession, ToolResult } from "./mcp-tool.ts";
-import { listResources, readResource, RESOURCE_TEMPLATES } from "./run-resources.ts";
-import { hasScopesFor } from "./tool-scopes.ts";
+import { listRunResources, readRunResource, RESOURCE_TEMPLATES } from "./run-resources.ts";
+import { hasScopesForTool } from "./tool-scopes.ts";
 import { listWorkflowTools } from "./workflow-tools.ts";
 
 type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>;
@@ -40,7 +40,10 @@ const INSTRUCTIONS =
   "Each workflow is a tool: call it with its inputs. A run that waits for a person answers with its question; " +
   "put the question to a person, and never decide in their place. `status` waits for a run that takes longer than one call.";
 
-/** Creates the server of one session. `hasLeft` tells whether its client is gone. */
+/**
+ * Creates the MCP server of one session, which offers the caller its tools and the runs as resources. `hasLeft` tells
+ * whether its client is gone.
+ */
 export function createMcpServer(
   dependencies: McpDependencies,
   caller: Caller,
@@ -55,22 +58,23 @@ export function createMcpServer(
     },
   );
   const { server } = mcpServer;
-  const handle = createRegistrar(server, guardAnswers(dependencies));
+  const handle = createHandlerRegistrar(server, createFaultGuard(dependencies));
   const listTools = createToolList(dependencies, caller);
-  handle(REQUESTS.listTools, async ({ params }) => listPage(await listTools(), params?.cursor));
+  handle(REQUESTS.listTools, async ({ params }) => createToolPage(await listTools(), params?.cursor));
   handle(REQUESTS.callTool, async ({ params }, extra) => {
     const tool = (await listTools()).find(({ name }) => name === params.name);
-    if (!tool) throw createInvalid(`there is no tool ${JSON.stringify(params.name.slice(0, 100))}`);
-    const result = await tool.call(createCall({ caller, hasLeft }, params, extra));
-    return formatResult(result);
+    if (!tool)
+      throw createInvalidParamsError(`there is no tool ${JSON.stringify(params.name.slice(0, 100))}`);
+    const result = await tool.call(createToolCall({ caller, hasLeft }, params, extra));
+    return formatToolResult(result);
   });
   handle(REQUESTS.listResources, async ({ params }) => {
-    const page = await listResources(dependencies, caller, params?.cursor);
-    return page ?? throwInvalid("cursor: expected the nextCursor of a page before");
+    const page = await listRunResources(dependencies, caller, params?.cursor);
+    return page ?? throwInvalidParams("cursor: expected the nextCursor of a page before");
   });
   handle(REQUESTS.listTemplates, () => Promise.resolve({ resourceTemplates: RESOURCE_TEMPLATES }));
   handle(REQUESTS.readResource, async ({ params: { uri } }) => {
-    const found = await readResource(dependencies, caller, uri);
+    const found = await readRunResource(dependencies, caller, uri);
     if (found) return found;
     throw new McpError(RESOURCE_NOT_FOUND, "there is no such resource", { uri: uri.slice(0, 500) });
   });
@@ -101,12 +105,13 @@ type Handle = <S extends z.ZodType>(
   work: (request: z.output<S>, extra: Extra) => Promise<ServerResult>,
 ) => void;
 
-function createRegistrar(server: McpServer["server"], answer: Guard): Handle {
+/** Returns a function that registers a handler, which gets only requests of the right form. */
+function createHandlerRegistrar(server: McpServer["server"], answer: Guard): Handle {
   return ({ method, schema, anyForm }, work) => {
     server.setRequestHandler(anyForm, (request, extra) =>
       answer(method, async () => {
         const parsed = schema.safeParse(request);
-        if (!parsed.success) throw createInvalid(describeIssues(parsed.error));
+        if (!parsed.success) throw createInvalidParamsError(describeIssues(parsed.error));
         return work(parsed.data, extra);
       }),
     );
@@ -123,7 +128,10 @@ const ASKS_NOTHING = {
   },
 };
 
-/** Lists the tools that the caller has the scopes for. They are made anew when the workflows of the host change. */
+/**
+ * Returns a function that lists the tools that the caller has the scopes for. They are made anew when the host's
+ * workflows change.
+ */
 function createToolList(dependencies: McpDependencies, caller: Caller): () => Promise<readonly McpTool[]> {
   const { host, toolScopes } = dependencies;
   const fixed = listFixedTools(dependencies);
@@ -132,17 +140,17 @@ function createToolList(dependencies: McpDependencies, caller: Caller): () => Pr
   return async () => {
     const workflowIds = host.workflowIds();
     if (kept?.workflowIds !== workflowIds) {
-      const all = [...fixed, ...(await listWorkflowTools(dependencies, caller, names))];
-      kept = { workflowIds, tools: all.filter((tool) => hasScopesFor(toolScopes, caller, tool)) };
+      const allTools = [...fixed, ...(await listWorkflowTools(dependencies, caller, names))];
+      kept = { workflowIds, tools: allTools.filter((tool) => hasScopesForTool(toolScopes, caller, tool)) };
     }
     return kept.tools;
   };
 }
 
-function listPage(tools: readonly McpTool[], cursor: string | undefined) {
+function createToolPage(tools: readonly McpTool[], cursor: string | undefined) {
   const from = cursor === undefined ? 0 : Number(cursor);
   if (cursor !== undefined && !/^\d{1,9}$/u.test(cursor))
-    throw createInvalid("cursor: expected the nextCursor of a page before");
+    throw createInvalidParamsError("cursor: expected the nextCursor of a page before");
   const page = tools.slice(from, from + MCP_BOUNDS.pageMax);
   const next = from + page.length;
   return {
@@ -159,34 +167,34 @@ function listPage(tools: readonly McpTool[], cursor: string | undefined) {
 
 const CALL_ID = "openclaw/callId";
 
-function createCall(
+function createToolCall(
   session: ToolSession,
   { arguments: args = {} }: CallToolRequest["params"],
   extra: Extra,
 ): ToolCall {
   const { signal, _meta: meta, requestInfo } = extra;
-  const readHeader = (name: string): string | undefined => readText(requestInfo?.headers[name]);
+  const readHeader = (name: string): string | undefined => readTextOrNothing(requestInfo?.headers[name]);
   const parent = readParentHeader(readHeader(PARENT_HEADER));
   return {
     ...session,
     args,
     signal,
     ...readTraceHeaders({
-      traceparent: readText(meta?.["traceparent"]) ?? readHeader("traceparent"),
-      tracestate: readText(meta?.["tracestate"]) ?? readHeader("tracestate"),
+      traceparent: readTextOrNothing(meta?.["traceparent"]) ?? readHeader("traceparent"),
+      tracestate: readTextOrNothing(meta?.["tracestate"]) ?? readHeader("tracestate"),
     }),
     ...(parent && { parent }),
     ...readCallId(meta),
-    ...createProgressTeller(extra),
+    ...createProgressReporter(extra),
   };
 }
 
 function readCallId(meta: Extra["_meta"]): Partial<ToolCall> {
-  const callId = readText(meta?.[CALL_ID]);
+  const callId = readTextOrNothing(meta?.[CALL_ID]);
   return callId !== undefined && callId.length <= MCP_BOUNDS.callIdCharsMax ? { callId } : {};
 }
 
-function createProgressTeller({ _meta: meta, sendNotification }: Extra): Partial<ToolCall> {
+function createProgressReporter({ _meta: meta, sendNotification }: Extra): Partial<ToolCall> {
   const progressToken = meta?.progressToken;
   if (progressToken === undefined) return {};
   return {
@@ -198,11 +206,11 @@ function createProgressTeller({ _meta: meta, sendNotification }: Extra): Partial
   };
 }
 
-function readText(value: unknown): string | undefined {
+function readTextOrNothing(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-function formatResult({ text, structured, isError = false }: ToolResult): CallToolResult {
+function formatToolResult({ text, structured, isError = false }: ToolResult): CallToolResult {
   return {
     content: [{ type: "text", text }],
     ...(structured && { structuredContent: { ...structured } }),
@@ -210,12 +218,12 @@ function formatResult({ text, structured, isError = false }: ToolResult): CallTo
   };
 }
 
-function createInvalid(message: string): McpError {
+function createInvalidParamsError(message: string): McpError {
   return new McpError(ErrorCode.InvalidParams, message);
 }
 
-function throwInvalid(message: string): never {
-  throw createInvalid(message);
+function throwInvalidParams(message: string): never {
+  throw createInvalidParamsError(message);
 }
 
 function describeIssues({ issues }: z.ZodError): string {
@@ -224,8 +232,8 @@ function describeIssues({ issues }: z.ZodError): string {
 
 type Guard = <T>(where: string, work: () => Promise<T>) => Promise<T>;
 
-/** M4. */
-function guardAnswers({ logger }: McpDependencies): Guard {
+/** Returns a function that does work, and logs a fault of ours under an id that alone is told (M4). */
+function createFaultGuard({ logger }: McpDependencies): Guard {
   return async (where, work) => {
     try {
       return await work();

@@ -4,22 +4,25 @@ import type {
   Caller,
   RunSnapshot,
 } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { findQuestion, type ShownQuestion } from "../openwop/runs/run-question.ts";
+import { findShownQuestion, type ShownQuestion } from "../openwop/runs/run-question.ts";
 import { formatRunUri } from "./run-uris.ts";
-import { createResult, type Fields, type McpDependencies, type ToolResult } from "./mcp-tool.ts";
+import { createToolResult, type Fields, type McpDependencies, type ToolResult } from "./mcp-tool.ts";
 
 const SHOWN = ["runId", "workflowId", "status", "startedAt", "endedAt", "outputs", "error", "childRuns"];
 
-/** Reports a run with the question that it waits for; times are ISO 8601. */
+/**
+ * Returns the report of a run as plain data, with the question that it or a run below it waits for; times are ISO
+ * 8601.
+ */
 export async function createRunReport(
   { host }: Pick<McpDependencies, "host">,
   caller: Caller,
   snapshot: RunSnapshot,
 ): Promise<Fields> {
-  return reportRun(snapshot, await findQuestion(host, caller, snapshot));
+  return formatRunReport(snapshot, await findShownQuestion(host, caller, snapshot));
 }
 
-function reportRun(snapshot: RunSnapshot, question: ShownQuestion | undefined): Fields {
+function formatRunReport(snapshot: RunSnapshot, question: ShownQuestion | undefined): Fields {
   return {
     ...Object.fromEntries(
       SHOWN.flatMap((key) => (snapshot[key] === undefined ? [] : [[key, snapshot[key]]])),
@@ -29,28 +32,31 @@ function reportRun(snapshot: RunSnapshot, question: ShownQuestion | undefined): 
   };
 }
 
-/** Tells how a run is, as data and in words. */
+/**
+ * Returns the tool result that says how a run is, in words and as data; it is marked as an error where the run failed
+ * or was cancelled.
+ */
 export async function createRunResult(
   { host, mayAnswer }: Pick<McpDependencies, "host" | "mayAnswer">,
   caller: Caller,
   snapshot: RunSnapshot,
 ): Promise<ToolResult> {
   const isError = snapshot.status === "failed" || snapshot.status === "cancelled";
-  const question = await findQuestion(host, caller, snapshot);
+  const question = await findShownQuestion(host, caller, snapshot);
   const words = question
-    ? describeQuestion(snapshot, question, mayAnswer)
+    ? describeWaitingRun(snapshot, question, mayAnswer)
     : describeRunWithoutQuestion(snapshot);
-  return createResult(words, reportRun(snapshot, question), { isError });
+  return createToolResult(words, formatRunReport(snapshot, question), { isError });
 }
 
 function describeRunWithoutQuestion(snapshot: RunSnapshot): string {
   const { runId, workflowId, status } = snapshot;
-  if (status === "failed") return `Run ${runId} of ${workflowId} failed: ${describeFailure(snapshot)}`;
+  if (status === "failed") return `Run ${runId} of ${workflowId} failed: ${describeRunFailure(snapshot)}`;
   if (hasRunEnded(status)) return `Run ${runId} of ${workflowId} is ${status}.`;
   return `Run ${runId} of ${workflowId} is ${status}. Call \`status\` with its runId to wait for its end.`;
 }
 
-function describeQuestion(
+function describeWaitingRun(
   { runId, workflowId }: RunSnapshot,
   question: ShownQuestion,
   mayAnswer: boolean,
@@ -69,7 +75,7 @@ interface RunError {
   readonly code: string;
 }
 
-function describeFailure({ error }: RunSnapshot): string {
+function describeRunFailure({ error }: RunSnapshot): string {
   const { message = "no reason is recorded", code = "unknown" } = (error ?? {}) as Partial<RunError>;
   return `${message} (${code})`;
 }

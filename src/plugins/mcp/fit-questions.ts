@@ -14,8 +14,8 @@ export interface FittedQuestions {
 const MEMBER_CHARS_MAX = 1_000;
 
 /**
- * Fits questions into an answer that has other data beside them. From the first one on for which there is no room, each is shown
- * without its long members; `elsewhere` says where these are.
+ * Returns the questions as they fit into an answer that has the data `beside` them: from the first one on for which
+ * there is no room, each is without its long members, and `omission` says how many are and that `elsewhere` has them.
  */
 export function fitQuestions(
   questions: readonly Fields[],
@@ -26,29 +26,29 @@ export function fitQuestions(
   if (countCharsLeft(beside, COUNTED_PER_CHAR * MCP_BOUNDS.resultCharsMax) < 0)
     return { questions, omission: "" };
   const shortened = questions.map(shortenQuestion);
-  const shortChars = shortened.reduce((sum, question) => sum + writeMember(question).length, 0);
-  let left = MCP_BOUNDS.resultCharsMax - writeMember(beside).length - shortChars;
-  let whole = 0;
+  const shortChars = shortened.reduce((sum, question) => sum + formatListMember(question).length, 0);
+  let left = MCP_BOUNDS.resultCharsMax - formatListMember(beside).length - shortChars;
+  let wholeCount = 0;
   for (const [at, question] of questions.entries()) {
-    left -= countMore(question, shortened[at], left);
+    left -= countExtraChars(question, shortened[at], left);
     if (left < 0) break;
-    whole = at + 1;
+    wholeCount = at + 1;
   }
-  const rest = shortened.slice(whole);
-  const omitted = rest.filter((question, at) => question !== questions[whole + at]).length;
+  const shortenedRest = shortened.slice(wholeCount);
+  const omitted = shortenedRest.filter((question, at) => question !== questions[wholeCount + at]).length;
   if (omitted === 0) return { questions, omission: "" };
   const subject = `${formatCount(omitted, "question")} ${omitted === 1 ? "is" : "are"} listed`;
   return {
-    questions: [...questions.slice(0, whole), ...rest],
+    questions: [...questions.slice(0, wholeCount), ...shortenedRest],
     omission: `${subject} without texts that are too long here: ${elsewhere}.`,
   };
 }
 
 /** Counts the characters of a question beyond those of its short form; for one that is far too large more than `most`. */
-function countMore(question: Fields, short: Fields | undefined, most: number): number {
+function countExtraChars(question: Fields, short: Fields | undefined, most: number): number {
   if (question === short) return 0;
   if (countCharsLeft(question, COUNTED_PER_CHAR * most) < 0) return Number.POSITIVE_INFINITY;
-  return writeMember(question).length - writeMember(short).length;
+  return formatListMember(question).length - formatListMember(short).length;
 }
 
 function shortenQuestion(question: Fields): Fields {
@@ -58,6 +58,6 @@ function shortenQuestion(question: Fields): Fields {
 }
 
 /** Writes a value as it is written in a list of an answer. */
-function writeMember(value: unknown): string {
+function formatListMember(value: unknown): string {
   return JSON.stringify([[value]], undefined, 2);
 }

@@ -3,7 +3,10 @@ import type { McpDependencies, McpTool } from "./mcp-tool.ts";
 import { createPlanTool } from "./plan-tool.ts";
 import { listRunTools } from "./run-tools.ts";
 
-/** Lists the tools that are there whatever the workflows are. */
+/**
+ * Lists the MCP tools that every caller has whatever the workflows are: those about runs and, with a gateway,
+ * `plan_run`.
+ */
 export function listFixedTools(dependencies: McpDependencies): readonly McpTool[] {
   const { operator } = dependencies;
   return [...listRunTools(dependencies), ...(operator ? [createPlanTool(operator)] : [])];

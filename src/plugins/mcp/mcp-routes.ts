@@ -6,7 +6,7 @@ import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
 import { PARENT_HEADER } from "../../agents/coordination/workflow/parent-header.ts";
 import { refuse, type HttpRefusal } from "../openwop/http/error-map.ts";
 import {
-  route,
+  defineRoute,
   type Answer,
   type Ask,
   type ProtocolFace,
@@ -36,7 +36,10 @@ export interface McpFaceDependencies extends McpDependencies {
   readonly allowedOrigins: readonly string[];
 }
 
-/** Creates the routes. Without a stream of its own (GET), the server speaks in its answers alone. */
+/**
+ * Creates the HTTP routes of the MCP server, with its sessions. Without a stream of its own (GET), the server speaks
+ * in its answers alone.
+ */
 export function createMcpFace(dependencies: McpFaceDependencies): ProtocolFace {
   const sessions = createMcpSessions(dependencies);
   const shared = { path: PATH, auth: "bearer", status: 200, answer: anySchema } as const;
@@ -51,17 +54,17 @@ export function createMcpFace(dependencies: McpFaceDependencies): ProtocolFace {
       return refuse("forbidden", "Web pages of this origin may not ask (--allow-origin).");
     const limited = countFurtherMessages(ask, rates);
     if (limited) return limited;
-    const session = await findSession(sessions, ask, method);
+    const session = await findOrBeginSession(sessions, ask, method);
     if ("kind" in session) return session;
-    const response = await passOn(session, ask, method);
+    const response = await passToSession(session, ask, method);
     if (!(response instanceof Response)) return response;
     if (ask.header(SESSION_HEADER) === undefined && response.status !== 200) await session.end();
-    return await readResponse(response);
+    return await convertResponse(response);
   };
   return {
     transport: "mcp",
     routes: [
-      route({
+      defineRoute({
         ...shared,
         method: "POST",
         operationId: "sendMcpMessage",
@@ -69,7 +72,7 @@ export function createMcpFace(dependencies: McpFaceDependencies): ProtocolFace {
         needsStreamPlace: hasRequests,
         handle: (ask, serving) => handle(ask, "POST", serving),
       }),
-      route({
+      defineRoute({
         ...shared,
         method: "DELETE",
         operationId: "endMcpSession",
@@ -82,7 +85,7 @@ export function createMcpFace(dependencies: McpFaceDependencies): ProtocolFace {
 }
 
 /** Finds the session that a request names, or begins the one that it asks for. */
-async function findSession(
+async function findOrBeginSession(
   sessions: McpSessions,
   { caller, header, body }: Ask,
   method: string,
@@ -93,11 +96,14 @@ async function findSession(
       sessions.find(caller, id) ??
       refuse("not_found", "There is no such session; begin one with `initialize`.")
     );
-  if (isBeginning(method, body)) return await sessions.begin(caller);
+  if (isInitializeRequest(method, body)) return await sessions.begin(caller);
   return refuse("validation_error", `The header ${SESSION_HEADER} is missing: begin with \`initialize\`.`);
 }
 
-/** Revision 2025-03-26 lets clients send messages together: each costs what a request does. The first one was counted. */
+/**
+ * Takes each message but the first from the tenant's rate, and returns the refusal where it is used up. Revision
+ * 2025-03-26 lets clients send messages together: each costs what a request does.
+ */
 function countFurtherMessages(
   { body, caller }: Ask,
   rates: RouteDependencies["rates"],
@@ -110,14 +116,16 @@ function countFurtherMessages(
 }
 
 /** Passes a message on to its session. */
-async function passOn(
+async function passToSession(
   { transport, underWay, endRequest }: McpSession,
   ask: Ask,
   method: string,
 ): Promise<Response | Answer> {
   const begun = underWay.begin(ask.body);
   if (begun.kind === "id_in_use") return refuseIdInUse(begun.id);
-  const response = await transport.handleRequest(createRequest(ask, method), { parsedBody: ask.body });
+  const response = await transport.handleRequest(createTransportRequest(ask, method), {
+    parsedBody: ask.body,
+  });
   // Nobody answers a request that is cancelled, nor one of a message that is refused.
   const unanswered = response.ok ? listCancelledRequests(ask.body) : begun.ids;
   for (const requestId of unanswered) endRequest(requestId);
@@ -131,12 +139,12 @@ function refuseIdInUse(id: RequestId): Answer {
   );
 }
 
-function isBeginning(method: string, body: unknown): boolean {
+function isInitializeRequest(method: string, body: unknown): boolean {
   return method === "POST" && (body as { readonly method?: unknown } | null)?.method === "initialize";
 }
 
-/** The library reads headers only: the body was read, bounded and parsed before. */
-function createRequest({ header }: Ask, method: string): Request {
+/** Creates the request for the library, which reads headers only: the body was read, bounded and parsed before. */
+function createTransportRequest({ header }: Ask, method: string): Request {
   const headers = HEADERS.flatMap((name): [string, string][] => {
     const value = header(name);
     return value === undefined ? [] : [[name, value]];
@@ -144,7 +152,7 @@ function createRequest({ header }: Ask, method: string): Request {
   return new Request(`http://localhost${PATH}`, { method, headers });
 }
 
-async function readResponse(response: Response): Promise<Answer> {
+async function convertResponse(response: Response): Promise<Answer> {
   const headers = { ...Object.fromEntries(response.headers), "x-content-type-options": "nosniff" };
   if (response.headers.get("content-type")?.startsWith("text/event-stream"))
     return { kind: "stream", body: response.body, headers };

@@ -38,6 +38,10 @@ export interface McpSessions {
   close(): Promise<void>;
 }
 
+/**
+ * Creates the store of MCP sessions over HTTP, each with a server and a transport of its own, in the order of their
+ * last use.
+ */
 export function createMcpSessions(dependencies: McpDependencies): McpSessions {
   // In the order of their last use.
   const sessions = new Map<string, McpSession>();
@@ -54,7 +58,7 @@ export function createMcpSessions(dependencies: McpDependencies): McpSessions {
       // The library waits for the answers to all requests of a stream, also for those that it does not give.
       if (underWay.end(requestId)) transport.closeSSEStream(requestId);
     };
-    endWithAnswers(transport, endRequest);
+    endRequestsWhenAnswered(transport, endRequest);
     const server = createMcpServer(dependencies, caller, () => hasLeft);
     await server.connect(transport);
     return {
@@ -69,8 +73,8 @@ export function createMcpSessions(dependencies: McpDependencies): McpSessions {
   };
   return {
     begin: async (caller) => {
-      await endIdle(sessions, dependencies.clock.now());
-      const refusal = await makeRoom(sessions, nameHolder(caller));
+      await endIdleSessions(sessions, dependencies.clock.now());
+      const refusal = await makeRoomForSession(sessions, nameHolder(caller));
       if (refusal) return refusal;
       const session = await open(caller);
       sessions.set(session.id, session);
@@ -93,8 +97,8 @@ export function createMcpSessions(dependencies: McpDependencies): McpSessions {
   };
 }
 
-/** Ends a request when its answer has been sent, also where nobody is there to hear it. */
-function endWithAnswers(
+/** Lets a request end when its answer has been sent, also where nobody is there to hear it. */
+function endRequestsWhenAnswered(
   transport: WebStandardStreamableHTTPServerTransport,
   endRequest: McpSession["endRequest"],
 ): void {
@@ -109,20 +113,22 @@ function endWithAnswers(
   };
 }
 
-/** M5: tokens of one principal with other scopes are other holders. */
+/** Returns a name for the caller with its scopes: tokens of one principal with other scopes are other holders (M5). */
 function nameHolder({ tenant, principal, scopes }: Caller): string {
   return JSON.stringify([tenant, principal, scopes?.toSorted()]);
 }
 
-async function endIdle(sessions: ReadonlyMap<string, McpSession>, nowMs: EpochMs): Promise<void> {
+async function endIdleSessions(sessions: ReadonlyMap<string, McpSession>, nowMs: EpochMs): Promise<void> {
   for (const session of [...sessions.values()]) {
     if (nowMs - session.usedAtMs < MCP_BOUNDS.sessionIdleMs) return;
     await session.end();
   }
 }
 
-/** M6. */
-async function makeRoom(
+/**
+ * Ends the session that was idle longest, where there are too many. Refuses where all have a request under way (M6).
+ */
+async function makeRoomForSession(
   sessions: ReadonlyMap<string, McpSession>,
   holder: string,
 ): Promise<HttpRefusal | undefined> {
@@ -131,12 +137,13 @@ async function makeRoom(
   const isHolderFull = ofHolder.length >= MCP_BOUNDS.sessionsOfCallerMax;
   if (!isHolderFull && all.length < MCP_BOUNDS.sessionsMax) return undefined;
   const idle = (isHolderFull ? ofHolder : all).find(({ underWay }) => !underWay.hasAny());
-  if (!idle) return isHolderFull ? refuseSession("of this token", "tenant") : refuseSession("here", "global");
+  if (!idle)
+    return isHolderFull ? refuseNewSession("of this token", "tenant") : refuseNewSession("here", "global");
   await idle.end();
   return undefined;
 }
 
-function refuseSession(place: string, scope: "tenant" | "global"): HttpRefusal {
+function refuseNewSession(place: string, scope: "tenant" | "global"): HttpRefusal {
   const message = `All sessions that there may be ${place} have a request under way: wait for an answer, or end a session.`;
   return refuse("rate_limited", message, { retryAfter: 1, scope });
 }

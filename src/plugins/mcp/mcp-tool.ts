@@ -1,5 +1,5 @@
 /** Owns: the form of a tool of the MCP server, of its calls and results, and what it works with. */
-import type { z } from "zod";
+import { z } from "zod";
 import type { ParentRun } from "../../agents/coordination/contracts/workflows/workflow-events.ts";
 import {
   describeProblems,
@@ -94,10 +94,10 @@ export interface ToolResult {
 export const COUNTED_PER_CHAR = 4;
 
 /**
- * The words first and the data behind them, for clients that read texts only. `elsewhere` says how to get data that is too
- * large for an answer.
+ * Returns a tool result with the words first and the data as JSON behind them, for clients that read texts only; data
+ * that is too large for an answer is left out, and `elsewhere` says how to get it.
  */
-export function createResult(
+export function createToolResult(
   words: string,
   structured: Fields,
   { isError = false, elsewhere = "read the run as a resource" } = {},
@@ -105,26 +105,31 @@ export function createResult(
   const { resultCharsMax } = MCP_BOUNDS;
   // Data of megabytes would stop the thread where it is written.
   const isHuge = countCharsLeft(structured, COUNTED_PER_CHAR * resultCharsMax) < 0;
-  const data = isHuge ? undefined : JSON.stringify(structured, undefined, 2);
-  if (data === undefined || data.length > resultCharsMax)
+  const dataText = isHuge ? undefined : JSON.stringify(structured, undefined, 2);
+  if (dataText === undefined || dataText.length > resultCharsMax)
     return {
       text: `${words}\nThe data has more than the ${resultCharsMax} characters of one answer: ${elsewhere}.`,
       isError,
     };
-  return { text: `${words}\n${data}`, structured, isError };
+  return { text: `${words}\n${dataText}`, structured, isError };
 }
 
-export function createFailure(message: string): ToolResult {
+/** Returns a tool result that is marked as an error and has the message alone. */
+export function createFailureResult(message: string): ToolResult {
   return { text: message, isError: true };
 }
 
-export function createRefusal({ code, message, details }: HostRefusal): ToolResult {
+/** Returns a tool result that is marked as an error and says why the host refused, in words and as data. */
+export function createRefusalResult({ code, message, details }: HostRefusal): ToolResult {
   const structured = { error: code, message, ...(details && { details }) };
   return { text: `${message} (${code})`, structured, isError: true };
 }
 
-/** Reads the arguments of a call, or says everything that is wrong with them. */
-export function readArguments<S extends z.ZodType>(
+/**
+ * Returns the arguments of a tool call as the schema parses them; where they do not fit, the tool result that lists
+ * all problems.
+ */
+export function readToolArguments<S extends z.ZodType>(
   schema: S,
   args: Fields,
 ): { readonly ok: true; readonly value: z.output<S> } | { readonly ok: false; readonly result: ToolResult } {
@@ -134,4 +139,39 @@ export function readArguments<S extends z.ZodType>(
 
 function createProblemsResult(problems: readonly ValidationProblem[]): ToolResult {
   return { text: describeProblems(problems), structured: { problems }, isError: true };
+}
+
+/** The id of a run, a node or a question. */
+export const idSchema = z.string().min(1).max(256);
+/** How many runs or questions a tool lists. */
+export const limitSchema = z.int().min(1).max(MCP_BOUNDS.runsMax).default(MCP_BOUNDS.runsDefault);
+
+/** Ends a list that is not whole. */
+export const MORE_RUNS = "There may be more: the resources of this server are all of them, page by page.";
+
+interface ToolWords {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly isReadOnly: boolean;
+}
+
+/**
+ * Creates an MCP tool whose arguments `schema` describes; `call` runs only with arguments that fit, and others are
+ * answered by a result with their problems.
+ */
+export function createTool<S extends z.ZodType>(
+  words: ToolWords,
+  schema: S,
+  call: (value: z.output<S>, toolCall: ToolCall) => Promise<ToolResult>,
+): McpTool {
+  const { $schema: _, ...inputSchema } = z.toJSONSchema(schema, { io: "input" }) as Fields;
+  return {
+    ...words,
+    inputSchema,
+    call: async (toolCall) => {
+      const read = readToolArguments(schema, toolCall.args);
+      return read.ok ? await call(read.value, toolCall) : read.result;
+    },
+  };
 }

@@ -1,9 +1,8 @@
 /** Owns: the tool `plan_run`, which hands a plan to the gateway in the operator's name. */
 import { z } from "zod";
 import { formatCount } from "../../agents/coordination/std/quantities.ts";
-import { askOperator } from "./ask-operator.ts";
-import { createTool } from "./run-tools.ts";
-import type { Fields, McpTool, OperatorAccess } from "./mcp-tool.ts";
+import { askGatewayAsOperator } from "./ask-operator.ts";
+import { createTool, type Fields, type McpTool, type OperatorAccess } from "./mcp-tool.ts";
 
 /** The plan in the description of the tool; a test runs it. */
 export const PLAN_RUN_EXAMPLE = {
@@ -26,7 +25,10 @@ const planSchema = z.strictObject({
     ),
 });
 
-/** Plans are run by the agents of a gateway, so a host of workflows alone has no such tool. */
+/**
+ * Creates the MCP tool `plan_run`, which submits a plan to the gateway in the operator's name. Plans are run by the
+ * agents of a gateway, so a host of workflows alone has no such tool.
+ */
 export function createPlanTool(operator: OperatorAccess): McpTool {
   const words = {
     name: "plan_run",
@@ -36,7 +38,7 @@ export function createPlanTool(operator: OperatorAccess): McpTool {
     isReadOnly: false,
   };
   return createTool(words, planSchema, ({ plan }) =>
-    askOperator(operator, {
+    askGatewayAsOperator(operator, {
       method: "coordination.plan.run",
       params: { plan },
       describe: describeSubmission,

@@ -20,6 +20,10 @@ export type BegunRequests =
   | { readonly kind: "begun"; readonly ids: readonly RequestId[] }
   | { readonly kind: "id_in_use"; readonly id: RequestId };
 
+/**
+ * Creates the record of the JSON-RPC requests of a session that have no answer yet; `end` is true when the last one of
+ * those that came together has ended.
+ */
 export function createRequestsUnderWay(): RequestsUnderWay {
   // Each with those that came with it and are open, too.
   const open = new Map<RequestId, Set<RequestId>>();
@@ -42,28 +46,33 @@ export function createRequestsUnderWay(): RequestsUnderWay {
   };
 }
 
-/** True of a message with requests: a stream has their answers. */
+/**
+ * True where a body has a JSON-RPC request, to which a client expects an answer, and not notifications or answers
+ * alone.
+ */
 export function hasRequests(body: unknown): boolean {
   return listRequests(body).length > 0;
 }
 
 function listRequests(body: unknown): RequestId[] {
-  return listMessages(body).flatMap(({ id, method }) => (method !== undefined && isId(id) ? [id] : []));
+  return listMessages(body).flatMap(({ id, method }) =>
+    method !== undefined && isRequestId(id) ? [id] : [],
+  );
 }
 
-/** Lists the requests that a message cancels: they are not answered. */
+/** Lists the ids of the requests that the `notifications/cancelled` messages of a body cancel. */
 export function listCancelledRequests(body: unknown): RequestId[] {
   return listMessages(body).flatMap(({ method, params }) => {
     const id = method === "notifications/cancelled" && isRecord(params) ? params["requestId"] : undefined;
-    return isId(id) ? [id] : [];
+    return isRequestId(id) ? [id] : [];
   });
 }
 
-/** Lists the messages of a body, which may be several. */
+/** Lists the JSON-RPC messages of a body, which is one message or a batch; what is no object is left out. */
 export function listMessages(body: unknown): UnknownRecord[] {
   return [body].flat().filter(isRecord);
 }
 
-function isId(value: unknown): value is RequestId {
+function isRequestId(value: unknown): value is RequestId {
   return typeof value === "string" || typeof value === "number";
 }

@@ -5,7 +5,7 @@ import type {
   HostEvent,
 } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { giveWay, runInSlices } from "../../platform/give-way.ts";
-import { countCharsLeft, writeJson } from "../../platform/write-json.ts";
+import { countCharsLeft, writeJsonInParts } from "../../platform/write-json.ts";
 import { listTenantRuns } from "../openwop/runs/list-tenant-runs.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import type { McpDependencies } from "./mcp-tool.ts";
@@ -38,13 +38,16 @@ export const RESOURCE_TEMPLATES = [
   },
 ];
 
-/** One page of resources: the runs of the caller's tenant, the newest first. `undefined` for a cursor that is none. */
-export async function listResources(
+/**
+ * Returns one page of MCP resources, one for each run of the caller's tenant, the newest first; `undefined` for a
+ * cursor that cannot be read.
+ */
+export async function listRunResources(
   dependencies: McpDependencies,
   caller: Caller,
   cursor: string | undefined,
 ) {
-  const after = cursor === undefined ? undefined : readCursor(cursor);
+  const after = cursor === undefined ? undefined : parseCursor(cursor);
   if (cursor !== undefined && !after) return undefined;
   const { runs, next } = await listTenantRuns(dependencies, caller, {
     limit: MCP_BOUNDS.pageMax,
@@ -61,30 +64,33 @@ export async function listResources(
   };
 }
 
-function readCursor(cursor: string): { readonly ordinal: number } | undefined {
+function parseCursor(cursor: string): { readonly ordinal: number } | undefined {
   return /^\d{1,15}$/u.test(cursor) ? { ordinal: Number(cursor) } : undefined;
 }
 
-/** The text of a resource; `undefined` for one that is not there, or is another tenant's. */
-export async function readResource(dependencies: McpDependencies, caller: Caller, uri: string) {
+/**
+ * Returns the content of the resource of a run or its events as JSON text; `undefined` for one that is not there, or
+ * is another tenant's.
+ */
+export async function readRunResource(dependencies: McpDependencies, caller: Caller, uri: string) {
   const place = parseRunUri(uri);
-  const value = place && (await readPlace(dependencies, caller, place));
+  const value = place && (await readRunOrEvents(dependencies, caller, place));
   if (!value) return undefined;
-  const text = (await runInSlices(writeJson(value))).join("");
+  const text = (await runInSlices(writeJsonInParts(value))).join("");
   return { contents: [{ uri, mimeType: MIME_TYPE, text }] };
 }
 
-async function readPlace(
+async function readRunOrEvents(
   dependencies: McpDependencies,
   caller: Caller,
   place: RunPlace,
 ): Promise<object | undefined> {
-  if (place.kind === "events") return await readEvents(dependencies, caller, place);
+  if (place.kind === "events") return await readEventsPage(dependencies, caller, place);
   const found = await dependencies.host.snapshot(caller, place.runId);
   return found.kind === "done" ? await createRunReport(dependencies, caller, found.value) : undefined;
 }
 
-async function readEvents(
+async function readEventsPage(
   { host }: McpDependencies,
   caller: Caller,
   { runId, from = 0, limit = MCP_BOUNDS.eventsDefault }: RunPlace & { readonly kind: "events" },
@@ -99,7 +105,7 @@ async function readEvents(
       limit: Math.min(most - events.length, MCP_BOUNDS.eventsAtOnce),
     });
     if (read.kind === "refused") return undefined;
-    const page = cutPage(read.value, charsLeft);
+    const page = cutEventPage(read.value, charsLeft);
     events.push(...page.events);
     next = (page.events.at(-1)?.sequence ?? next - 1) + 1;
     if (page.isComplete) return { runId, events, isComplete: true };
@@ -111,7 +117,7 @@ async function readEvents(
 }
 
 /** Leaves out the events after the one with which the characters are used up. */
-function cutPage(
+function cutEventPage(
   { events, isComplete }: EventPage,
   charsMax: number,
 ): EventPage & { readonly charsLeft: number } {

@@ -11,28 +11,32 @@ export type RunPlace =
   | { readonly kind: "run"; readonly runId: string }
   | { readonly kind: "events"; readonly runId: string; readonly from?: number; readonly limit?: number };
 
+/** Returns the URI of the MCP resource of a run. */
 export function formatRunUri(runId: string): string {
   return `${PREFIX}${encodeURIComponent(runId)}`;
 }
 
+/**
+ * Returns the URI of the MCP resource that has at most `limit` events of a run, the first of them at sequence `from`.
+ */
 export function formatEventsUri(runId: string, from: number, limit: number): string {
   return `${formatRunUri(runId)}${EVENTS}?from=${from}&limit=${limit}`;
 }
 
-/** `undefined` for the address of anything else. */
+/** Returns the run, or the section of its events, that a resource's URI names; `undefined` for any other URI. */
 export function parseRunUri(uri: string): RunPlace | undefined {
   if (!uri.startsWith(PREFIX)) return undefined;
   const [path = "", query] = uri.slice(PREFIX.length).split("?", 2);
   const isOfEvents = path.endsWith(EVENTS);
-  const runId = decodeId(isOfEvents ? path.slice(0, -EVENTS.length) : path);
+  const runId = decodeRunId(isOfEvents ? path.slice(0, -EVENTS.length) : path);
   if (!runId) return undefined;
   if (isOfEvents) return parseEventsPlace(runId, new URLSearchParams(query));
   return query === undefined ? { kind: "run", runId } : undefined;
 }
 
 function parseEventsPlace(runId: string, params: URLSearchParams): RunPlace | undefined {
-  const from = parseNumber(params.get("from"));
-  const limit = parseNumber(params.get("limit"));
+  const from = parseUriNumber(params.get("from"));
+  const limit = parseUriNumber(params.get("limit"));
   if (Number.isNaN(from) || Number.isNaN(limit)) return undefined;
   return {
     kind: "events",
@@ -42,7 +46,7 @@ function parseEventsPlace(runId: string, params: URLSearchParams): RunPlace | un
   };
 }
 
-function decodeId(text: string): string | undefined {
+function decodeRunId(text: string): string | undefined {
   if (text.includes("/")) return undefined;
   try {
     return decodeURIComponent(text);
@@ -51,8 +55,8 @@ function decodeId(text: string): string | undefined {
   }
 }
 
-/** NaN for what is no number. */
-function parseNumber(text: string | null): number | undefined {
+/** Returns a whole number: `undefined` where there is no text, NaN for what is no number. */
+function parseUriNumber(text: string | null): number | undefined {
   if (text === null) return undefined;
   return /^\d{1,15}$/u.test(text) ? Number(text) : Number.NaN;
 }

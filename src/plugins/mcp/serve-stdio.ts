@@ -12,7 +12,10 @@ export interface StdioSession {
   close(): Promise<void>;
 }
 
-/** Answers the client until it closes its stream. Nothing else may be written to `output`. */
+/**
+ * Connects an MCP server to the client at the two streams, and returns the session, whose `ended` resolves when it is
+ * over; it closes by itself at the end of `input`. Nothing else may be written to `output`.
+ */
 export async function serveStdio(
   dependencies: McpDependencies,
   { caller, input, output }: { readonly caller: Caller; readonly input: Readable; readonly output: Writable },

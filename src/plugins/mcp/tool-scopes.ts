@@ -12,8 +12,11 @@ import { nameWorkflowTools } from "./workflow-tools.ts";
 
 type ToolScopes = McpDependencies["toolScopes"];
 
-/** Tells whether the caller has all scopes that the tool asks for. */
-export function hasScopesFor(
+/**
+ * True where the caller has all scopes that are configured for the tool, by its own name or that of its workflow; also
+ * for a tool without any.
+ */
+export function hasScopesForTool(
   toolScopes: ToolScopes,
   { scopes }: Caller,
   { name, workflowId = name }: McpTool,
@@ -27,10 +30,10 @@ const NAMES_SHOWN_MAX = 50;
 const NAME_CHARS_SHOWN_MAX = 100;
 
 /**
- * Refuses scopes of what is neither a tool nor one of these workflows, which may be known and not be offered. None is added
- * later. @throws CoordinationError `INPUT_INVALID`
+ * Throws where a scope is configured for a name that is neither a tool nor one of these workflows, which may be known
+ * and not be offered. None is added later. @throws CoordinationError `INPUT_INVALID`
  */
-export function refuseUnknownScopes(dependencies: McpDependencies, workflowIds: readonly string[]): void {
+export function assertScopesKnown(dependencies: McpDependencies, workflowIds: readonly string[]): void {
   const { host, toolScopes } = dependencies;
   const fixedNames = listFixedTools(dependencies).map(({ name }) => name);
   const toolNames = nameWorkflowTools(host.workflowIds(), fixedNames).map(({ name }) => name);

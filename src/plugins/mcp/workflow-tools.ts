@@ -17,7 +17,7 @@ import { WAIT_MS, waitForRun } from "../openwop/runs/run-access.ts";
 import { createInputSchema, describeWorkflow } from "../openwop/runs/workflow-inputs.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import {
-  createRefusal,
+  createRefusalResult,
   type McpDependencies,
   type McpTool,
   type ToolCall,
@@ -25,7 +25,9 @@ import {
 } from "./mcp-tool.ts";
 import { createRunResult } from "./describe-run.ts";
 
-/** Lists the workflows that the caller may run. */
+/**
+ * Lists one MCP tool for each workflow of the host that the caller may see, under names that none of `takenNames` has.
+ */
 export async function listWorkflowTools(
   dependencies: McpDependencies,
   caller: Caller,
@@ -39,14 +41,17 @@ export async function listWorkflowTools(
   return tools;
 }
 
-/** Names the tools of workflows. A name that is no tool's, or is another tool's, gets a suffix. */
+/**
+ * Returns the name of the tool of each workflow, sorted by workflow id: the id itself, or, where that cannot be a
+ * tool's name or is taken, one with a suffix made of a hash.
+ */
 export function nameWorkflowTools(
   workflowIds: readonly string[],
   takenNames: readonly string[],
 ): readonly { readonly workflowId: string; readonly name: string }[] {
   const names = new Set(takenNames);
   return workflowIds.toSorted().map((workflowId) => {
-    const name = nameTool(workflowId, names);
+    const name = nameWorkflowTool(workflowId, names);
     names.add(name);
     return { workflowId, name };
   });
@@ -54,7 +59,8 @@ export function nameWorkflowTools(
 
 const SUFFIX_CHARS = 8;
 
-function nameTool(workflowId: string, names: ReadonlySet<string>): string {
+/** Returns a workflow's id as the name of its tool; with a suffix where it is taken, too long or no name. */
+function nameWorkflowTool(workflowId: string, names: ReadonlySet<string>): string {
   const word = workflowId.replace(/[^a-zA-Z0-9_-]/gu, "_");
   if (word === workflowId && word.length <= MCP_BOUNDS.toolNameCharsMax && !names.has(word)) return word;
   const suffix = hash("sha256", workflowId).slice(0, SUFFIX_CHARS);
@@ -92,7 +98,7 @@ async function runWorkflow(
   const runId =
     call.callId === undefined
       ? undefined
-      : await nameRepeatableRun(dependencies.host, caller, [workflowId, call.callId, args], nameRun);
+      : await nameRepeatableRun(dependencies.host, caller, [workflowId, call.callId, args], nameMcpRun);
   const created = await dependencies.host.create(caller, {
     workflowId,
     inputs: args,
@@ -102,11 +108,11 @@ async function runWorkflow(
     ...(tracestate !== undefined && { tracestate }),
     ...(parent && { parent }),
   });
-  if (created.kind === "refused") return createRefusal(created);
-  return await waitForCall(dependencies, created.value.runId, { call, total: nodes.length });
+  if (created.kind === "refused") return createRefusalResult(created);
+  return await waitForCalledRun(dependencies, created.value.runId, { call, total: nodes.length });
 }
 
-function nameRun(parts: readonly unknown[]): CoordinationId {
+function nameMcpRun(parts: readonly unknown[]): CoordinationId {
   return `run-mcp-${hash("sha256", formatCanonicalJson(parts)).slice(0, 32)}` as CoordinationId;
 }
 
@@ -115,35 +121,36 @@ interface Waited {
   readonly total: number;
 }
 
-async function waitForCall(
+/** Waits for the run of a call and tells how it is; cancels the run where the client cancels the call (M1). */
+async function waitForCalledRun(
   dependencies: McpDependencies,
   runId: string,
   { call, total }: Waited,
 ): Promise<ToolResult> {
   const { host } = dependencies;
   const { caller, signal } = call;
-  const found = await waitForRun(dependencies, runId, {
+  const waitedRun = await waitForRun(dependencies, runId, {
     caller,
     signal,
     waitMs: WAIT_MS,
     until: "asking",
     ...(call.tellProgress && {
-      onChange: createProgress(dependencies, { ...call, tell: call.tellProgress }, total),
+      onChange: createProgressListener(dependencies, { ...call, tell: call.tellProgress }, total),
     }),
   });
-  if (signal.aborted && !call.hasLeft() && !isTimeout(signal.reason)) {
+  if (signal.aborted && !call.hasLeft() && !isClientTimeout(signal.reason)) {
     const reason = "cancelled by the MCP client";
     const cancelled = await host.cancel(caller, runId, { reason });
-    if (cancelled.kind === "refused") return createRefusal(cancelled);
+    if (cancelled.kind === "refused") return createRefusalResult(cancelled);
   }
-  if (found.kind === "refused") return createRefusal(found);
-  return await createRunResult(dependencies, caller, found.value);
+  if (waitedRun.kind === "refused") return createRefusalResult(waitedRun);
+  return await createRunResult(dependencies, caller, waitedRun.value);
 }
 
 /** The official library tells a server that its time is over in the way in which it tells that its user cancels. */
 const TIMEOUT = /^(?:McpError: MCP error -32001\b|Request timed out)/u;
 
-function isTimeout(reason: unknown): boolean {
+function isClientTimeout(reason: unknown): boolean {
   return typeof reason === "string" && TIMEOUT.test(reason);
 }
 
@@ -151,8 +158,11 @@ interface Telling {
   readonly tell: NonNullable<ToolCall["tellProgress"]>;
 }
 
-/** Tells of nodes that have ended, no more often than a client can show, and never backwards. */
-function createProgress(
+/**
+ * Returns a listener that tells how many nodes have ended. It tells no more often than a client can show, and never
+ * backwards.
+ */
+function createProgressListener(
   { clock }: McpDependencies,
   { tell }: Telling,
   total: number,

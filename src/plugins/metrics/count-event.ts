@@ -24,7 +24,7 @@ export interface Change {
   readonly after: Coordination;
 }
 
-/** Counting an event may depend on the state of its coordination. */
+/** True of an event whose type can add to the metrics; whether it does may depend on the state of its coordination. */
 export function isCounted(event: RunEvent): boolean {
   return isFact(event) && !UNCOUNTED.has(event.type);
 }
@@ -42,20 +42,23 @@ const UNCOUNTED: ReadonlySet<FactEvent["type"]> = new Set([
   "resource.changed",
 ]);
 
-/** Lists what is counted for an event. Events of OpenWOP repeat what facts say. */
-export function listSamples({ before, event, after }: Change): readonly Sample[] {
+/**
+ * Lists what one event adds to the metrics, by the state of its coordination before and after it. Events of OpenWOP
+ * add nothing, because they repeat what facts say.
+ */
+export function listMetricSamples({ before, event, after }: Change): readonly Sample[] {
   if (!isFact(event) || after.kind === "unopened") return [];
   if (event.type === "coordination.created")
     return [{ name: "coordination_opened_total", labels: { origin: event.payload.origin } }];
   if (before.kind === "unopened") return [];
   return [
     ...listOwnSamples(before, event),
-    ...listPlanStops(before, after),
+    ...listPlanStopSamples(before, after),
     ...listStepSamples(before, event, after),
   ];
 }
 
-/** Counts what the fact itself says. */
+/** Lists what the fact itself adds, whatever it changed. */
 function listOwnSamples(before: KnownCoordination, event: FactEvent): readonly Sample[] {
   switch (event.type) {
     case "coordination.terminal":
@@ -63,7 +66,7 @@ function listOwnSamples(before: KnownCoordination, event: FactEvent): readonly S
     case "step.outcome_refused":
       return [{ name: "coordination_fenced_outcomes_total", labels: { because: event.payload.because } }];
     case "conflict.resolved":
-      return [{ name: "coordination_conflicts_total", labels: nameRuling(before, event) }];
+      return [{ name: "coordination_conflicts_total", labels: createRulingLabels(before, event) }];
     case "budget.reached": {
       const { limit, stopped } = event.payload;
       return [{ name: "coordination_budget_stops_total", labels: { limit, stopped } }];
@@ -104,8 +107,8 @@ function listClosingSamples(
   return [{ name: "coordination_questions_closed_total", labels: { resolution } }];
 }
 
-/** Names what came of a conflict for who asked; what was recorded before arbitration does not say who that was. */
-function nameRuling(
+/** Returns what came of a conflict for who asked; what was recorded before arbitration does not say who that was. */
+function createRulingLabels(
   { conflicts }: KnownCoordination,
   { payload }: FactEvent & { type: "conflict.resolved" },
 ): LabelsOf<"coordination_conflicts_total"> {
@@ -116,7 +119,7 @@ function nameRuling(
   return { strategy, outcome: isGranted ? "granted" : "refused" };
 }
 
-/** The time counts from when those who answered were asked. */
+/** Lists how long the answer that counted took, from when those who answered were asked. */
 function listAnswerSamples(
   { escalations }: KnownCoordination,
   { payload, timestamp }: FactEvent & { type: "escalation.answered" },
@@ -125,11 +128,11 @@ function listAnswerSamples(
   if (payload.refused || !question) return [];
   const { kind: by } = payload.by;
   const sinceMs = by === "agent" ? question.askedAtMs : (question.forwardedAtMs ?? question.askedAtMs);
-  const seconds = toSeconds(sinceMs, epochMsOf(timestamp));
+  const seconds = countSeconds(sinceMs, epochMsOf(timestamp));
   return [{ name: "coordination_question_answer_seconds", labels: { by }, seconds }];
 }
 
-function listPlanStops(before: KnownCoordination, { plan }: KnownCoordination): readonly Sample[] {
+function listPlanStopSamples(before: KnownCoordination, { plan }: KnownCoordination): readonly Sample[] {
   if (!plan?.stop || before.plan?.stop === plan.stop) return [];
   return [{ name: "coordination_plan_stops_total", labels: { because: plan.stop } }];
 }
@@ -140,52 +143,58 @@ interface StepChange {
   readonly atMs: EpochMs;
 }
 
-/** Telling the owner is no step of the plan that it tells of. */
+/** Lists what the step adds whose phase changed. Telling the owner is no step of the plan that it tells of. */
 function listStepSamples(
   before: KnownCoordination,
   event: FactEvent,
   after: KnownCoordination,
 ): readonly Sample[] {
-  const stepId = findStepId(before, event);
+  const stepId = findChangedStepId(before, event);
   if (stepId === undefined || stepId === DELIVERY_STEP_ID) return [];
   const stepBefore = before.steps.get(stepId);
   const stepAfter = after.steps.get(stepId);
   if (!stepBefore || !stepAfter || stepBefore.phase === stepAfter.phase) return [];
   const change = { before: stepBefore, after: stepAfter, atMs: epochMsOf(event.timestamp) };
   return [
-    ...(event.type === "step.dispatched" ? listBeginningSamples(before, change) : []),
-    ...listHoldingSamples(change, event),
-    ...listStepEnds(change),
+    ...(event.type === "step.dispatched" ? listDispatchSamples(before, change) : []),
+    ...listHeldResultSamples(change, event),
+    ...listStepEndSamples(change),
   ];
 }
 
-/** Whose phase the fact may change: the end of a question may be that of the step that waited for it. */
-function findStepId({ escalations }: KnownCoordination, { type, payload }: FactEvent): StepId | undefined {
+/**
+ * Returns the step whose phase the fact may change. The end of a question may be that of the step that waited for it.
+ */
+function findChangedStepId(
+  { escalations }: KnownCoordination,
+  { type, payload }: FactEvent,
+): StepId | undefined {
   if (type === "escalation.closed") return escalations.get(payload.escalationId)?.stepId;
   return "stepId" in payload ? payload.stepId : undefined;
 }
 
-function listBeginningSamples(
+function listDispatchSamples(
   coordination: KnownCoordination,
   { before, atMs }: StepChange,
 ): readonly Sample[] {
   const { lane } = before.spec;
-  const seconds = toSeconds(findReadyTime(coordination, before) ?? atMs, atMs);
+  const seconds = countSeconds(findReadyTime(coordination, before) ?? atMs, atMs);
   const begun: readonly Sample[] = [
     { name: "coordination_attempts_total", labels: { lane } },
     { name: "coordination_step_wait_seconds", labels: { lane }, seconds },
   ];
-  const cause = nameRetry(before.phase);
+  const cause = nameRetryCause(before.phase);
   return cause ? [...begun, { name: "coordination_retries_total", labels: { cause } }] : begun;
 }
 
-/** Since when the next attempt could have begun; a spawn begins as it is admitted. */
+/** Returns since when the next attempt could have begun; `undefined` for a spawn, which begins as it is admitted. */
 function findReadyTime({ plan }: KnownCoordination, { spec, phase }: Step): EpochMs | undefined {
   if (phase.status === "backoff") return phase.retryAtMs;
   return plan?.ready[spec.lane].get(spec.stepId);
 }
 
-function nameRetry(phase: StepPhase): LabelsOf<"coordination_retries_total">["cause"] | undefined {
+/** Returns the metric's label for why the next attempt is a retry; `undefined` where it is none. */
+function nameRetryCause(phase: StepPhase): LabelsOf<"coordination_retries_total">["cause"] | undefined {
   switch (phase.status) {
     case "backoff":
       return phase.revision ? "revision" : phase.cause;
@@ -197,16 +206,19 @@ function nameRetry(phase: StepPhase): LabelsOf<"coordination_retries_total">["ca
   }
 }
 
-function listHoldingSamples({ before, after }: StepChange, event: FactEvent): readonly Sample[] {
+function listHeldResultSamples({ before, after }: StepChange, event: FactEvent): readonly Sample[] {
   if (after.phase.status === "held")
     return before.phase.status === "held" ? [] : [{ name: "coordination_held_results_total", labels: {} }];
   if (before.phase.status !== "held") return [];
   return [
-    { name: "coordination_held_results_ruled_total", labels: { ruling: nameVerdict(event, after.phase) } },
+    {
+      name: "coordination_held_results_ruled_total",
+      labels: { ruling: nameHeldResultRuling(event, after.phase) },
+    },
   ];
 }
 
-function nameVerdict(
+function nameHeldResultRuling(
   event: FactEvent,
   phase: StepPhase,
 ): LabelsOf<"coordination_held_results_ruled_total">["ruling"] {
@@ -215,18 +227,21 @@ function nameVerdict(
   return phase.status === "cancelled" ? "cancelled" : "refused";
 }
 
-/** A step may end again, after an attempt that was granted when it had ended. */
-function listStepEnds({ before, after: { phase, spec } }: StepChange): readonly Sample[] {
+/**
+ * Lists that a step ended and how long its attempt took. It may end again, after an attempt that was granted when it
+ * had ended.
+ */
+function listStepEndSamples({ before, after: { phase, spec } }: StepChange): readonly Sample[] {
   if (!isEnded(phase) || isEnded(before.phase)) return [];
   const { lane } = spec;
   const ended: Sample = { name: "coordination_steps_total", labels: { outcome: phase.status, lane } };
   if (phase.status === "skipped" || !("dispatchedAtMs" in phase)) return [ended];
-  const seconds = toSeconds(phase.dispatchedAtMs, phase.endedAtMs);
+  const seconds = countSeconds(phase.dispatchedAtMs, phase.endedAtMs);
   const labels = { outcome: phase.status, lane };
   return [ended, { name: "coordination_step_duration_seconds", labels, seconds }];
 }
 
-/** Clocks may go back. */
-function toSeconds(fromMs: EpochMs, untilMs: EpochMs): number {
+/** Returns the seconds between two times, at least 0: clocks may go back. */
+function countSeconds(fromMs: EpochMs, untilMs: EpochMs): number {
   return Math.max(0, untilMs - fromMs) / MS_PER_SECOND;
 }

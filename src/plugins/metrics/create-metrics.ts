@@ -37,10 +37,14 @@ const LOOK_MS = 1_000;
 /** A measurement that takes longer is not waited for: the one before is shown. */
 const MEASURE_MS_MAX = 5;
 
+/**
+ * Creates the metrics of a ledger, which look for new events at intervals from now on and format all values for a
+ * scrape.
+ */
 export function createMetrics({ reader, clock, logger, findStart }: MetricsDependencies): Metrics {
   const values = createMetricValues();
   const follower = createLedgerFollower({ reader, findStart, add: (sample) => values.add(sample) });
-  const measure = createMeasuring(createGaugeReader(reader), values);
+  const measure = createGaugeUpdater(createGaugeReader(reader), values);
   let cancel: (() => void) | undefined;
   let isLooking = false;
   let isClosed = false;
@@ -83,8 +87,11 @@ export function createMetrics({ reader, clock, logger, findStart }: MetricsDepen
   };
 }
 
-/** Returns a function that measures what is open. It waits for the first time, and while that is quick. */
-function createMeasuring(read: () => Promise<Gauges>, values: MetricValues): () => Promise<void> {
+/**
+ * Returns a function that measures what is open and sets the gauges. It waits for the measuring the first time, and
+ * while the last one was quick; a slow one goes on in the background.
+ */
+function createGaugeUpdater(read: () => Promise<Gauges>, values: MetricValues): () => Promise<void> {
   let tookMs = 0;
   let measuring: Promise<void> | undefined;
   const measure = async (isWaitedFor: boolean): Promise<void> => {
@@ -92,7 +99,7 @@ function createMeasuring(read: () => Promise<Gauges>, values: MetricValues): () 
     if (!isWaitedFor) await afterThisTurn();
     const beganAtMs = performance.now();
     try {
-      showGauges(values, await read());
+      setGauges(values, await read());
     } finally {
       tookMs = performance.now() - beganAtMs;
       measuring = undefined;
@@ -107,7 +114,7 @@ function createMeasuring(read: () => Promise<Gauges>, values: MetricValues): () 
   };
 }
 
-function showGauges(values: MetricValues, gauges: Gauges): void {
+function setGauges(values: MetricValues, gauges: Gauges): void {
   values.set("coordination_open_coordinations", {}, gauges.openCoordinations);
   values.set("coordination_open_steps", {}, gauges.openSteps);
   values.set("coordination_open_questions", {}, gauges.openQuestions);

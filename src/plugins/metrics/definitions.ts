@@ -201,7 +201,7 @@ export type Sample =
       [N in HistogramName]: { readonly name: N; readonly labels: LabelsOf<N>; readonly seconds: number };
     }[HistogramName];
 
-/** Lists the label sets of a metric: all combinations of their values. */
+/** Lists every combination of the values that a metric's labels can have; one empty set for a metric without labels. */
 export function listLabelSets(labels: LabelValues): Record<string, string>[] {
   return Object.entries(labels).reduce<Record<string, string>[]>(
     (sets, [label, values]) => sets.flatMap((set) => values.map((value) => ({ ...set, [label]: value }))),
@@ -209,7 +209,7 @@ export function listLabelSets(labels: LabelValues): Record<string, string>[] {
   );
 }
 
-/** Returns how many series a scrape shows of a metric. */
+/** Returns how many time series a scrape shows of a metric, including the buckets, sum and count of a histogram. */
 export function countSeries(definition: MetricDefinition): number {
   const sets = listLabelSets(definition.labels).length;
   // Each bucket, the one without an end, the sum and the count.

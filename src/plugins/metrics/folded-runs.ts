@@ -1,7 +1,7 @@
 /** Owns: the states of coordinations that are met again and again, so that each log is read once. Bounded by how long the logs are. */
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import { evolve } from "../../agents/coordination/ledger/evolve.ts";
-import { createUnopened, type Coordination } from "../../agents/coordination/ledger/state.ts";
+import { createUnopenedCoordination, type Coordination } from "../../agents/coordination/ledger/state.ts";
 import type { LogReader } from "../../agents/coordination/ports/ledger-store.ts";
 import { giveWay } from "../../platform/give-way.ts";
 
@@ -18,19 +18,23 @@ const EVENTS_PER_READ = 500;
 /** Weighs a state besides what its events left in it, in events. */
 const WEIGHT_MIN = 100;
 
+/**
+ * Creates a cache of folded states of coordinations, bounded by their sum of events; beyond it those that were used
+ * longest ago are dropped.
+ */
 export function createFoldedRuns(reader: () => Promise<LogReader>, weightMax: number): FoldedRuns {
   /** The one that was used last is the last. */
   const states = new Map<CoordinationId, Coordination>();
   let weight = 0;
   const drop = (runId: CoordinationId): void => {
     const state = states.get(runId);
-    if (state) weight -= weigh(state);
+    if (state) weight -= weighState(state);
     states.delete(runId);
   };
   const keep = (state: Coordination): void => {
     drop(state.coordinationId);
     states.set(state.coordinationId, state);
-    weight += weigh(state);
+    weight += weighState(state);
     for (const runId of states.keys()) {
       if (weight <= weightMax || runId === state.coordinationId) break;
       drop(runId);
@@ -43,7 +47,9 @@ export function createFoldedRuns(reader: () => Promise<LogReader>, weightMax: nu
     read: async (runId, length) => {
       const rememberedState = states.get(runId);
       let state =
-        rememberedState && rememberedState.nextSequence <= length ? rememberedState : createUnopened(runId);
+        rememberedState && rememberedState.nextSequence <= length
+          ? rememberedState
+          : createUnopenedCoordination(runId);
       if (state.nextSequence === length) return state;
       const ledger = await reader();
       while (state.nextSequence < length) {
@@ -59,6 +65,7 @@ export function createFoldedRuns(reader: () => Promise<LogReader>, weightMax: nu
   };
 }
 
-function weigh({ nextSequence }: Coordination): number {
+/** Returns how much of the bound a state takes, in events. */
+function weighState({ nextSequence }: Coordination): number {
   return WEIGHT_MIN + nextSequence;
 }

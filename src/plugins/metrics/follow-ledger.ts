@@ -8,9 +8,9 @@ import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts"
 import { evolve } from "../../agents/coordination/ledger/evolve.ts";
 import type { LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
 import type { RunReader } from "../../agents/coordination/ports/ledger-store.ts";
-import { readPastDamage } from "../../agents/coordination/runtime/log/read-appended.ts";
+import { readAppendedPastDamage } from "../../agents/coordination/runtime/log/read-appended.ts";
 import { giveWay } from "../../platform/give-way.ts";
-import { isCounted, listSamples } from "./count-event.ts";
+import { isCounted, listMetricSamples } from "./count-event.ts";
 import type { Sample } from "./definitions.ts";
 import { createFoldedRuns, type FoldedRuns } from "./folded-runs.ts";
 
@@ -40,6 +40,10 @@ const DAMAGED_MAX = 1_000;
 
 const UNREADABLE: Sample = { name: "coordination_metrics_unreadable_total", labels: {} };
 
+/**
+ * Creates the follower that reads events from where it last stopped in the ledger, each event once, and passes the
+ * samples of each slice to `add`.
+ */
 export function createLedgerFollower({ reader, findStart, add }: FollowerDependencies): LedgerFollower {
   const counter = createEventCounter(createFoldedRuns(reader, WEIGHT_MAX));
   let reached: number | undefined;
@@ -60,7 +64,7 @@ export function createLedgerFollower({ reader, findStart, add }: FollowerDepende
     for (;;) {
       const left = (await ledger.newestPosition()) - reached;
       if (left <= 0 || reached - from >= eventsMax) return Math.max(0, left);
-      const slice = await countSlice(ledger, reached, counter);
+      const slice = await readSliceSamples(ledger, reached, counter);
       // Together, so that a slice that fails half-way is counted once all the same.
       slice.samples.forEach(add);
       ({ reached } = slice);
@@ -82,8 +86,12 @@ interface Slice {
   readonly reached: number;
 }
 
-async function countSlice(ledger: FollowedLedger, after: number, counter: EventCounter): Promise<Slice> {
-  const { items, reached, skipped } = await readPastDamage(ledger, { after, limit: SLICE_EVENTS });
+async function readSliceSamples(
+  ledger: FollowedLedger,
+  after: number,
+  counter: EventCounter,
+): Promise<Slice> {
+  const { items, reached, skipped } = await readAppendedPastDamage(ledger, { after, limit: SLICE_EVENTS });
   const samples: Sample[] = [];
   for (const event of items) samples.push(...(await counter.count(event)));
   if (skipped && (await ledger.entry(skipped.runId)) !== undefined) samples.push(UNREADABLE);
@@ -113,7 +121,7 @@ function createEventCounter(runs: FoldedRuns): EventCounter {
         const after = evolve(before, event);
         if (after.kind === "ended") runs.drop(runId);
         else runs.keep(after);
-        return listSamples({ before, event, after });
+        return listMetricSamples({ before, event, after });
       } catch (error) {
         if (!isLogDamage(error)) throw error;
         noteDamage(runId);

@@ -31,17 +31,20 @@ const RUNS_PER_PAGE = 250;
 /** The weight of the states that are remembered, in events of their logs. */
 const WEIGHT_MAX = 200_000;
 
-/** Returns a function that measures; what it has read it remembers. */
+/**
+ * Creates the function that reads the present gauges of a ledger: open coordinations, steps and questions, its size
+ * and its counts. It keeps the states that it has read.
+ */
 export function createGaugeReader(reader: () => Promise<MeasuredLedger>): () => Promise<Gauges> {
   const asking = createFoldedRuns(reader, WEIGHT_MAX);
   return async () => {
     const ledger = await reader();
-    const { lengths, openSteps } = await listRunning(ledger);
+    const { lengths, openSteps } = await readRunning(ledger);
     const { coordinations, workflowRuns } = await ledger.counts();
     return {
       openCoordinations: lengths.size,
       openSteps,
-      openQuestions: await countQuestions(ledger, { lengths, asking }),
+      openQuestions: await countAllOpenQuestions(ledger, { lengths, asking }),
       bytes: await ledger.measureBytes(),
       coordinations,
       workflowRuns,
@@ -55,7 +58,11 @@ interface Running {
   readonly openSteps: number;
 }
 
-async function listRunning(ledger: MeasuredLedger): Promise<Running> {
+/**
+ * Reads which coordinations run, up to `GAUGE_BOUNDS.runningMax`, with the length of each log, and how many steps they
+ * have open.
+ */
+async function readRunning(ledger: MeasuredLedger): Promise<Running> {
   const lengths = new Map<CoordinationId, number>();
   let openSteps = 0;
   const query = { status: "running", limit: RUNS_PER_PAGE } as const;
@@ -73,8 +80,8 @@ async function listRunning(ledger: MeasuredLedger): Promise<Running> {
   }
 }
 
-/** Every question is closed before its coordination ends. */
-async function countQuestions(
+/** Counts the open questions of running coordinations: every question is closed before its coordination ends. */
+async function countAllOpenQuestions(
   ledger: MeasuredLedger,
   { lengths, asking }: { readonly lengths: Running["lengths"]; readonly asking: FoldedRuns },
 ): Promise<number> {
@@ -82,12 +89,12 @@ async function countQuestions(
   for (const runId of await ledger.holders(QUESTIONS_NAME, GAUGE_BOUNDS.askingMax)) {
     const length = lengths.get(runId);
     if (length === undefined) asking.drop(runId);
-    else questions += await countOpenQuestions(asking, runId, length);
+    else questions += await countOpenQuestionsOfRun(asking, runId, length);
   }
   return questions;
 }
 
-async function countOpenQuestions(
+async function countOpenQuestionsOfRun(
   asking: FoldedRuns,
   runId: CoordinationId,
   length: number,

@@ -19,6 +19,7 @@ export interface MetricValues {
 
 type Instrument = Counter | Gauge | Histogram;
 
+/** Creates the Prometheus registry with all metrics at zero; samples with unknown labels are dropped. */
 export function createMetricValues(): MetricValues {
   const registry = new Registry();
   const definitions: readonly (readonly [string, MetricDefinition])[] = Object.entries(METRICS);
@@ -42,12 +43,13 @@ export function createMetricValues(): MetricValues {
   };
 }
 
-/** M1: another value would be another series. */
+/** True where each label has a value that is defined for it (M1): another value would be another series. */
 function hasKnownLabels({ name, labels }: Sample): boolean {
   const allowed: Readonly<Record<string, readonly string[]>> = METRICS[name].labels;
   return Object.entries(labels).every(([label, value]) => allowed[label]?.includes(value) === true);
 }
 
+/** Creates a metric in the registry, with all its series at 0. */
 function createInstrument(registry: Registry, name: string, definition: MetricDefinition): Instrument {
   const { kind, help, labels } = definition;
   const options = { name, help, labelNames: Object.keys(labels), registers: [registry] };

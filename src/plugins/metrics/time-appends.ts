@@ -11,7 +11,10 @@ interface Appending<Request> {
 
 const MS_PER_SECOND = 1_000;
 
-/** Returns the store with an `append` that tells how long it took. */
+/**
+ * Returns a copy of the store whose `append` also passes to `note` how long it took and whether it was written,
+ * refused by a conflict, or failed; errors are thrown on.
+ */
 export function timeAppends<Request, Store extends Appending<Request>>(
   store: Store,
   note: NoteAppend,
@@ -23,7 +26,7 @@ export function timeAppends<Request, Store extends Appending<Request>>(
     try {
       await store.append(request);
     } catch (error) {
-      tell(isRefusal(error) ? "refused" : "failed");
+      tell(isWriteConflict(error) ? "refused" : "failed");
       throw error;
     }
     tell("written");
@@ -31,6 +34,6 @@ export function timeAppends<Request, Store extends Appending<Request>>(
   return { ...store, append };
 }
 
-function isRefusal(error: unknown): boolean {
+function isWriteConflict(error: unknown): boolean {
   return isCoordinationError(error) && (error.code === "LEDGER_CONFLICT" || error.code === "CLAIM_CONFLICT");
 }

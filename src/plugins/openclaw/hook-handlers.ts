@@ -17,7 +17,7 @@ import { createPrivilegeHandlers, type PrivilegeHandlers } from "./privileges/pr
 import { createSessionParents, type SessionParents } from "./privileges/session-parents.ts";
 import { formatPromptContext } from "./runners/prompt-context.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./host/sdk.ts";
-import { noteRefusal, waitForTurn } from "./runtime-access/provider-turns.ts";
+import { noteProviderRefusal, waitForProviderTurn } from "./runtime-access/provider-turns.ts";
 import { reportFailure } from "./runtime-access/report-failure.ts";
 import { createRunQuietly, isStopError, type RunQuietly } from "./runtime-access/run-quietly.ts";
 import {
@@ -29,7 +29,7 @@ import {
   type SharedRuntime,
 } from "./runtime-access/shared-runtime.ts";
 import { noteTurnEnd } from "./runtime-access/turns-memory.ts";
-import { noteCompaction, recallChildren } from "./spawns/forgotten-children.ts";
+import { noteCompaction, describeCompactedChildren } from "./spawns/children-after-compaction.ts";
 import { createSpawnHandlers, SPAWN_BUDGET_MS, type SpawnHandlers } from "./spawns/spawn-handlers.ts";
 import { formatSentence } from "./host/spawn-result.ts";
 import { createLateError, runWithinBudget } from "./host/within-budget.ts";
@@ -73,6 +73,9 @@ export interface HookHandlers extends WriteHandlers {
   stop(): Promise<void>;
 }
 
+/**
+ * Creates the handlers of all hooks of the host that the plugin registers, and those of its service's start and stop.
+ */
 export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
   const use = async <T>(work: (runtime: SharedRuntime) => Promise<T>, budgetMs?: number): Promise<T> => {
     // Work that a late hook began would be recorded for a call that goes on without it.
@@ -89,7 +92,7 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
   const writes = createWriteHandlers({ api, quietly: runQuietly, use: useForCall });
   return {
     afterSpawn: (event, ctx) => spawns.afterSpawn(event, ctx),
-    ...holdCalls({ privileges, spawns, writes, isChild }),
+    ...createCallHandlers({ privileges, spawns, writes, isChild }),
     chatGuard: createChatGuard({ quietly: runQuietly, isChild }),
     gates: (spanOf) => createGateHandlers({ quietly: runQuietly, spanOf, isChild }),
     observation: createObserveHandlers({ quietly: runQuietly, isChild }),
@@ -98,19 +101,21 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
       // A session that was told something has ended a turn of ours, not its own work.
       if (event.runId !== undefined && isTellingKey(event.runId)) return;
       await runQuietly("subagent_ended", async (runtime) => {
-        await (await runtime.coordinator()).endChild(event.targetSessionKey as SessionKey, endingOf(event));
+        await (
+          await runtime.coordinator()
+        ).endChild(event.targetSessionKey as SessionKey, readEndedEvent(event));
       });
     },
     beforePromptBuild: async (event, ctx) => {
       const begin = (runtime: SharedRuntime) => beginTurn({ runtime, privileges }, event, ctx);
       const prompt = await runQuietly("before_prompt_build", begin);
       const { sessionKey } = ctx;
-      if (sessionKey && isChild(sessionKey)) await waitForTurn(sessionKey, ctx.modelProviderId);
+      if (sessionKey && isChild(sessionKey)) await waitForProviderTurn(sessionKey, ctx.modelProviderId);
       return prompt;
     },
     compacted: (event, ctx) => onCompacted(runQuietly, event, ctx),
     agentEnded: (event, ctx) => {
-      noteRefusal(event, ctx);
+      noteProviderRefusal(event, ctx);
       noteTurnEnd(ctx);
       return runQuietly("agent_end", (runtime) => endTurn(runtime, ctx));
     },
@@ -127,7 +132,7 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
  * Makes the runtime; where that fails, as for a configuration that is refused, the operator and every later call are told why
  * there is none.
  */
-async function makeOrReport(api: OpenClawPluginApi): Promise<SharedRuntime> {
+async function makeRuntimeOrReport(api: OpenClawPluginApi): Promise<SharedRuntime> {
   noteStartFailure(undefined);
   try {
     return await loadRuntime(api);
@@ -138,29 +143,34 @@ async function makeOrReport(api: OpenClawPluginApi): Promise<SharedRuntime> {
   }
 }
 
+/** Makes a runtime in place of the one before, and opens its ledger. */
 async function startRuntime(api: OpenClawPluginApi, quietly: RunQuietly): Promise<void> {
-  const next = await makeOrReport(api);
+  const next = await makeRuntimeOrReport(api);
   const previous = await replaceRuntime(next);
-  await quietly("start", (runtime) => openFirst(runtime, FIRST_RETRY_MS));
+  await quietly("start", (runtime) => openLedgerOrRetry(runtime, FIRST_RETRY_MS));
   // A ledger on a server may answer late: the gateway goes on meanwhile.
-  if (previous && previous.ledger.place !== next.ledger.place) void reportLeft(previous, next);
+  if (previous && previous.ledger.place !== next.ledger.place) void reportPreviousLedger(previous, next);
 }
 
-/** Opens the ledger for a gateway that starts, and again later where that fails: without it no plan and no deadline goes on. */
-async function openFirst(runtime: SharedRuntime, retryMs: number): Promise<void> {
+/**
+ * Opens the ledger for a gateway that starts, and again later where that fails. Without it no plan and no deadline
+ * goes on.
+ */
+async function openLedgerOrRetry(runtime: SharedRuntime, retryMs: number): Promise<void> {
   try {
     await runtime.coordinator();
   } catch (error) {
     if (runtime.closed || isStopError(error)) return;
     runtime.health.failed(error, 0);
-    setTimeout(() => void openFirst(runtime, Math.min(retryMs * 2, RETRY_MS_MAX)), retryMs).unref();
+    setTimeout(() => void openLedgerOrRetry(runtime, Math.min(retryMs * 2, RETRY_MS_MAX)), retryMs).unref();
     return;
   }
   runtime.health.succeeded();
   void runtime.openwop?.start();
 }
 
-async function reportLeft(previous: SharedRuntime, next: SharedRuntime): Promise<void> {
+/** Logs the coordinations left open in the previous runtime's ledger. The code for it is loaded here. */
+async function reportPreviousLedger(previous: SharedRuntime, next: SharedRuntime): Promise<void> {
   await (await import("./runtime-access/report-left-ledger.ts")).reportLeftLedger(previous, next);
 }
 
@@ -185,8 +195,11 @@ interface CallDependencies {
   readonly isChild: SessionParents["isChild"];
 }
 
-/** Holds sessions to their privileges first: a call that may not happen is nothing to record, to claim or to ask about. */
-function holdCalls({ privileges, spawns, writes, isChild }: CallDependencies): HeldCalls {
+/**
+ * Creates the hooks of tool calls, which check a session's privileges first. A call that may not happen is nothing to
+ * record, to claim or to ask about.
+ */
+function createCallHandlers({ privileges, spawns, writes, isChild }: CallDependencies): HeldCalls {
   return {
     beforeSpawn: async (event, ctx) => {
       const untilMs = Date.now() + SPAWN_BUDGET_MS;
@@ -196,7 +209,7 @@ function holdCalls({ privileges, spawns, writes, isChild }: CallDependencies): H
       const hookBeganAtMs = Date.now();
       const { sessionKey } = ctx;
       // First, so that a claim is ruled on when its call happens. Whoever talks to a person does not wait.
-      if (sessionKey && isChild(sessionKey)) await waitForTurn(sessionKey);
+      if (sessionKey && isChild(sessionKey)) await waitForProviderTurn(sessionKey);
       const answerByMs = Math.min(Date.now() + CALL_BUDGET_MS, hookBeganAtMs + CALL_HOOK_MS_MAX);
       return (
         (event.toolName === SPAWN_TOOL ? undefined : await privileges.refuseCall(event, ctx)) ??
@@ -210,6 +223,7 @@ function holdCalls({ privileges, spawns, writes, isChild }: CallDependencies): H
   };
 }
 
+/** Tells the coordinator that a turn of a session ended. */
 async function endTurn(
   runtime: SharedRuntime,
   { sessionKey, runId }: HookContext<"agent_end">,
@@ -222,6 +236,7 @@ interface TurnDependencies {
   readonly privileges: PrivilegeHandlers;
 }
 
+/** Notes the turn and the request that it carries, and returns what is added to its prompt. */
 async function beginTurn(
   { runtime, privileges }: TurnDependencies,
   event: HookEvent<"before_prompt_build">,
@@ -235,9 +250,9 @@ async function beginTurn(
   const request =
     inputProvenance?.kind === "inter_session" ? undefined : (event.currentUserMessage ?? event.prompt);
   if (request) runtime.requests.set(session, request.slice(0, REQUEST_CHARS_MAX));
-  return createPrompt({
+  return createPromptAdditions({
     envelope: await coordinator.envelopeForChild(session),
-    children: await recallChildren(runtime, session, runId),
+    children: await describeCompactedChildren(runtime, session, runId),
     narrowed: await privileges.narrowPrompt(runtime, session),
   });
 }
@@ -252,7 +267,11 @@ interface PromptParts {
 }
 
 /** Returns what is added to a prompt, and the tools that it offers where the session may not use all of them. */
-function createPrompt({ envelope, children, narrowed }: PromptParts): HookResult<"before_prompt_build"> {
+function createPromptAdditions({
+  envelope,
+  children,
+  narrowed,
+}: PromptParts): HookResult<"before_prompt_build"> {
   const context = [envelope && formatPromptContext(envelope), narrowed?.appendSystemContext].filter(Boolean);
   if (context.length === 0 && children === undefined) return undefined;
   return {
@@ -262,7 +281,11 @@ function createPrompt({ envelope, children, narrowed }: PromptParts): HookResult
   };
 }
 
-function endingOf({ outcome, error }: HookEvent<"subagent_ended">): ChildEnding {
+/**
+ * Translates the host's outcome of a child into an ending. An outcome that this release does not know is a failure;
+ * without an outcome the child failed where there is an error, and else completed.
+ */
+function readEndedEvent({ outcome, error }: HookEvent<"subagent_ended">): ChildEnding {
   const message = error ? { message: formatSentence(error) } : {};
   switch (outcome) {
     case "ok":

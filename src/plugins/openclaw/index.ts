@@ -22,7 +22,7 @@ export default definePluginEntry({
   description: "Coordinates subagent spawns: envelope, lanes, causal ledger, recovery.",
   register: (api) => {
     registerCoordinationCli(api);
-    if (!isEnabled(api)) return;
+    if (!isCoordinationEnabled(api)) return;
     registerHostHooks(api);
     registerCoordinationTools(api);
     registerCoordinationMethods(api);
@@ -32,6 +32,6 @@ export default definePluginEntry({
   },
 });
 
-function isEnabled({ pluginConfig }: OpenClawPluginApi): boolean {
+function isCoordinationEnabled({ pluginConfig }: OpenClawPluginApi): boolean {
   return readWrittenSettings(pluginConfig)["enabled"] === true;
 }

@@ -7,14 +7,15 @@ const DESCRIPTOR = {
   hasSubcommands: true,
 };
 
+/** Registers the commands of `openclaw coordination`, whose code is loaded when one is run. */
 export function registerCoordinationCli(api: OpenClawPluginApi): void {
   api.registerCli(
     async ({ program, config }) => {
       const { addCoordinationCommands } = await import("../cli/add-commands.ts");
-      const { processHost } = await import("../cli/process-host.ts");
+      const { createProcessHost } = await import("../cli/process-host.ts");
       const { createGatewayCaller: gatewayCaller } = await import("./host/gateway-call.ts");
       const { createOperatorConfig: hostOperatorConfig } = await import("./host/operator-config.ts");
-      const host = processHost({
+      const host = createProcessHost({
         program: "openclaw coordination",
         config: hostOperatorConfig(config),
         stateDir: async () => (await loadStatePaths()).resolveStateDir(process.env),

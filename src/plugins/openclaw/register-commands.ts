@@ -1,8 +1,9 @@
 /** Owns: offering the chat command to the host. Its code is loaded at the first call. */
-import { planAccess } from "./runtime-access/plan-access.ts";
+import { createPlanAccess } from "./runtime-access/plan-access.ts";
 import type { OpenClawPluginApi } from "./host/sdk.ts";
 import { createChatAccess } from "./runtime-access/use-chats.ts";
 
+/** Registers the chat command `/coordination`, by which people read and answer questions. */
 export function registerCoordinationCommands(api: OpenClawPluginApi): void {
   api.registerCommand({
     name: "coordination",
@@ -10,16 +11,16 @@ export function registerCoordinationCommands(api: OpenClawPluginApi): void {
     acceptsArgs: true,
     requireAuth: true,
     handler: async (message) => {
-      const [{ answerCommand }, { createHostLogger: hostLogger }] = await Promise.all([
+      const [{ answerChatCommand }, { createHostLogger: hostLogger }] = await Promise.all([
         import("./questions/answer-command.ts"),
         import("./host/host-logger.ts"),
       ]);
       const dependencies = {
-        use: planAccess(api),
+        use: createPlanAccess(api),
         useChats: createChatAccess(api),
         logger: hostLogger(api.logger),
       };
-      return { text: await answerCommand(dependencies, message) };
+      return { text: await answerChatCommand(dependencies, message) };
     },
   });
 }

@@ -1,16 +1,23 @@
 /** Owns: offering the gateway methods to the host. Their code is loaded at the first call. */
 import { METHODS, type MethodName } from "./host/method-declarations.ts";
-import { planAccess } from "./runtime-access/plan-access.ts";
+import { createPlanAccess } from "./runtime-access/plan-access.ts";
 import type { MethodCaller } from "./questions/question-methods.ts";
 import type { GatewayHandler, OpenClawPluginApi } from "./host/sdk.ts";
 
+/**
+ * Registers every gateway method of this plugin with the scope that it needs; the code is loaded at the first request.
+ */
 export function registerCoordinationMethods(api: OpenClawPluginApi): void {
   for (const [method, scope] of Object.entries(METHODS) as [MethodName, (typeof METHODS)[MethodName]][]) {
     api.registerGatewayMethod(
       method,
       async ({ params, respond, client }) => {
         const { createPlanMethods } = await import("./plans/plan-methods.ts");
-        const answer = await createPlanMethods(planAccess(api))(method, params, callerOf(client));
+        const answer = await createPlanMethods(createPlanAccess(api))(
+          method,
+          params,
+          readMethodCaller(client),
+        );
         if (answer.ok) respond(true, answer.payload);
         else respond(false, undefined, answer.error);
       },
@@ -21,8 +28,10 @@ export function registerCoordinationMethods(api: OpenClawPluginApi): void {
 
 type Client = Parameters<GatewayHandler>[0]["client"];
 
-/** Calls from within the process may come without a client, or with less of one. */
-function callerOf(client: Client): MethodCaller {
+/**
+ * Returns the id and the scopes of a client. Calls from within the process may come without one, or with less of one.
+ */
+function readMethodCaller(client: Client): MethodCaller {
   const { connect } = (client ?? {}) as {
     readonly connect?: { readonly client?: { readonly id?: unknown }; readonly scopes?: unknown };
   };

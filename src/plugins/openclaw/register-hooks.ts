@@ -4,7 +4,7 @@ import { registerGates } from "./withholding/register-gates.ts";
 import { registerUsage } from "./register-usage.ts";
 import { registerChatGuard } from "./withholding/register-chat-guard.ts";
 import type { OpenClawPluginApi } from "./host/sdk.ts";
-import { createOnce } from "../../agents/coordination/std/load-once.ts";
+import { createOnceLoader } from "../../agents/coordination/std/load-once.ts";
 
 /** The host blocks the spawn when a `before_tool_call` hook takes longer; ours answers within `SPAWN_BUDGET_MS`. */
 const HOST_TIMEOUT_MS = 10_000;
@@ -18,8 +18,12 @@ const HOST_WAIT_TIMEOUT_MS = 18_000;
 /** After all other plugins, so that what is recorded is what the host will do. */
 const LAST = -1_000;
 
+/**
+ * Registers all hooks of the host that coordination needs, and the service that starts and stops it; the handlers are
+ * loaded at the first use.
+ */
 export function registerHostHooks(api: OpenClawPluginApi): void {
-  const handlers = createOnce(async () => (await import("./hook-handlers.ts")).createHookHandlers(api));
+  const handlers = createOnceLoader(async () => (await import("./hook-handlers.ts")).createHookHandlers(api));
   const spawns = { matcher: ["sessions_spawn"] as const, priority: LAST, timeoutMs: HOST_TIMEOUT_MS };
   api.on("before_tool_call", async (event, ctx) => (await handlers()).beforeSpawn(event, ctx), spawns);
   api.on("after_tool_call", async (event, ctx) => (await handlers()).afterSpawn(event, ctx), spawns);

@@ -10,7 +10,7 @@ import { ANSWER_PATH } from "../answer-path.ts";
 import type { OpenClawPluginApi } from "./host/sdk.ts";
 import { OPENWOP_PATH } from "./openwop/openwop-address.ts";
 import { PAGE_PATH, TAB_PATH } from "./page/page-face.ts";
-import { planAccess } from "./runtime-access/plan-access.ts";
+import { createPlanAccess } from "./runtime-access/plan-access.ts";
 
 /** Where Prometheus reads the metrics of the gateway. */
 const METRICS_PATH = "/coordination/metrics";
@@ -20,16 +20,20 @@ const CALLER = { clientId: "coordination-page" };
 
 const loadRequests = () => import("./runtime-access/http-requests.ts");
 
+/**
+ * Registers the HTTP routes of the plugin: signed answers, OpenWOP, the page and the metrics, each where it is
+ * enabled.
+ */
 export function registerRoutes(api: OpenClawPluginApi): void {
   registerAnswerRoute(api);
   registerOpenWopRoute(api);
-  registerPage(api);
-  registerMetrics(api);
+  registerPageRoutes(api);
+  registerMetricsRoute(api);
 }
 
 /** Offers the address for signed answers where a webhook is configured. */
 function registerAnswerRoute(api: OpenClawPluginApi): void {
-  const webhooks = readSection(readWritten(api, "escalations"), "webhooks");
+  const webhooks = readSection(readSettingsSection(api, "escalations"), "webhooks");
   if (Object.keys(webhooks).length === 0) return;
   api.registerHttpRoute({
     path: ANSWER_PATH,
@@ -41,15 +45,16 @@ function registerAnswerRoute(api: OpenClawPluginApi): void {
         import("./questions/signed-answer.ts"),
         import("./host/host-logger.ts"),
       ]);
-      const dependencies = { use: planAccess(api), logger: hostLogger(api.logger) };
+      const dependencies = { use: createPlanAccess(api), logger: hostLogger(api.logger) };
       await takeSignedAnswer(dependencies, request, response);
       return true;
     },
   });
 }
 
+/** Registers the HTTP route of OpenWOP where the written configuration enables it; the route checks its own tokens. */
 export function registerOpenWopRoute(api: OpenClawPluginApi): void {
-  if (readWritten(api, "openwop")["enabled"] !== true) return;
+  if (readSettingsSection(api, "openwop")["enabled"] !== true) return;
   api.registerHttpRoute({
     path: OPENWOP_PATH,
     match: "prefix",
@@ -63,9 +68,9 @@ export function registerOpenWopRoute(api: OpenClawPluginApi): void {
   });
 }
 
-/** Offers the page, unless the operator says otherwise. */
-function registerPage(api: OpenClawPluginApi): void {
-  if (readWritten(api, "page")["enabled"] === false) return;
+/** Offers the page and its tab in the Control UI, unless the operator says otherwise. */
+function registerPageRoutes(api: OpenClawPluginApi): void {
+  if (readSettingsSection(api, "page")["enabled"] === false) return;
   api.registerHttpRoute({
     path: PAGE_PATH,
     match: "prefix",
@@ -76,7 +81,7 @@ function registerPage(api: OpenClawPluginApi): void {
         loadRequests(),
         import("./plans/plan-methods.ts"),
       ]);
-      const methods = createPlanMethods(planAccess(api));
+      const methods = createPlanMethods(createPlanAccess(api));
       await takePageRequest(api, response, (page) =>
         page.handle(request, response, (method, params) => methods(method, params, CALLER)),
       );
@@ -105,8 +110,11 @@ function registerPage(api: OpenClawPluginApi): void {
   });
 }
 
-export function registerMetrics(api: OpenClawPluginApi): void {
-  if (readWritten(api, "metrics")["enabled"] !== true) return;
+/**
+ * Registers the HTTP route of the metrics where the written configuration enables it, for whoever may use the gateway.
+ */
+export function registerMetricsRoute(api: OpenClawPluginApi): void {
+  if (readSettingsSection(api, "metrics")["enabled"] !== true) return;
   api.registerHttpRoute({
     path: METRICS_PATH,
     match: "exact",
@@ -120,6 +128,6 @@ export function registerMetrics(api: OpenClawPluginApi): void {
   });
 }
 
-function readWritten({ pluginConfig }: OpenClawPluginApi, section: string): Record<string, unknown> {
+function readSettingsSection({ pluginConfig }: OpenClawPluginApi, section: string): Record<string, unknown> {
   return readSection(readWrittenSettings(pluginConfig), section);
 }

@@ -1,18 +1,22 @@
 /** Owns: offering the agent tools to the host. Their code is loaded at the first call. */
-import { createAllowedAgents } from "./host/allowed-agents.ts";
-import { planAccess } from "./runtime-access/plan-access.ts";
+import { createMayRun } from "./host/allowed-agents.ts";
+import { createPlanAccess } from "./runtime-access/plan-access.ts";
 import { createSessionParents } from "./privileges/session-parents.ts";
 import type { Caller } from "./plans/plan-tools.ts";
 import type { ToolAnswer } from "./runtime-access/tool-call.ts";
 import type { OpenClawPluginApi, ToolContext, ToolResult } from "./host/sdk.ts";
 import { CHILD_TOOLS, TOOL_DECLARATIONS, type ToolName } from "./host/tool-declarations.ts";
 
+/**
+ * Registers the agent tools of this plugin, whose code is loaded at the first call; those that children must use are
+ * never hidden behind the host's tool search.
+ */
 export function registerCoordinationTools(api: OpenClawPluginApi): void {
   const { parentOf } = createSessionParents(api);
   const call = async (tool: ToolName, caller: Caller, params: unknown): Promise<ToolResult> => {
     const { createPlanTools } = await import("./plans/plan-tools.ts");
-    const tools = createPlanTools(planAccess(api), createAllowedAgents(api), parentOf);
-    return resultOf(await tools(tool, caller, params));
+    const tools = createPlanTools(createPlanAccess(api), createMayRun(api), parentOf);
+    return createToolResult(await tools(tool, caller, params));
   };
   for (const { name, label, description, parameters } of TOOL_DECLARATIONS) {
     api.registerTool(
@@ -31,6 +35,6 @@ export function registerCoordinationTools(api: OpenClawPluginApi): void {
   }
 }
 
-function resultOf(answer: ToolAnswer): ToolResult {
+function createToolResult(answer: ToolAnswer): ToolResult {
   return { content: [{ type: "text", text: JSON.stringify(answer) }], details: answer };
 }

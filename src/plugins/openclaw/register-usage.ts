@@ -8,7 +8,7 @@
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { HookContext, HookEvent, OpenClawPluginApi } from "./host/sdk.ts";
 import { createSessionParents } from "./privileges/session-parents.ts";
-import { noteAnswer, noteModelCall } from "./runtime-access/provider-turns.ts";
+import { noteModelAnswer, noteModelCall } from "./runtime-access/provider-turns.ts";
 import { accessUsageBook } from "./runtime-access/usage-memory.ts";
 import { readUsage } from "./usage/read-usage.ts";
 import type { UsageHandlers } from "./usage/usage-handlers.ts";
@@ -21,17 +21,21 @@ const HOST_CALL_TIMEOUT_MS = 18_000;
 /** Before our other hooks: a call that is stopped claims nothing and is recorded nowhere else. */
 const BEFORE_OURS = -900;
 
+/**
+ * Registers the host hooks that count what model calls use, tell the providers' lanes of the calls, and stop a child
+ * whose budget is spent.
+ */
 export function registerUsage(api: OpenClawPluginApi, handlers: () => Promise<UsageHandlers>): void {
   const { isChild } = createSessionParents(api);
   const isOfChild = ({ sessionKey }: { readonly sessionKey?: string | undefined }): boolean =>
     sessionKey !== undefined && isChild(sessionKey);
   api.on("model_call_started", (event, { sessionKey, trace }) => {
-    if (sessionKey) beginCall(sessionKey as SessionKey, event.runId, trace?.traceId);
+    if (sessionKey) noteCallBegin(sessionKey as SessionKey, event.runId, trace?.traceId);
     noteModelCall(event);
   });
   api.on("before_message_write", (event: HookEvent<"before_message_write">, ctx: MessageContext) => {
     const usage = ctx.sessionKey ? readUsage(event.message) : undefined;
-    noteAnswer(event, ctx);
+    noteModelAnswer(event, ctx);
     const run = usage && accessUsageBook().addUsage(ctx.sessionKey as SessionKey, usage);
     if (run && run.dueAtMs === undefined) void handlers().then((usage) => usage.noted(run));
     return undefined;
@@ -55,6 +59,6 @@ export function registerUsage(api: OpenClawPluginApi, handlers: () => Promise<Us
 
 type MessageContext = HookContext<"before_message_write">;
 
-function beginCall(session: SessionKey, runId: string, traceId: string | undefined): void {
+function noteCallBegin(session: SessionKey, runId: string, traceId: string | undefined): void {
   accessUsageBook().beginCall({ session, runId, ...(traceId && { traceId }) });
 }

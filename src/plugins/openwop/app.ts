@@ -9,17 +9,22 @@ import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { WorkflowHost } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { createDiscoveryDocument, type Advertised, type DiscoveryDocument } from "./http/advertised.ts";
-import { createBearerTokens, type BearerToken } from "./http/bearer-tokens.ts";
-import { failureOf, refuse, type HttpRefusal } from "./http/error-map.ts";
+import { createTokenAuthenticator, type BearerToken } from "./http/bearer-tokens.ts";
+import { createFailureRefusal, refuse, type HttpRefusal } from "./http/error-map.ts";
 import { createMetricsRoute, type MetricsSource } from "./http/metrics-route.ts";
-import { openApiDocument } from "./http/openapi.ts";
+import { createOpenApiDocument } from "./http/openapi.ts";
 import { createRateLimiter, type RateLimit } from "./http/rate-limit.ts";
 import type { ProtocolFace, Route } from "./http/route.ts";
-import { routesOf } from "./route-table.ts";
-import { refuseNotFound, responseOf, serveRoute, type ServeDependencies } from "./http/serve-route.ts";
+import { listRoutes } from "./route-table.ts";
+import {
+  refuseNotFound,
+  createHttpResponse,
+  createRouteHandler,
+  type ServeDependencies,
+} from "./http/serve-route.ts";
 import type { SuiteFace } from "./http/suite-face.ts";
-import { streamHub } from "./http/stream-hub.ts";
-import { createOnce } from "../../agents/coordination/std/load-once.ts";
+import { createStreamHub } from "./http/stream-hub.ts";
+import { createOnceLoader } from "../../agents/coordination/std/load-once.ts";
 
 export interface OpenWopDependencies {
   readonly host: WorkflowHost;
@@ -61,11 +66,14 @@ const STRANGERS_RATE: RateLimit = { requestsPerSecond: 50, burst: 200 };
 /** Paths under which a client that forgot the version looks. */
 const UNVERSIONED = /^\/(runs|workflows|interrupts|agents|webhooks|openapi\.json)([/:]|$)/;
 
-/** @throws RangeError for tokens, tenants or limits that make no sense. */
+/**
+ * Creates the HTTP application of an OpenWOP host, with its routes, those of the other faces, its rate limits and its
+ * streams; it listens nowhere by itself. @throws RangeError for tokens, tenants or limits that make no sense.
+ */
 export function createOpenWopApp(options: OpenWopDependencies): OpenWopApp {
   const { host, clock, logger, advertised, faces = [] } = options;
-  const routes = routesOf(advertised, options.suite);
-  const streams = streamHub(clock, options.streamsMax);
+  const routes = listRoutes(advertised, options.suite);
+  const streams = createStreamHub(clock, options.streamsMax);
   const { name: title, version } = advertised.implementation;
   const dependencies: ServeDependencies = {
     host,
@@ -74,22 +82,22 @@ export function createOpenWopApp(options: OpenWopDependencies): OpenWopApp {
     advertised,
     streams,
     pathPrefix: options.pathPrefix ?? "",
-    authenticate: createBearerTokens(options.tokens),
+    authenticate: createTokenAuthenticator(options.tokens),
     rates: createRateLimiter(options.rateLimit, clock),
     strangers: createRateLimiter(STRANGERS_RATE, clock, "global"),
     ...createQuotaCounts(options.quotas),
     newRunId: options.newRunId ?? (() => `run-${randomUUID()}` as CoordinationId),
-    discovery: createDiscovery(options),
-    openapi: createOnce(() => JSON.stringify(openApiDocument(routes, { title, version }))),
+    discovery: createDiscoverySource(options),
+    openapi: createOnceLoader(() => JSON.stringify(createOpenApiDocument(routes, { title, version }))),
   };
   const app = new Hono();
   if (options.allowedOrigins?.length) app.use("*", createCors(options.allowedOrigins));
   const served = [...routes, ...listMetricsRoutes(options), ...faces.flatMap((face) => face.routes)];
   for (const route of served)
-    app.on(route.method, formatRouterPath(route.path), serveRoute(route, dependencies));
+    app.on(route.method, formatRouterPath(route.path), createRouteHandler(route, dependencies));
   const methods = listMethodsByPath(served);
-  app.notFound((context) => responseOf(refuseMisdirected(context, methods)));
-  app.onError((error) => responseOf(failureOf(error, "the router", logger, "read")));
+  app.notFound((context) => createHttpResponse(refuseUnroutedRequest(context, methods)));
+  app.onError((error) => createHttpResponse(createFailureRefusal(error, "the router", logger, "read")));
   return {
     fetch: app.fetch,
     request: app.request,
@@ -101,7 +109,10 @@ export function createOpenWopApp(options: OpenWopDependencies): OpenWopApp {
   };
 }
 
-/** No part of the protocol, so no part of its document either. */
+/**
+ * Returns the route of metrics where they are wanted. It is no part of the protocol, so no part of its document
+ * either.
+ */
 function listMetricsRoutes({ metrics, tokens }: OpenWopDependencies): readonly Route[] {
   if (!metrics) return [];
   return [createMetricsRoute(metrics, { isShared: new Set(tokens.map(({ tenant }) => tenant)).size > 1 })];
@@ -138,8 +149,8 @@ function createCors(origins: readonly string[]): ReturnType<typeof cors> {
   });
 }
 
-/** Creates the discovery document anew when the workflows of the host change. */
-function createDiscovery({
+/** Returns a function that gives the discovery document, made anew when the suite's workflows change. */
+function createDiscoverySource({
   advertised,
   host,
   suite,
@@ -156,7 +167,7 @@ function createDiscovery({
   };
 }
 
-/** `/v1/runs/{runId}:pause` as `/v1/runs/:runId{[^/]+:pause}`. */
+/** Returns a path in the router's syntax: `/v1/runs/{runId}:pause` as `/v1/runs/:runId{[^/]+:pause}`. */
 function formatRouterPath(path: string): string {
   if (path.endsWith("/{path}")) return path.replace("{path}", ":path{.+}");
   return path.replace(/\{(\w+)\}(:[a-z-]+)?/g, (_all, name: string, verb?: string) =>
@@ -170,18 +181,19 @@ interface PathMethods {
 }
 
 function listMethodsByPath(routes: readonly Route[]): readonly PathMethods[] {
-  const found = new Map<string, PathMethods>();
+  const methodsByPath = new Map<string, PathMethods>();
   for (const { path, method } of routes) {
-    const rest = path.replace(/[.]/g, "\\.").replace("{path}", ".+");
-    const pattern = new RegExp(`^${rest.replace(/\{\w+\}/g, "[^/:]+")}$`);
-    const entry = found.get(path) ?? { pattern, methods: new Set() };
+    const escapedPath = path.replace(/[.]/g, "\\.").replace("{path}", ".+");
+    const pattern = new RegExp(`^${escapedPath.replace(/\{\w+\}/g, "[^/:]+")}$`);
+    const entry = methodsByPath.get(path) ?? { pattern, methods: new Set() };
     entry.methods.add(method);
-    found.set(path, entry);
+    methodsByPath.set(path, entry);
   }
-  return [...found.values()];
+  return [...methodsByPath.values()];
 }
 
-function refuseMisdirected({ req }: Context, paths: readonly PathMethods[]): HttpRefusal {
+/** Refuses a request that no route takes: without the version, with another method, or of an unknown path. */
+function refuseUnroutedRequest({ req }: Context, paths: readonly PathMethods[]): HttpRefusal {
   if (UNVERSIONED.test(req.path))
     return refuse(
       "unversioned_path",

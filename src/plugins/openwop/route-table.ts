@@ -10,8 +10,11 @@ import type { SuiteFace } from "./http/suite-face.ts";
 import { runRoutes } from "./routes/run-routes.ts";
 import { workspaceRoutes } from "./routes/workspace-routes.ts";
 
-/** Returns all routes of the host, with those of the conformance suite where it is tested. */
-export function routesOf(advertised: Advertised, suite?: SuiteFace): readonly Route[] {
+/**
+ * Lists the routes that the host serves for what it advertises, with those of the conformance suite, hidden from its
+ * documents, where one is given.
+ */
+export function listRoutes(advertised: Advertised, suite?: SuiteFace): readonly Route[] {
   const routes = [
     ...hostRoutes,
     diffRoute,
@@ -26,7 +29,7 @@ export function routesOf(advertised: Advertised, suite?: SuiteFace): readonly Ro
   );
 }
 
-/** Hides a route from whoever may not use it. */
+/** Returns the route as one that whoever may not use it does not find. */
 function hideRoute(route: Route): Route {
   return { ...route, isHidden: true };
 }

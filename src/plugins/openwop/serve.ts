@@ -57,7 +57,11 @@ const REMOTE_TOKEN_CHARS_MIN = 16;
 /** Thrown where others than this machine could reach a host that is not made for them. */
 export class RemoteAccessError extends RangeError {}
 
-/** @throws RangeError where the options are unsafe or make no sense; the error of the socket where it cannot listen. */
+/**
+ * Starts the HTTP server of an OpenWOP host and resolves to it once it listens; an address that others can reach must
+ * be allowed and needs safe tokens. @throws RangeError where the options are unsafe or make no sense; the error of the
+ * socket where it cannot listen.
+ */
 export async function startOpenWopServer(options: ServeOptions): Promise<OpenWopServer> {
   const hostname = options.hostname ?? "127.0.0.1";
   if (!isLoopback(hostname) && !options.allowRemote)
@@ -65,7 +69,7 @@ export async function startOpenWopServer(options: ServeOptions): Promise<OpenWop
       `${hostname} can be reached by others than this machine, which must be allowed`,
     );
   const isLocal = isLoopback(hostname) && !isForOthers(options);
-  if (!isLocal) checkRemoteTokens(options);
+  if (!isLocal) assertRemoteTokens(options);
   const app = createOpenWopApp(createAppDependencies(options, isLocal));
   const { headersMs, requestMs, checkMs } = options.timeouts ?? TIMEOUTS;
   const server = createServer(
@@ -75,14 +79,14 @@ export async function startOpenWopServer(options: ServeOptions): Promise<OpenWop
       headersTimeout: headersMs,
       requestTimeout: requestMs,
     },
-    openWopListener(withPage(app, options.page), { fast: true }),
+    createOpenWopListener(combineAppWithPage(app, options.page), { fast: true }),
   );
   server.keepAliveTimeout = HTTP_BOUNDS.keepAliveTimeoutMs;
   server.maxConnections = HTTP_BOUNDS.connectionsMax;
-  server.on("clientError", refuseBroken);
-  const { port } = await listen(server, options.port, hostname);
+  server.on("clientError", answerBrokenRequest);
+  const { port } = await listenOn(server, options.port, hostname);
   const host = isIP(hostname) === 6 ? `[${hostname}]` : hostname;
-  return { baseUrl: `http://${host}:${port}`, port, app, stop: () => stop(server, app, options.page) };
+  return { baseUrl: `http://${host}:${port}`, port, app, stop: () => stopServer(server, app, options.page) };
 }
 
 /** Answers requests: the protocol's, the page's, or both. */
@@ -92,7 +96,8 @@ interface RequestAnswerer {
 
 const PAGE_PATH = /^\/(?:$|assets\/|api\/)/;
 
-function withPage(app: OpenWopApp, page: PageFace | undefined): RequestAnswerer {
+/** Returns what answers the page's paths by the page, and all others by the app. */
+function combineAppWithPage(app: OpenWopApp, page: PageFace | undefined): RequestAnswerer {
   if (!page) return app;
   return {
     fetch: (request, env) =>
@@ -101,23 +106,24 @@ function withPage(app: OpenWopApp, page: PageFace | undefined): RequestAnswerer 
 }
 
 /**
- * For a server that somebody else owns. `fast` replaces the global `Request` and `Response`, which only a process of its
- * own may do.
+ * Creates the listener that passes the requests of a Node server, which may be somebody else's, to the application; a
+ * request with an invalid host is answered at once. `fast` replaces the global `Request` and `Response`, which only a
+ * process of its own may do.
  */
-export function openWopListener(
+export function createOpenWopListener(
   app: RequestAnswerer,
   { fast = false }: { readonly fast?: boolean } = {},
 ): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
   // The library lets names pass that are no name of a host, such as a number of 400 digits.
   const answer: typeof app.fetch = (request, env) =>
-    URL.canParse(request.url) ? app.fetch(request, env) : Promise.resolve(refuseHost());
+    URL.canParse(request.url) ? app.fetch(request, env) : Promise.resolve(createInvalidHostResponse());
   const listener = getRequestListener((request, env) => answer(request, env), {
     overrideGlobalObjects: fast,
   });
   return (incoming, outgoing) => void listener(incoming, outgoing);
 }
 
-function refuseHost(): Response {
+function createInvalidHostResponse(): Response {
   const refusal = { error: "validation_error", message: "Host: expected the name or address of a host" };
   return new Response(JSON.stringify(refusal), {
     status: 400,
@@ -145,7 +151,8 @@ function isForOthers({ allowRemote, baseUrl }: ServeOptions): boolean {
   return baseUrl !== undefined && !isLoopback(new URL(baseUrl).hostname.replace(/^\[|\]$/g, ""));
 }
 
-function checkRemoteTokens({ tokens }: ServeOptions): void {
+/** Throws a RangeError where a token is too short for a host that other machines reach. */
+function assertRemoteTokens({ tokens }: ServeOptions): void {
   if (tokens.some(({ token }) => token.length < REMOTE_TOKEN_CHARS_MIN))
     throw new RemoteAccessError(
       `tokens that other machines can try, as through the base URL, have at least ${REMOTE_TOKEN_CHARS_MIN} characters`,
@@ -161,7 +168,7 @@ function isLoopback(hostname: string): boolean {
   return family !== 0 && loopback.check(hostname, family === 6 ? "ipv6" : "ipv4");
 }
 
-function listen(server: Server, port: number, hostname: string): Promise<AddressInfo> {
+function listenOn(server: Server, port: number, hostname: string): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, hostname, () => {
@@ -172,7 +179,7 @@ function listen(server: Server, port: number, hostname: string): Promise<Address
 }
 
 /** Answers what is no HTTP, or came too slowly or with too long headers, in the shape of every other answer. */
-function refuseBroken(error: NodeJS.ErrnoException, socket: Socket): void {
+function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable || error.code === "ECONNRESET") {
     socket.destroy();
     return;
@@ -198,7 +205,8 @@ function describeBrokenRequest(code: string | undefined): {
   return { status: "400 Bad Request", message: "This is not an HTTP request." };
 }
 
-async function stop(server: Server, app: OpenWopApp, page: PageFace | undefined): Promise<void> {
+/** Ends the streams, lets what is under way finish for a bounded time, and cuts the rest. */
+async function stopServer(server: Server, app: OpenWopApp, page: PageFace | undefined): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => {
       resolve();

@@ -15,6 +15,10 @@ export interface Attempt {
 /** By step, in order, without the newest attempt of each. */
 export type Attempts = ReadonlyMap<StepId, readonly Attempt[]>;
 
+/**
+ * Reads from a coordination's log, for each step, the attempts that failed or timed out before its newest one; empty,
+ * without reading, where no step was tried again.
+ */
 export async function readEarlierAttempts(
   reader: LogReader,
   { coordinationId, steps }: CoordinationView,
@@ -24,7 +28,7 @@ export async function readEarlierAttempts(
   if (steps.every(({ attempt }) => attempt <= 1)) return attempts;
   const begun = new Map<string, EpochMs>();
   for await (const page of readLog(reader, coordinationId))
-    for (const event of page) note(event, { begun, attempts, newest });
+    for (const event of page) noteAttempt(event, { begun, attempts, newest });
   return attempts;
 }
 
@@ -34,7 +38,8 @@ interface Notes {
   readonly newest: ReadonlyMap<StepId, number>;
 }
 
-function note({ type, payload, timestamp }: RunEvent, { begun, attempts, newest }: Notes): void {
+/** Notes when an attempt began, and the attempt itself once it has failed or timed out. */
+function noteAttempt({ type, payload, timestamp }: RunEvent, { begun, attempts, newest }: Notes): void {
   if (type !== "step.dispatched" && type !== "step.failed" && type !== "step.timed_out") return;
   const { stepId, attempt } = payload;
   const key = `${stepId}:${attempt}`;

@@ -7,6 +7,7 @@ export interface ClaimReport extends Omit<ClaimEntry, "runId"> {
   readonly expired: boolean;
 }
 
+/** Returns a claim as reports show it, with whether it has expired by `now`. */
 export function createClaimReport(
   { token, resource, runId, stepId, priority, acquiredAtMs, expiresAtMs }: ClaimEntry,
   now: number,

@@ -35,10 +35,14 @@ export interface ChangeLog {
   readonly names: ReadonlyMap<StepId, string>;
 }
 
-/** @throws CoordinationError as `LedgerStore.read` */
+/**
+ * Reads from a coordination's log its conflicts with their resolutions, the names of its steps, and the number of
+ * changes. @throws CoordinationError as `LedgerStore.read`
+ */
 export async function readChangeLog(reader: LogReader, coordinationId: CoordinationId): Promise<ChangeLog> {
   const notes: Notes = { conflicts: new Map(), names: new Map(), changes: 0 };
-  for await (const page of readLog(reader, coordinationId)) for (const event of page) note(event, notes);
+  for await (const page of readLog(reader, coordinationId))
+    for (const event of page) noteChange(event, notes);
   return { ...notes, conflicts: [...notes.conflicts.values()] };
 }
 
@@ -48,7 +52,8 @@ interface Notes {
   changes: number;
 }
 
-function note({ type, payload, timestamp, runId }: RunEvent, notes: Notes): void {
+/** Notes what an event says of a conflict, of a change or of the name of a step. */
+function noteChange({ type, payload, timestamp, runId }: RunEvent, notes: Notes): void {
   switch (type) {
     case "step.admitted":
       if (payload.name !== undefined) notes.names.set(payload.stepId, payload.name);

@@ -7,7 +7,11 @@ export type Names = ReadonlyMap<StepId, string>;
 /** The outcome of a conflict for who asked; records from before arbitration do not say who that was. */
 export type Outcome = "open" | "granted" | "refused" | "resolved";
 
-export function outcomeOf({ contest, resolution }: ConflictRecord): Outcome {
+/**
+ * Returns what came of a conflict for the step that asked: open, granted or refused; `resolved` where the record does
+ * not say which step that was.
+ */
+export function classifyOutcome({ contest, resolution }: ConflictRecord): Outcome {
   if (!resolution) return "open";
   if (!contest) return "resolved";
   const winner = findWinner(resolution);
@@ -19,18 +23,25 @@ export interface Party {
   readonly coordinationId?: CoordinationId | undefined;
 }
 
-/** Steps of two coordinations may have the same id; who asked is of the conflict's own. */
+/**
+ * True where the step is the one whose request began the conflict. It is of the conflict's own coordination; steps of
+ * two of them may have the same id.
+ */
 export function isRequester(contest: ConflictRecord["contest"], { stepId, coordinationId }: Party): boolean {
   return coordinationId === undefined && stepId === contest?.requester;
 }
 
+/**
+ * Returns the step that a conflict's resolution gave the resource to, with its coordination where that is another one;
+ * `undefined` where nobody got it.
+ */
 export function findWinner({ winner, winnerCoordinationId }: Resolution): Party | undefined {
   if (winner === undefined) return undefined;
   return { stepId: winner, ...(winnerCoordinationId && { coordinationId: winnerCoordinationId }) };
 }
 
-/** `conflict-3` of `co-1:conflict-3`. */
-export function numberOf({ conflictId, coordinationId }: ConflictRecord): string {
+/** Returns the id of a conflict without that of its coordination: `conflict-3` of `co-1:conflict-3`. */
+export function shortenConflictId({ conflictId, coordinationId }: ConflictRecord): string {
   const prefix = `${coordinationId}:`;
   return conflictId.startsWith(prefix) ? conflictId.slice(prefix.length) : conflictId;
 }

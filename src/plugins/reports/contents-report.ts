@@ -5,7 +5,7 @@ import {
   REFUSED_CALLS_NAME,
 } from "../../agents/coordination/contracts/coordination-summary.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
-import { readCoordination } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import { readCoordinationView } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 import { readUnlessDamaged } from "../../agents/coordination/runtime/log/read-state.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
@@ -13,7 +13,7 @@ import { findNewestConflicts } from "./find-conflicts.ts";
 import { createQuestionReads, findNewestQuestions, OPEN_QUESTIONS_MAX } from "./find-questions.ts";
 import { listGateways, type GatewayLoad } from "./gateway-report.ts";
 import { findNewestProgress, type FoundProgress } from "./progress-report.ts";
-import { countRefusedCalls } from "./list-refused-calls.ts";
+import { countRefusedToolCalls } from "./list-refused-calls.ts";
 
 /** The content of a ledger, and the open part of it, as `status --json` has them. */
 export interface ContentsCounts {
@@ -46,8 +46,11 @@ export interface ContentsReport extends ContentsCounts {
 const CONFLICTS_MAX = 1_000;
 const MISMATCHES_MAX = 1_000;
 
-/** Counts what a ledger holds, and what of it is open; a damaged log counts as one with nothing open. @throws CoordinationError as `LedgerStore.list` */
-export async function readContents(reader: ReportedLedger): Promise<ContentsReport> {
+/**
+ * Counts what a ledger holds and what of it is open, and returns that with the open conflicts, questions, progress and
+ * gateways; a damaged log counts as one with nothing open. @throws CoordinationError as `LedgerStore.list`
+ */
+export async function countLedgerContents(reader: ReportedLedger): Promise<ContentsReport> {
   const { coordinations } = await reader.counts();
   let running = 0;
   let openSteps = 0;
@@ -61,10 +64,10 @@ export async function readContents(reader: ReportedLedger): Promise<ContentsRepo
     runningUsage.costMicroUsd += summary.usage?.costMicroUsd ?? 0;
   }
   const { conflicts } = await findNewestConflicts(reader, { limit: CONFLICTS_MAX, isOpen: true });
-  const questions = await openQuestionsOf(reader);
+  const questions = await countOpenQuestions(reader);
   const progress = running > 0 ? await findNewestProgress(reader, PROGRESS_MAX) : [];
   const mismatches = (await reader.holders(MISMATCHES_NAME, MISMATCHES_MAX)).length;
-  const refusedCalls = await countRefused(reader, runIds);
+  const refusedCalls = await countRefusedOfRunning(reader, runIds);
   const gateways = await listGateways(reader, [...runIds]);
   const counts = {
     coordinations,
@@ -87,18 +90,22 @@ export async function readContents(reader: ReportedLedger): Promise<ContentsRepo
 const REFUSING_MAX = 1_000;
 
 /** Counts refused calls of running coordinations; only those that have some are read. */
-async function countRefused(reader: ReportedLedger, running: ReadonlySet<CoordinationId>): Promise<number> {
+async function countRefusedOfRunning(
+  reader: ReportedLedger,
+  running: ReadonlySet<CoordinationId>,
+): Promise<number> {
   if (running.size === 0) return 0;
   const holders = await reader.holders(REFUSED_CALLS_NAME, REFUSING_MAX);
   let count = 0;
   for (const runId of holders.filter((holder) => running.has(holder))) {
-    const view = await readUnlessDamaged(() => readCoordination(reader, runId));
-    count += view ? countRefusedCalls(view.steps) : 0;
+    const view = await readUnlessDamaged(() => readCoordinationView(reader, runId));
+    count += view ? countRefusedToolCalls(view.steps) : 0;
   }
   return count;
 }
 
-async function openQuestionsOf(
+/** Counts the open questions, and finds the first time by which one has to be answered. */
+async function countOpenQuestions(
   reader: ReportedLedger,
 ): Promise<{ readonly openQuestions: number; readonly answerByMs?: number }> {
   const { questions: open } = await findNewestQuestions(createQuestionReads(reader), {

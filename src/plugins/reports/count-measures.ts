@@ -7,7 +7,7 @@ import { readUnlessDamaged } from "../../agents/coordination/runtime/log/read-st
 import {
   addCounts,
   createCoordinationCounter,
-  createCounts,
+  createZeroCounts,
   type Counts,
 } from "../../agents/coordination/stats/count-coordination.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
@@ -39,19 +39,23 @@ interface Kept {
   readonly counts?: Counts;
 }
 
+/**
+ * Creates the counter of the measures of all coordinations, which keeps the counts of each log until that grows; those
+ * that are unreadable are returned apart.
+ */
 export function createMeasureCounter(): MeasureCounter {
   let kept: ReadonlyMap<string, Kept> = new Map();
   return {
     count: async (reader, { since, limit = Number.MAX_SAFE_INTEGER, onProgress }) => {
       const counted = new Map<CoordinationId, Kept>();
-      const sum = createCounts();
+      const sum = createZeroCounts();
       let isCut = false;
       for await (const entry of listFoundRuns(reader, { filter: { since } })) {
         if (counted.size === limit) {
           isCut = true;
           break;
         }
-        const run = await countRun(reader, entry, kept);
+        const run = await countRunOnce(reader, entry, kept);
         counted.set(entry.runId, run);
         if (run.counts) addCounts(sum, run.counts);
         onProgress?.(counted.size);
@@ -63,7 +67,8 @@ export function createMeasureCounter(): MeasureCounter {
   };
 }
 
-async function countRun(
+/** Counts a run; takes the counts from before where its log has not grown since. */
+async function countRunOnce(
   reader: ReportedLedger,
   entry: RunEntry,
   kept: ReadonlyMap<string, Kept>,
@@ -75,7 +80,7 @@ async function countRun(
   return { length, ...(counts && { counts }) };
 }
 
-/** `undefined` for a log that lacks events. */
+/** Counts the events of a log; `undefined` for one that lacks events, zero counts for one pruned meanwhile. */
 async function countLog(reader: ReportedLedger, { runId, length }: RunEntry): Promise<Counts | undefined> {
   const counter = createCoordinationCounter();
   let next = 0;
@@ -87,5 +92,5 @@ async function countLog(reader: ReportedLedger, { runId, length }: RunEntry): Pr
     }
   if (next === length) return counter.counts;
   // A run that was pruned meanwhile is not damaged.
-  return (await reader.pruned.find(runId)) && createCounts();
+  return (await reader.pruned.find(runId)) && createZeroCounts();
 }

@@ -13,7 +13,11 @@ import type { ReportedLedger } from "./reported-ledger.ts";
 /** By step, the nearest first; steps that nothing holds are left out. */
 export type EffectivePrivileges = ReadonlyMap<StepId, readonly PrivilegeBound[]>;
 
-/** @throws CoordinationError as `LedgerStore.find` and `readStoredState` */
+/**
+ * Reads the bounds on the privileges of each step of a coordination, its own and those of the sessions above it, the
+ * nearest first; steps without bounds are left out. @throws CoordinationError as `LedgerStore.find` and
+ * `readStoredState`
+ */
 export async function readEffectivePrivileges(
   reader: ReportedLedger,
   { coordinationId, steps }: CoordinationView,
@@ -57,17 +61,20 @@ export interface EffectivePrivilege extends Privilege {
   readonly stepId: StepId;
 }
 
-/** Adds to each step what holds it. */
+/**
+ * Returns the steps, each with the bounds that hold its privileges, the nearest first; a step without any stays as it
+ * is.
+ */
 export function addEffectivePrivileges(
   steps: readonly StepView[],
   effective: EffectivePrivileges,
 ): (StepView & { readonly effectivePrivilege?: readonly EffectivePrivilege[] })[] {
   return steps.map((step) => {
     const bounds = effective.get(step.stepId);
-    return { ...step, ...(bounds && { effectivePrivilege: bounds.map(createJson) }) };
+    return { ...step, ...(bounds && { effectivePrivilege: bounds.map(createPrivilegeJson) }) };
   });
 }
 
-function createJson({ by, coordinationId, stepId, privilege }: PrivilegeBound): EffectivePrivilege {
+function createPrivilegeJson({ by, coordinationId, stepId, privilege }: PrivilegeBound): EffectivePrivilege {
   return { by, coordinationId, stepId, ...privilege };
 }

@@ -5,8 +5,8 @@ import { CONFLICTS_NAME } from "../../agents/coordination/contracts/coordination
 import { readUnlessDamaged } from "../../agents/coordination/runtime/log/read-state.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 import { readChangeLog, type ChangeLog, type ConflictRecord } from "./conflict-log.ts";
-import { numberOf, type Names } from "./conflict-outcome.ts";
-import { PrunedError, resolveId } from "./find-coordination.ts";
+import { shortenConflictId, type Names } from "./conflict-outcome.ts";
+import { PrunedError, resolveCoordinationId } from "./find-coordination.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 /** A conflict with what names its steps. */
@@ -31,7 +31,8 @@ interface NewestConflicts {
 const HOLDERS_MAX = 10_000;
 
 /**
- * Newest first. Coordinations come with the one that had the newest conflict first, so one that adds none to the newest
+ * Reads the newest conflicts of all coordinations, or the open ones alone, and the ids of those whose logs are
+ * damaged. Coordinations come with the one that had the newest conflict first, so one that adds none to the newest
  * ones is followed by none that does.
  */
 export async function findNewestConflicts(
@@ -48,8 +49,8 @@ export async function findNewestConflicts(
       unreadable.push(runId);
       continue;
     }
-    const found = selectConflicts(log, { isOpen });
-    newest = sortNewestFirst([...newest, ...found]).slice(0, limit);
+    const runConflicts = selectConflicts(log, { isOpen });
+    newest = sortNewestFirst([...newest, ...runConflicts]).slice(0, limit);
     const isAdded = newest.some(({ conflict }) => conflict.coordinationId === runId);
     if (newest.length === limit && !isAdded && !isOpen) break;
   }
@@ -67,7 +68,7 @@ async function selectRunning(
   return runIds.filter((runId) => running.has(runId));
 }
 
-/** Selects conflicts, the newest first. */
+/** Returns the conflicts of one coordination's log, or the open ones alone, the newest first. */
 export function selectConflicts(
   { conflicts, names }: ChangeLog,
   { isOpen }: { readonly isOpen: boolean },
@@ -84,19 +85,27 @@ type Named =
   | { readonly kind: "coordination"; readonly runId: CoordinationId; readonly log: ChangeLog }
   | { readonly kind: "conflict"; readonly found: FoundConflict };
 
-/** A coordination or one of its conflicts, by id or by a unique prefix of the coordination's. @throws CoordinationError */
-export async function findNamed(reader: ReportedLedger, id: string): Promise<Named> {
+/**
+ * Reads the change log of the coordination that an id or a unique prefix names, or the one conflict of it where the
+ * number of a conflict follows. @throws CoordinationError
+ */
+export async function findCoordinationOrConflict(reader: ReportedLedger, id: string): Promise<Named> {
   // Ids of plans may have a colon in them.
-  const runId = await resolveKnown(resolveId(reader, id));
+  const runId = await awaitIfKnown(resolveCoordinationId(reader, id));
   if (runId !== undefined) return { kind: "coordination", runId, log: await readChangeLog(reader, runId) };
   const colon = id.lastIndexOf(":");
-  const parent = colon > 0 ? await resolveKnown(resolveId(reader, id.slice(0, colon))) : undefined;
+  const parent =
+    colon > 0 ? await awaitIfKnown(resolveCoordinationId(reader, id.slice(0, colon))) : undefined;
   if (parent !== undefined)
-    return { kind: "conflict", found: await conflictOf(reader, parent, id.slice(colon + 1)) };
+    return { kind: "conflict", found: await findConflictByNumber(reader, parent, id.slice(colon + 1)) };
   throw new CoordinationError("COORDINATION_NOT_FOUND", `no coordination begins with ${JSON.stringify(id)}`);
 }
 
-async function resolveKnown(resolving: Promise<CoordinationId>): Promise<CoordinationId | undefined> {
+/**
+ * Awaits the look-up of an id; `undefined` where the ledger never had it. Other errors pass, as for a pruned id or a
+ * prefix of several.
+ */
+async function awaitIfKnown(resolving: Promise<CoordinationId>): Promise<CoordinationId | undefined> {
   try {
     return await resolving;
   } catch (error) {
@@ -106,14 +115,15 @@ async function resolveKnown(resolving: Promise<CoordinationId>): Promise<Coordin
   }
 }
 
-async function conflictOf(
+/** Finds a conflict of the coordination by its number, like `conflict-3`, or by a unique beginning of it. */
+async function findConflictByNumber(
   reader: ReportedLedger,
   runId: CoordinationId,
   number: string,
 ): Promise<FoundConflict> {
   const { conflicts, names } = await readChangeLog(reader, runId);
-  const exact = conflicts.filter((conflict) => numberOf(conflict) === number);
-  const begun = conflicts.filter((conflict) => numberOf(conflict).startsWith(number));
+  const exact = conflicts.filter((conflict) => shortenConflictId(conflict) === number);
+  const begun = conflicts.filter((conflict) => shortenConflictId(conflict).startsWith(number));
   const [conflict, other] = exact.length > 0 ? exact : begun;
   if (conflict && !other) return { conflict, names };
   const problem = conflict

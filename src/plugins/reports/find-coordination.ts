@@ -3,7 +3,7 @@ import { CoordinationError } from "../../agents/coordination/contracts/errors.ts
 import type { ContentRef } from "../../agents/coordination/contracts/fact-fields.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import {
-  readCoordination,
+  readCoordinationView,
   type CoordinationView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import type { WorkflowEntry } from "../../agents/coordination/ports/workflow-store.ts";
@@ -14,36 +14,41 @@ export type RunEntry = Awaited<ReturnType<ReportedLedger["list"]>>[number];
 
 const CANDIDATES_MAX = 10;
 
-/** The coordination that an id or a unique prefix of one names; the newest one without. @throws CoordinationError */
+/**
+ * Returns the view of the coordination that an id or a unique prefix of one names; of the newest one without an id.
+ * @throws CoordinationError
+ */
 export async function findCoordination(
   reader: ReportedLedger,
   id: string | undefined,
 ): Promise<CoordinationView> {
-  const runId = id === undefined ? await findNewest(reader) : await resolveId(reader, id);
-  const view = await readCoordination(reader, runId);
+  const runId = id === undefined ? await findNewestId(reader) : await resolveCoordinationId(reader, id);
+  const view = await readCoordinationView(reader, runId);
   if (view) return view;
   throw new CoordinationError("COORDINATION_NOT_FOUND", `no coordination ${JSON.stringify(runId)}`);
 }
 
-async function findNewest(reader: ReportedLedger): Promise<CoordinationId> {
+async function findNewestId(reader: ReportedLedger): Promise<CoordinationId> {
   const [entry] = await reader.list({ limit: 1 });
   if (entry) return entry.runId;
   throw new CoordinationError("COORDINATION_NOT_FOUND", "the ledger holds no coordination yet");
 }
 
-/** @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several. */
-export async function resolveId(reader: ReportedLedger, id: string): Promise<CoordinationId> {
-  const only = await findOnly(reader, id, await listCandidates(reader, id));
+/**
+ * Returns the whole id of the coordination that an id or a unique prefix of one names. @throws CoordinationError
+ * `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several.
+ */
+export async function resolveCoordinationId(reader: ReportedLedger, id: string): Promise<CoordinationId> {
+  const only = await chooseOnlyCandidate(reader, id, await listCandidates(reader, id));
   if (only !== undefined) return only;
   throw new CoordinationError("COORDINATION_NOT_FOUND", `no coordination begins with ${JSON.stringify(id)}`);
 }
 
 /**
- * Reads the entry of the workflow run that an id or a unique prefix of one names.
- *
- * @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several
+ * Returns the ledger's entry of the workflow run that an id or a unique prefix of one names. @throws CoordinationError
+ * `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several
  */
-export async function findRun(reader: ReportedLedger, id: string): Promise<WorkflowEntry> {
+export async function findWorkflowEntry(reader: ReportedLedger, id: string): Promise<WorkflowEntry> {
   const runId = await resolveRunId(reader, id);
   const entry = await reader.workflows.entry(runId);
   if (entry) return entry;
@@ -53,7 +58,7 @@ export async function findRun(reader: ReportedLedger, id: string): Promise<Workf
 }
 
 async function resolveRunId(reader: ReportedLedger, id: string): Promise<CoordinationId> {
-  const only = await findOnly(reader, id, await listCandidates(reader.workflows, id));
+  const only = await chooseOnlyCandidate(reader, id, await listCandidates(reader.workflows, id));
   if (only !== undefined) return only;
   throw new RunNotFoundError("COORDINATION_NOT_FOUND", `no workflow run begins with ${JSON.stringify(id)}`);
 }
@@ -63,11 +68,14 @@ interface Resolved {
   readonly id: CoordinationId;
 }
 
-/** Resolves an id of either kind. @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several. */
+/**
+ * Returns the whole id that an id or a unique prefix names, and whether it is that of a coordination or of a workflow
+ * run. @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several.
+ */
 export async function resolveEitherId(reader: ReportedLedger, id: string): Promise<Resolved> {
   const runs = await listCandidates(reader.workflows, id);
   const candidates = [...runs, ...(await listCandidates(reader, id))];
-  const only = await findOnly(reader, id, candidates);
+  const only = await chooseOnlyCandidate(reader, id, candidates);
   if (only !== undefined) return { kind: runs.includes(only) ? "run" : "coordination", id: only };
   throw new EitherNotFoundError(
     "COORDINATION_NOT_FOUND",
@@ -102,7 +110,7 @@ interface RunsByPrefix {
   entry(id: CoordinationId): Promise<{ readonly runId: CoordinationId } | undefined>;
 }
 
-/** The run that has exactly this id, or those whose ids begin so, not all where there are many. */
+/** Lists the run that has exactly this id, or those whose ids begin so, not all where there are many. */
 async function listCandidates(runs: RunsByPrefix, id: string): Promise<readonly CoordinationId[]> {
   if (id === "")
     throw new CoordinationError(
@@ -121,7 +129,7 @@ async function listCandidates(runs: RunsByPrefix, id: string): Promise<readonly 
  *
  * @throws CoordinationError `COORDINATION_NOT_FOUND` for the id of a pruned run, `INPUT_INVALID` where there are several
  */
-async function findOnly(
+async function chooseOnlyCandidate(
   reader: ReportedLedger,
   id: string,
   candidates: readonly CoordinationId[],
@@ -137,7 +145,10 @@ async function findOnly(
   throw new CoordinationError("INPUT_INVALID", `id: ${JSON.stringify(id)} is a prefix of ${named}${more}`);
 }
 
-/** Returns the error that says when a run was removed by `ledger prune`; `undefined` for another id. */
+/**
+ * Returns, without throwing it, the error that says when a run was removed by `ledger prune`; `undefined` where the
+ * ledger has no trace of that.
+ */
 export async function findPrunedError(
   { pruned }: Pick<ReportedLedger, "pruned">,
   id: string,
@@ -151,7 +162,7 @@ export async function findPrunedError(
   );
 }
 
-/** The text that events name by this reference; `null` once it is no longer kept. */
-export async function textOf(reader: ReportedLedger, { sha256 }: ContentRef): Promise<string | null> {
+/** Returns the text in the ledger that events name by this reference; `null` once it is no longer kept. */
+export async function readKeptText(reader: ReportedLedger, { sha256 }: ContentRef): Promise<string | null> {
   return (await reader.get(sha256)) ?? null;
 }

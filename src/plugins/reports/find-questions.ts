@@ -11,12 +11,12 @@ import {
   type OwnerPlace,
 } from "../../agents/coordination/contracts/coordination-summary.ts";
 import {
-  readCoordination,
+  readCoordinationView,
   type CoordinationView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { listOwnersAround } from "../../agents/coordination/runtime/questions/plan-owners.ts";
 import {
-  questionIdOf,
+  createQuestionId,
   parseQuestionId,
 } from "../../agents/coordination/runtime/questions/question-requests.ts";
 import { findPrunedError, type PrunedError } from "./find-coordination.ts";
@@ -32,8 +32,9 @@ export interface QuestionReads
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
 }
 
+/** Creates the reads of questions over a ledger that a command reads, which see the sessions of every gateway. */
 export function createQuestionReads(reader: ReportedLedger): QuestionReads {
-  return { ...reader, view: (coordinationId) => readCoordination(reader, coordinationId) };
+  return { ...reader, view: (coordinationId) => readCoordinationView(reader, coordinationId) };
 }
 
 /** `undelivered`: people were not told as they should have been, whether or not the question is still open. */
@@ -60,7 +61,8 @@ interface NewestQuestions {
 }
 
 /**
- * Finds questions, the newest first. Coordinations come by their newest question, so that the rest need not be read.
+ * Reads the newest questions of all coordinations that fit the query, and the ids of those whose logs are damaged.
+ * Coordinations come by their newest question, so that the rest need not be read.
  */
 export async function findNewestQuestions(
   reads: QuestionReads,
@@ -70,15 +72,15 @@ export async function findNewestQuestions(
   const unreadable: CoordinationId[] = [];
   let newest: FoundQuestion[] = [];
   const isOfOwner = createOwnerCheck(reads, query);
-  for (const runId of await readHolders(reads, query, isOfOwner)) {
+  for (const runId of await readAskingCoordinations(reads, query, isOfOwner)) {
     const readable = await readUnlessDamaged(async () => ({ view: await reads.view(runId) }));
     if (!readable) unreadable.push(runId);
     const view = readable?.view;
     if (!view) continue;
-    if (newest.length >= limit && findLatest(view) < oldestOf(newest)) break;
+    if (newest.length >= limit && findNewestAskedAt(view) < findOldestAskedAt(newest)) break;
     if (!(await isOfOwner(view))) continue;
-    const found = selectQuestions(view, wanted).filter((each) => !isOfPeople || isPutToPeople(each));
-    newest = sortNewestFirst([...newest, ...found]).slice(0, limit);
+    const runQuestions = selectQuestions(view, wanted).filter((each) => !isOfPeople || isPutToPeople(each));
+    newest = sortNewestFirst([...newest, ...runQuestions]).slice(0, limit);
   }
   return { questions: newest, unreadable };
 }
@@ -89,7 +91,7 @@ function isPutToPeople({ question: { askedOf, forwardedAtMs } }: FoundQuestion):
 }
 
 /** Reads which coordinations have questions. Every question is closed before its coordination ends. */
-async function readHolders(
+async function readAskingCoordinations(
   reads: QuestionReads,
   { wanted }: QuestionQuery,
   isOfOwner: OwnerCheck,
@@ -106,7 +108,10 @@ async function readHolders(
 
 type OwnerCheck = (opening: OwnerPlace) => Promise<boolean>;
 
-/** Returns what says whether a coordination is of the session that is asked for, or of a subagent that works for it. */
+/**
+ * Creates a check whether a coordination is of the session that is asked for, or of a subagent that works for it.
+ * Without such a session it is always true.
+ */
 function createOwnerCheck(reads: QuestionReads, { ownerSession }: QuestionQuery): OwnerCheck {
   if (ownerSession === undefined) return () => Promise.resolve(true);
   const checked = new Map<SessionKey, Promise<boolean>>();
@@ -121,17 +126,17 @@ function createOwnerCheck(reads: QuestionReads, { ownerSession }: QuestionQuery)
   };
 }
 
-/** Selects questions, the newest first. */
+/** Returns those questions of a coordination that are wanted, the newest first, each with the coordination's view. */
 export function selectQuestions(view: CoordinationView, wanted: Wanted): FoundQuestion[] {
   return sortNewestFirst(
     view.escalations
-      .filter((question) => isWanted(question, wanted))
+      .filter((question) => isWantedQuestion(question, wanted))
       .toReversed()
       .map((question) => ({ view, question })),
   );
 }
 
-function isWanted(question: FoundQuestion["question"], wanted: Wanted): boolean {
+function isWantedQuestion(question: FoundQuestion["question"], wanted: Wanted): boolean {
   const { closed, notified = {} } = question;
   if (isBudgetStop(question)) return false;
   if (wanted === "open") return !closed;
@@ -142,11 +147,12 @@ function sortNewestFirst(found: readonly FoundQuestion[]): FoundQuestion[] {
   return found.toSorted((a, b) => b.question.askedAtMs - a.question.askedAtMs);
 }
 
-function findLatest({ escalations }: CoordinationView): number {
+/** Returns when the newest question of a coordination was asked, in ms; 0 without any. */
+function findNewestAskedAt({ escalations }: CoordinationView): number {
   return escalations.reduce((latest, { askedAtMs }) => Math.max(latest, askedAtMs), 0);
 }
 
-function oldestOf(newest: readonly FoundQuestion[]): number {
+function findOldestAskedAt(newest: readonly FoundQuestion[]): number {
   return newest.at(-1)?.question.askedAtMs ?? 0;
 }
 
@@ -161,10 +167,10 @@ export type NamedQuestion =
 const CANDIDATES_MAX = 10;
 
 /**
- * Finds a question by its id; an open one also by a unique prefix, or with a unique prefix of its coordination's id. The whole id of
- * a coordination means no other one that begins with it, whether the ledger still has it or not.
- *
- * @throws CoordinationError of a damaged log that the text may mean
+ * Returns the question that the text names: by its whole id, an open one also by a unique prefix, or with a unique
+ * prefix of its coordination's id; else that it is unknown, ambiguous or pruned. The whole id of a coordination means
+ * no other one that begins with it, whether the ledger still has it or not. @throws CoordinationError of a damaged log
+ * that the text may mean
  */
 export async function findQuestion(reads: QuestionReads, text: string): Promise<NamedQuestion> {
   const named = parseQuestionId(text);
@@ -187,72 +193,82 @@ async function findInCoordination(
 ): Promise<NamedQuestion | undefined> {
   const view = await reads.view(coordinationId);
   if (view) {
-    const exact = view.escalations.find((question) => idOf({ view, question }) === text);
+    const exact = view.escalations.find((question) => formatQuestionId({ view, question }) === text);
     if (exact) return { kind: "found", found: { view, question: exact } };
-    return oneOf(selectQuestions(view, "open").filter((found) => idOf(found).startsWith(text)));
+    return chooseOnlyQuestion(
+      selectQuestions(view, "open").filter((found) => formatQuestionId(found).startsWith(text)),
+    );
   }
   const error = await findPrunedError(reads, coordinationId);
   return error && { kind: "pruned", error };
 }
 
 /**
- * Finds an open question by a prefix, and a closed one by the whole of its own id behind a prefix of its coordination's.
- *
- * @throws CoordinationError of a damaged log that the prefix may mean
+ * Returns the open question that a prefix names, or a closed one by the whole of its own id behind a prefix of its
+ * coordination's; else that it is unknown, or ambiguous. @throws CoordinationError of a damaged log that the prefix
+ * may mean
  */
 export async function findQuestionByPrefix(reads: QuestionReads, text: string): Promise<NamedQuestion> {
   const named = parseQuestionId(text);
   const query = { wanted: "open", limit: OPEN_QUESTIONS_MAX } as const;
   const { questions, unreadable } = await findNewestQuestions(reads, query);
-  const begun = questions.filter((found) => isNamedBy(found, text));
+  const begun = questions.filter((found) => isQuestionNamedBy(found, text));
   const prefix = named?.coordinationId ?? text;
   const alsoMeant = unreadable.filter((runId) => prefix !== "" && runId.startsWith(prefix));
-  if (begun.length < 2) await refuseDamaged(reads, alsoMeant);
-  if (begun.length > 0) return oneOf(begun);
-  return named ? oneOf(await findByCoordinationPrefix(reads, named)) : { kind: "unknown" };
+  if (begun.length < 2) await rereadDamagedLogs(reads, alsoMeant);
+  if (begun.length > 0) return chooseOnlyQuestion(begun);
+  return named ? chooseOnlyQuestion(await findByCoordinationPrefix(reads, named)) : { kind: "unknown" };
 }
 
-/** The only open question, where there is one only. @throws CoordinationError of a damaged log that may have another */
-export async function findOnlyQuestion(
+/**
+ * Returns the only open question to people, of all or of one owner's session; else that there is none, or that several
+ * are meant. @throws CoordinationError of a damaged log that may have another
+ */
+export async function findOnlyOpenQuestion(
   reads: QuestionReads,
   ownerSession?: SessionKey,
 ): Promise<NamedQuestion> {
   const owned = ownerSession ? { ownerSession } : {};
   const query = { wanted: "open", limit: CANDIDATES_MAX, isOfPeople: true, ...owned } as const;
   const { questions, unreadable } = await findNewestQuestions(reads, query);
-  if (questions.length < 2) await refuseDamaged(reads, unreadable);
-  return oneOf(questions);
+  if (questions.length < 2) await rereadDamagedLogs(reads, unreadable);
+  return chooseOnlyQuestion(questions);
 }
 
-/** Reads damaged logs again, so that the first of them says what is wrong. @throws CoordinationError */
-async function refuseDamaged(reads: QuestionReads, unreadable: readonly CoordinationId[]): Promise<void> {
+/**
+ * Reads logs again that could not be read; throws what is wrong with the first that still cannot, and returns where
+ * there is none. @throws CoordinationError
+ */
+async function rereadDamagedLogs(reads: QuestionReads, unreadable: readonly CoordinationId[]): Promise<void> {
   for (const runId of unreadable) await reads.view(runId);
 }
 
-function oneOf(found: readonly FoundQuestion[]): NamedQuestion {
+/** Returns the only question; `unknown` where there is none, and with their ids `ambiguous` where there are several. */
+function chooseOnlyQuestion(found: readonly FoundQuestion[]): NamedQuestion {
   const [only, ...others] = found;
   if (!only) return { kind: "unknown" };
   if (others.length === 0) return { kind: "found", found: only };
-  return { kind: "ambiguous", questionIds: found.slice(0, CANDIDATES_MAX).map(idOf) };
+  return { kind: "ambiguous", questionIds: found.slice(0, CANDIDATES_MAX).map(formatQuestionId) };
 }
 
-function idOf({ view, question }: FoundQuestion): string {
-  return questionIdOf(view.coordinationId, question.escalationId);
+function formatQuestionId({ view, question }: FoundQuestion): string {
+  return createQuestionId(view.coordinationId, question.escalationId);
 }
 
-function isNamedBy(found: FoundQuestion, text: string): boolean {
+/** True where the text is the beginning of the question's id, or its own id behind a prefix of its coordination's. */
+function isQuestionNamedBy(found: FoundQuestion, text: string): boolean {
   if (text === "") return false;
   const named = parseQuestionId(text);
   const { coordinationId } = found.view;
   const isOfPrefix = named !== undefined && coordinationId.startsWith(named.coordinationId);
   return isOfPrefix && named.escalationId === found.question.escalationId
     ? true
-    : idOf(found).startsWith(text);
+    : formatQuestionId(found).startsWith(text);
 }
 
 type Named = NonNullable<ReturnType<typeof parseQuestionId>>;
 
-async function questionOf(
+async function readQuestionById(
   reads: QuestionReads,
   { coordinationId, escalationId }: Named,
 ): Promise<FoundQuestion | undefined> {
@@ -268,7 +284,7 @@ async function findByCoordinationPrefix(
 ): Promise<FoundQuestion[]> {
   const entries = await reads.list({ limit: CANDIDATES_MAX, idPrefix: coordinationId });
   const found = await Promise.all(
-    entries.map(({ runId }) => questionOf(reads, { coordinationId: runId, escalationId })),
+    entries.map(({ runId }) => readQuestionById(reads, { coordinationId: runId, escalationId })),
   );
   return found.filter((each) => each !== undefined);
 }

@@ -45,7 +45,10 @@ export interface GateLog {
   readonly closedAtMs: ReadonlyMap<string, EpochMs>;
 }
 
-/** @throws CoordinationError as `LedgerStore.read` */
+/**
+ * Reads from a coordination's log the verdicts and revisions of its results, and when each was held, released and
+ * closed. @throws CoordinationError as `LedgerStore.read`
+ */
 export async function readGateLog(reader: LogReader, coordinationId: CoordinationId): Promise<GateLog> {
   const notes: Notes = {
     verdicts: [],
@@ -56,7 +59,7 @@ export async function readGateLog(reader: LogReader, coordinationId: Coordinatio
     begun: new Map(),
   };
   for await (const page of readLog(reader, coordinationId))
-    for (const event of page) note(event, epochMsOf(event.timestamp), notes);
+    for (const event of page) noteGateEvent(event, epochMsOf(event.timestamp), notes);
   const { begun: _, ...log } = notes;
   return log;
 }
@@ -71,7 +74,8 @@ interface Notes {
   readonly begun: Map<StepId, EpochMs>;
 }
 
-function note({ type, payload }: RunEvent, atMs: EpochMs, notes: Notes): void {
+/** Notes what an event says of a held result, a verdict on it or a question. */
+function noteGateEvent({ type, payload }: RunEvent, atMs: EpochMs, notes: Notes): void {
   switch (type) {
     case "step.dispatched":
       notes.begun.set(payload.stepId, atMs);
@@ -84,7 +88,7 @@ function note({ type, payload }: RunEvent, atMs: EpochMs, notes: Notes): void {
       notes.verdicts.push({ ...payload, atMs });
       break;
     case "result.revised":
-      notes.revisions.push(revisionOf(payload, atMs, notes));
+      notes.revisions.push(createRevisionRecord(payload, atMs, notes));
       break;
     case "step.completed":
       if (payload.released) notes.released.set(payload.stepId, payload.released);
@@ -97,7 +101,7 @@ function note({ type, payload }: RunEvent, atMs: EpochMs, notes: Notes): void {
   }
 }
 
-function revisionOf(
+function createRevisionRecord(
   { stepId, attempt, criteria }: FactPayloads["result.revised"],
   atMs: EpochMs,
   { begun, held: heldAttempts }: Notes,

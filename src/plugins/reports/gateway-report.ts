@@ -18,8 +18,11 @@ type DriversReader = Pick<ReportedLedger, "owners">;
 /** Owners that are asked for at once. */
 const RUNS_AT_ONCE = 500;
 
-/** Finds the gateways that drive coordinations; those that none drives are left out. @throws CoordinationError as `RunOwners.ownersOf` */
-export async function readDrivers(
+/**
+ * Returns, by coordination, the name of the gateway that drives it now; those that none drives are left out. @throws
+ * CoordinationError as `RunOwners.ownersOf`
+ */
+export async function readDrivingGateways(
   { owners }: DriversReader,
   runIds: readonly CoordinationId[],
 ): Promise<ReadonlyMap<CoordinationId, string>> {
@@ -41,36 +44,48 @@ interface Listed {
   readonly gateway?: GatewayReport;
 }
 
-/** Adds to coordinations that gateways opened which one drives each now. @throws CoordinationError as `RunOwners.ownersOf` */
-export async function addDrivers<Run extends Listed>(
+/**
+ * Returns the coordinations, those that are running and were opened by a named gateway with the one that drives each
+ * now. @throws CoordinationError as `RunOwners.ownersOf`
+ */
+export async function addDrivingGateways<Run extends Listed>(
   reader: DriversReader,
   runs: readonly Run[],
 ): Promise<readonly Run[]> {
   const driven = runs.flatMap(({ coordinationId, status, gateway }) =>
     coordinationId !== undefined && gateway && status === "running" ? [coordinationId] : [],
   );
-  const drivers = await readDrivers(reader, driven);
+  const drivers = await readDrivingGateways(reader, driven);
   return runs.map((run) => {
     const drives = run.coordinationId && drivers.get(run.coordinationId);
     return run.gateway && drives !== undefined ? { ...run, gateway: { ...run.gateway, drives } } : run;
   });
 }
 
-/** Names the gateway that opened a coordination; nothing where one gateway has the ledger for itself. */
-export function nameHome(gateway: string | undefined): { readonly gateway?: GatewayReport } {
+/**
+ * Returns the field of a report with the gateway that opened a coordination; an empty object where one gateway has the
+ * ledger for itself.
+ */
+export function createHomeField(gateway: string | undefined): { readonly gateway?: GatewayReport } {
   return gateway === undefined ? {} : { gateway: { home: gateway } };
 }
 
-/** Reads the gateways of one coordination. @throws CoordinationError as `RunOwners.ownersOf` */
-export async function readGateway(
+/**
+ * Reads the field of a report with the gateways that opened a coordination and drive it now; an empty object where one
+ * gateway has the ledger for itself. @throws CoordinationError as `RunOwners.ownersOf`
+ */
+export async function readGatewayField(
   reader: DriversReader,
   { coordinationId, status, gateway }: CoordinationView,
 ): Promise<{ readonly gateway?: GatewayReport }> {
-  const [run] = await addDrivers(reader, [{ coordinationId, status, ...nameHome(gateway) }]);
+  const [run] = await addDrivingGateways(reader, [{ coordinationId, status, ...createHomeField(gateway) }]);
   return run?.gateway ? { gateway: run.gateway } : {};
 }
 
-/** Says which gateway opened a coordination and, where that is another one, which one drives it; empty where there is none. */
+/**
+ * Returns the text that says which gateway opened a coordination and, while it runs, which other one drives it; empty
+ * where one gateway has the ledger for itself.
+ */
 export function describeGateway({
   gateway,
   status,
@@ -92,8 +107,8 @@ export interface GatewayLoad {
 }
 
 /**
- * Lists the gateways that told the ledger of themselves or drive something there, by their names. Whether they are still there is
- * not to be learnt from one look.
+ * Returns the gateways that told the ledger of themselves or drive one of these coordinations, by name, with how many
+ * each drives. Whether they are still there is not to be learnt from one look.
  */
 export async function listGateways(
   reader: DriversReader,
@@ -104,14 +119,14 @@ export async function listGateways(
     const name = parseGatewayOwnerId(id);
     if (name !== undefined) counts.set(name, 0);
   }
-  for (const name of (await readDrivers(reader, running)).values())
+  for (const name of (await readDrivingGateways(reader, running)).values())
     counts.set(name, (counts.get(name) ?? 0) + 1);
   return [...counts]
     .map(([name, drives]) => ({ name, drives }))
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Names the gateways of a ledger with what each drives; empty where one gateway has the ledger for itself. */
+/** Returns the text that names the gateways of a ledger with how many coordinations each drives; empty without any. */
 export function describeGateways(gateways: readonly GatewayLoad[] = []): string {
   return gateways.map(({ name, drives }) => `${name} drives ${drives === 0 ? "nothing" : drives}`).join(", ");
 }

@@ -11,11 +11,15 @@ export interface TimelineRefusal {
 
 export type RefusedCall = NonNullable<StepView["refusedCalls"]>[number];
 
-export function countRefusedCalls(steps: readonly StepView[]): number {
+/** Returns the number of tool calls that were refused to all of these steps. */
+export function countRefusedToolCalls(steps: readonly StepView[]): number {
   return steps.reduce((sum, { refusedCalls = [] }) => sum + refusedCalls.length, 0);
 }
 
-/** Lists the refused calls of all steps on the time axis of a coordination, in the order in which they came. */
+/**
+ * Returns the refused tool calls of all steps of a coordination in the order of time, each with the milliseconds since
+ * the coordination was opened.
+ */
 export function listTimelineRefusals({ steps, createdAtMs }: CoordinationView): TimelineRefusal[] {
   return steps
     .flatMap(({ stepId, refusedCalls = [] }) =>

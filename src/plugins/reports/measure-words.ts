@@ -22,7 +22,11 @@ export interface MeasureWords {
   readonly countedOf: string;
 }
 
-export function describeMeasure(measure: Measure): MeasureWords {
+/**
+ * Returns a record with the texts that show a measure: its name, value, target and verdict, and of how many it was
+ * counted.
+ */
+export function createMeasureWords(measure: Measure): MeasureWords {
   const { value, target, count, verdict } = measure;
   const [name, countedOf] = WORDS[measure.name];
   return {

@@ -1,7 +1,7 @@
 /** Owns: what agents say of how far they are, and finding the newest of all coordinations. Does not own: how it reads. */
 import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
 import {
-  readCoordination,
+  readCoordinationView,
   type CoordinationView,
   type ProgressView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
@@ -33,7 +33,10 @@ function createProgressReport(
 
 export type ProgressByStep = ReadonlyMap<StepId, ProgressReport>;
 
-/** Reads what the agents at work of a coordination say of how far they are. @throws CoordinationError as `getMany` */
+/**
+ * Reads, by step, what the agents of a coordination last said of how far they are; steps of which nothing was said are
+ * left out. @throws CoordinationError as `getMany`
+ */
 export async function readProgressReports(
   reader: ReportedLedger,
   view: CoordinationView,
@@ -46,7 +49,7 @@ export async function readProgressReports(
   );
 }
 
-/** Returns the field of a step's report that has its progress, where its agent said something. */
+/** Returns the field of a step's report with the progress that its agent told; an empty object where it told none. */
 export function createProgressField(
   stepId: StepId,
   progress: ProgressByStep,
@@ -65,20 +68,23 @@ export interface FoundProgress {
 /** Running coordinations that are looked into, the newest first. */
 const LOOKED_MAX = 50;
 
-/** Finds what agents at work said last of how far they are, the newest first. */
+/**
+ * Reads what agents of running coordinations last said of how far they are, the newest first; looks at a bounded
+ * number of coordinations, and leaves damaged logs out.
+ */
 export async function findNewestProgress(reader: ReportedLedger, limit: number): Promise<FoundProgress[]> {
-  const found: FoundProgress[] = [];
+  const foundProgress: FoundProgress[] = [];
   let looked = 0;
   for await (const { runId } of listRuns(reader, { status: "running" })) {
-    const view = await readUnlessDamaged(() => readCoordination(reader, runId));
+    const view = await readUnlessDamaged(() => readCoordinationView(reader, runId));
     const reports = view && (await readProgressReports(reader, view));
     for (const { stepId, name } of view?.steps ?? []) {
       const progress = reports?.get(stepId);
       if (progress)
-        found.push({ coordinationId: runId, stepId, ...(name !== undefined && { name }), progress });
+        foundProgress.push({ coordinationId: runId, stepId, ...(name !== undefined && { name }), progress });
     }
     looked += 1;
     if (looked === LOOKED_MAX) break;
   }
-  return found.toSorted((a, b) => b.progress.atMs - a.progress.atMs).slice(0, limit);
+  return foundProgress.toSorted((a, b) => b.progress.atMs - a.progress.atMs).slice(0, limit);
 }

@@ -17,7 +17,8 @@ type QuestionSubject = Pick<
 type Subject =
   "result" | "step" | "plan" | "attempt" | "budget" | "write" | "overwrite" | "late overwrite" | "agent";
 
-function subjectOf({ cause, stepId, confidence, overwritten, stepEnded }: QuestionSubject): Subject {
+/** Returns the kind of thing that an answer decides about, such as a result, a write or the budget. */
+function classifySubject({ cause, stepId, confidence, overwritten, stepEnded }: QuestionSubject): Subject {
   switch (cause) {
     case "verifier":
     case "mismatch":
@@ -39,27 +40,33 @@ function subjectOf({ cause, stepId, confidence, overwritten, stepEnded }: Questi
   }
 }
 
-/** Basis points as people write them. */
+/** Returns basis points as a text in percent: `90%` of 9000. */
 export function formatPercent(basisPoints: number): string {
   return `${basisPoints / 100}%`;
 }
 
-/** The step as people know it; the plan where the question is about no step. */
+/**
+ * Returns the text for what a question is about: the step by name and id, or the plan or the owner where it is about
+ * no step.
+ */
 export function describeSubject({ stepId, stepName, cause }: QuestionSubject): string {
   if (stepId === undefined) return cause === "agent" ? "the owner" : "the plan";
   return stepName === undefined || stepName === stepId ? `step ${stepId}` : `step ${stepName} (${stepId})`;
 }
 
-/** Describes why the question is asked, after a colon. */
+/** Returns the reasons why a question is asked as one text. */
 export function describeCause(question: AskedQuestion): string {
   return listCauses(question).join("; ");
 }
 
-/** Lists why the question is asked, and what else people must know of the result that it is about: how its agent ran. */
+/**
+ * Lists the texts that say why a question is asked; where it is about a result, also how its agent ran otherwise than
+ * asked.
+ */
 export function listCauses(question: AskedQuestion): string[] {
   const reason = describeReason(question);
   const { cause, differences = [] } = question;
-  const isOther = subjectOf(question) === "result" && cause !== "mismatch";
+  const isOther = classifySubject(question) === "result" && cause !== "mismatch";
   return isOther && differences.length > 0 ? [reason, describeMismatch(question)] : [reason];
 }
 
@@ -95,7 +102,9 @@ function describeMismatch({ differences = [] }: AskedQuestion): string {
   return `its agent did not run as it was asked${details === "" ? "" : `: ${details}`}`;
 }
 
-/** Describes a difference like `model openai/large was asked, and openai/small ran`. */
+/**
+ * Returns the text of how a child ran otherwise than asked, like `model openai/large was asked, and openai/small ran`.
+ */
 export function describeDifference({ field, asked: requested, ran }: ChildDifference): string {
   return field === "writes"
     ? `it was to work in ${requested}, and wrote ${ran}`
@@ -120,8 +129,11 @@ function describeChecks({ checks = [] }: AskedQuestion): string {
     : "its result could not be verified";
 }
 
-/** Formats a check like `facts: fail by agent:critic at 90% (sources)`. */
-export function checkText({
+/**
+ * Returns the text of a check of a result with its verdict, like `facts: fail by agent:critic at 90% (sources)`, or
+ * why there is none.
+ */
+export function formatCheck({
   check,
   verdict,
   because,
@@ -138,10 +150,15 @@ export function checkText({
   return `${check}: ${verdict}${by}${confidenceText}${keys}`;
 }
 
+/** Returns the text of a notice to people: its channel and what became of it, or when it is due. */
 export function describeNotice({ channel, atMs, outcome }: NoticeReport): string {
   return outcome === "pending" ? `${channel} due at ${formatInstant(atMs)}` : `${channel} ${outcome}`;
 }
 
+/**
+ * Returns the kinds of answers that a question takes as one text; where it takes none, what to do in place of
+ * answering.
+ */
 export function describeAnswers(answers: readonly AnswerKind[]): string {
   if (answers.length === 0) return "none: retry or cancel the step";
   return answers.length === 1
@@ -151,10 +168,10 @@ export function describeAnswers(answers: readonly AnswerKind[]): string {
 
 type Resolution = NonNullable<QuestionReport["closed"]>["resolution"];
 
-/** Describes what an answer brought about. */
+/** Returns the text that says what an answer to a question brought about, or its end without one. */
 export function describeEffect(question: QuestionSubject, resolution: Resolution): string {
   const about = describeSubject(question);
-  const subject = subjectOf(question);
+  const subject = classifySubject(question);
   switch (resolution) {
     case "approved":
       return APPROVED[subject](about);
@@ -199,11 +216,11 @@ const DENIED: Readonly<Record<Subject, (about: string) => string>> = {
   agent: () => "the agent is told no",
 };
 
-/** Describes what counts when nobody answers. */
+/** Returns the text that says what happens to a question when nobody answers it in time. */
 export function describeExpiry(question: QuestionReport): string {
   return question.onExpiry === "default"
     ? "what its agent named for this case counts"
-    : DENIED[subjectOf(question)](describeSubject(question));
+    : DENIED[classifySubject(question)](describeSubject(question));
 }
 
 /** Names the answerer like `person telegram:42`, or by the kind of caller when there is no name. */
@@ -212,7 +229,10 @@ function describeAnswerer({ kind, id, session }: Answerer): string {
   return id === undefined ? `an ${kind === "operator" ? "operator" : "unnamed person"}` : `${kind} ${id}`;
 }
 
-/** Describes what closed the question: `approved by person telegram:42 through chat at 2026-…`. */
+/**
+ * Returns the text that says what closed a question, like `approved by person telegram:42 through chat at 2026-…`;
+ * empty for an open one.
+ */
 export function describeClosing({ closed, answered, deadlineAtMs }: AskedQuestion): string {
   if (!closed) return "";
   const { resolution } = closed;

@@ -10,8 +10,8 @@ import type {
   QuestionView,
   StepView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
-import { questionIdOf } from "../../agents/coordination/runtime/questions/question-requests.ts";
-import { readQuestion } from "../../agents/coordination/runtime/questions/question-text.ts";
+import { createQuestionId } from "../../agents/coordination/runtime/questions/question-requests.ts";
+import { readQuestionText } from "../../agents/coordination/runtime/questions/question-text.ts";
 import { readReportedReason } from "../../agents/coordination/runtime/questions/reported-reason.ts";
 
 type Shared =
@@ -83,13 +83,19 @@ export interface FoundQuestion {
   readonly question: QuestionView;
 }
 
-/** Finds the text that a question rules on: the held result, or the last words of an agent that reported none. */
+/**
+ * Returns the reference to the text that a question rules on: the held result, or the last words of an agent that
+ * reported none; `undefined` where its step is not held for it.
+ */
 export function findHeldText({ view, question }: FoundQuestion): ContentRef | undefined {
   const heldView = view.steps.find(({ stepId }) => stepId === question.stepId)?.held;
   return heldView?.escalationId === question.escalationId ? (heldView.output ?? heldView.words) : undefined;
 }
 
-/** @throws CoordinationError as `ContentStore.get` */
+/**
+ * Reads the texts of a question and returns its report; texts that are withheld are in it for operators alone. @throws
+ * CoordinationError as `ContentStore.get`
+ */
 export async function createQuestionReport(
   content: ContentReader,
   found: FoundQuestion,
@@ -102,27 +108,28 @@ export async function createQuestionReport(
   const isReadable = isForOperator || !shared.wordsWithheld;
   const step = steps.find(({ stepId }) => stepId === shared.stepId);
   return {
-    questionId: questionIdOf(coordinationId, shared.escalationId),
+    questionId: createQuestionId(coordinationId, shared.escalationId),
     coordinationId,
     ownerSession,
     status: question.closed ? "closed" : "open",
     ...shared,
-    ...(step && createStepReport(step, question)),
-    ...reportResult(found, isForOperator),
+    ...(step && createStepFields(step, question)),
+    ...createResultField(found, isForOperator),
     answers,
     onExpiry,
-    ...(await readReason(content, question)),
-    ...(text && isReadable && { asked: (await readQuestion({ content }, question)) ?? null }),
+    ...(await readReasonField(content, question)),
+    ...(text && isReadable && { asked: (await readQuestionText({ content }, question)) ?? null }),
     ...(notices && { notices: listNoticeReports(notices, question) }),
   };
 }
 
-function reportResult(found: FoundQuestion, isForOperator: boolean): Pick<QuestionReport, "result"> {
+/** Returns the field with the size of the held text; its hash is for operators only. Empty where there is none. */
+function createResultField(found: FoundQuestion, isForOperator: boolean): Pick<QuestionReport, "result"> {
   const text = findHeldText(found);
   return text ? { result: isForOperator ? text : { bytes: text.bytes } } : {};
 }
 
-async function readReason(
+async function readReasonField(
   content: ContentReader,
   { reason: report }: QuestionView,
 ): Promise<Pick<QuestionReport, "reason">> {
@@ -130,7 +137,7 @@ async function readReason(
   return reason === undefined ? {} : { reason };
 }
 
-function createStepReport(
+function createStepFields(
   { name, held: heldView, differences }: StepView,
   { escalationId }: QuestionView,
 ): Partial<AskedQuestion> {

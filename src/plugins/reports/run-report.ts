@@ -2,7 +2,7 @@
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { Summary } from "../../agents/coordination/contracts/coordination-summary.ts";
 import type { WorkflowSummary } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
-import { nameHome, type GatewayReport } from "./gateway-report.ts";
+import { createHomeField, type GatewayReport } from "./gateway-report.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 import type { RunEntry } from "./find-coordination.ts";
 
@@ -16,10 +16,11 @@ export interface CoordinationReport {
   readonly steps: Summary["steps"];
   readonly forkedFrom?: NonNullable<Summary["forkedFrom"]>;
   readonly usage?: NonNullable<Summary["usage"]>;
-  /** Where several gateways share the ledger; `drives` is added by `addDrivers`. */
+  /** Where several gateways share the ledger; `drives` is added by `addDrivingGateways`. */
   readonly gateway?: GatewayReport;
 }
 
+/** Returns a coordination as listings show it, from the summary of its entry and the text of its objective. */
 export function createCoordinationReport(
   { runId, summary }: RunEntry,
   objective: string | null,
@@ -34,7 +35,7 @@ export function createCoordinationReport(
     steps,
     ...(forkedFrom && { forkedFrom }),
     ...(usage && { usage }),
-    ...nameHome(gateway),
+    ...createHomeField(gateway),
   };
 }
 
@@ -51,6 +52,7 @@ export interface WorkflowReport {
   readonly fork?: { readonly mode: string; readonly sourceRunId: string; readonly fromSeq: number };
 }
 
+/** Returns a workflow run as listings show it, from the summary of its entry. */
 export function createWorkflowReport({ runId, length, summary, origin }: WorkflowEntry): WorkflowReport {
   const { status, tenant, workflowId, createdAtMs, parent } = summary;
   return {

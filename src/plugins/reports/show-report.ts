@@ -14,8 +14,8 @@ import {
   type EffectivePrivilege,
   type EffectivePrivileges,
 } from "./effective-privileges.ts";
-import { textOf } from "./find-coordination.ts";
-import { readGateway, type GatewayReport } from "./gateway-report.ts";
+import { readKeptText } from "./find-coordination.ts";
+import { readGatewayField, type GatewayReport } from "./gateway-report.ts";
 import { readGateLog, type GateLog, type RevisionRecord, type VerdictRecord } from "./gate-log.ts";
 import {
   createProgressField,
@@ -23,7 +23,7 @@ import {
   type ProgressByStep,
   type ProgressReport,
 } from "./progress-report.ts";
-import { timelineOf, type Timeline } from "./timeline.ts";
+import { createTimeline, type Timeline } from "./timeline.ts";
 
 /** The details of a coordination besides its folded state. */
 export interface CoordinationDetails {
@@ -59,22 +59,26 @@ export interface ShowReport extends Omit<
   readonly revisions?: readonly RevisionRecord[];
 }
 
-/** Reads the details of a coordination, whose view `addUseOfPlans` has billed. @throws CoordinationError as `LedgerStore.read` */
-export async function readDetails(
+/**
+ * Reads all that `show` tells of a coordination beside its view, which `addUsageOfPlans` has billed: its objective,
+ * conflicts, gates, progress, privileges and gateways. @throws CoordinationError as `LedgerStore.read`
+ */
+export async function readCoordinationDetails(
   reader: ReportedLedger,
   view: CoordinationView,
 ): Promise<CoordinationDetails> {
   return {
     view,
-    objective: await textOf(reader, view.objective),
+    objective: await readKeptText(reader, view.objective),
     log: await readChangeLog(reader, view.coordinationId),
     gates: await readGateLog(reader, view.coordinationId),
     progress: await readProgressReports(reader, view),
     privileges: await readEffectivePrivileges(reader, view),
-    ...(await readGateway(reader, view)),
+    ...(await readGatewayField(reader, view)),
   };
 }
 
+/** Returns the report of a coordination that `show --json` prints, from details that were read. */
 export function createShowReport(details: CoordinationDetails): ShowReport {
   const { view, objective, log, gates, progress, privileges, gateway } = details;
   const { conflicts, changes } = log;
@@ -86,20 +90,19 @@ export function createShowReport(details: CoordinationDetails): ShowReport {
       ...step,
       ...createProgressField(step.stepId, progress),
     })),
-    escalations: view.escalations.map(addStatus),
+    escalations: view.escalations.map(addQuestionStatus),
     conflicts,
     changes,
     objective,
-    ...createGatesReport(gates),
+    ...createGateFields(gates),
   };
 }
 
 /**
- * Reads what is drawn on the time axis of a coordination, as `timeline --json` prints it; its view is that of `readDetails`.
- *
- * @throws CoordinationError as `LedgerStore.read`
+ * Reads what is drawn on the time axis of a coordination, as `timeline --json` prints it, and returns it with the logs
+ * that it was made from; its view is that of `readCoordinationDetails`. @throws CoordinationError as `LedgerStore.read`
  */
-export async function readTimeline(
+export async function readCoordinationTimeline(
   reader: ReportedLedger,
   view: CoordinationView,
   now: EpochMs,
@@ -108,16 +111,16 @@ export async function readTimeline(
   const log = view.conflicts.length > 0 ? await readChangeLog(reader, view.coordinationId) : undefined;
   const gates = await readGateLog(reader, view.coordinationId);
   const progress = await readProgressReports(reader, view);
-  const past = { attempts, gates, progress, ...(log && { log }), ...(await readGateway(reader, view)) };
-  const timeline = timelineOf(view, now, past);
+  const past = { attempts, gates, progress, ...(log && { log }), ...(await readGatewayField(reader, view)) };
+  const timeline = createTimeline(view, now, past);
   return { timeline, gates, ...(log && { log }) };
 }
 
 /** Returns the question with whether it is open, which readers of JSON need not work out. */
-function addStatus(question: QuestionView): QuestionView & { readonly status: "open" | "closed" } {
+function addQuestionStatus(question: QuestionView): QuestionView & { readonly status: "open" | "closed" } {
   return { ...question, status: question.closed ? "closed" : "open" };
 }
 
-function createGatesReport({ verdicts, revisions }: GateLog): Partial<ShowReport> {
+function createGateFields({ verdicts, revisions }: GateLog): Partial<ShowReport> {
   return { ...(verdicts.length > 0 && { verdicts }), ...(revisions.length > 0 && { revisions }) };
 }

@@ -6,11 +6,15 @@ interface Named {
   readonly name?: string;
 }
 
-/** Telling the owner of a plan its result. */
-export function isDelivery({ stepId }: Named): boolean {
+/** True of the step of a plan that tells the owner the result. */
+export function isDeliveryStep({ stepId }: Named): boolean {
   return stepId === DELIVERY_STEP_ID;
 }
 
-export function stepName(step: Named): string {
-  return isDelivery(step) ? "delivery" : (step.name ?? step.stepId);
+/**
+ * Returns the name of a step for people, its id where it has none, and `delivery` for the step that tells the owner of
+ * a plan the result.
+ */
+export function nameStep(step: Named): string {
+  return isDeliveryStep(step) ? "delivery" : (step.name ?? step.stepId);
 }

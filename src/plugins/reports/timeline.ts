@@ -9,7 +9,7 @@ import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/
 import type { Attempt, Attempts } from "./attempts.ts";
 import { createProgressField, type ProgressByStep, type ProgressReport } from "./progress-report.ts";
 import type { ChangeLog, ConflictRecord, Resolution } from "./conflict-log.ts";
-import { outcomeOf, type Outcome } from "./conflict-outcome.ts";
+import { classifyOutcome, type Outcome } from "./conflict-outcome.ts";
 import { listTimelineRefusals, type TimelineRefusal } from "./list-refused-calls.ts";
 import type { GatewayReport } from "./gateway-report.ts";
 import type { GateLog, RevisionRecord } from "./gate-log.ts";
@@ -104,45 +104,52 @@ interface Past {
   readonly gateway?: GatewayReport;
 }
 
-export function timelineOf(view: CoordinationView, now: EpochMs, past: Past): Timeline {
+/**
+ * Returns the timeline of a coordination until its end or `now`: a row for each step in the order of the tree, with
+ * conflicts, questions, verdicts and refusals from the logs that were read.
+ */
+export function createTimeline(view: CoordinationView, now: EpochMs, past: Past): Timeline {
   const { log, gates, gateway } = past;
   const revised = Map.groupBy(gates.revisions, ({ stepId }) => stepId);
   const { coordinationId, status, createdAtMs, endedAtMs } = view;
-  const untilMs = endedAtMs ?? findLatest(view, now);
+  const untilMs = endedAtMs ?? computeOpenEnd(view, now);
   const rows = sortInTreeOrder(view.steps).map(({ step, depth }) =>
-    rowOf(step, { depth, startedAtMs: createdAtMs, untilMs, past, revised }),
+    createTimelineRow(step, { depth, startedAtMs: createdAtMs, untilMs, past, revised }),
   );
   return {
     coordinationId,
     status,
-    ...viewOrigin(view),
+    ...createOriginFields(view),
     startedAtMs: createdAtMs,
     ...(endedAtMs !== undefined && { endedAtMs }),
     durationMs: Math.max(0, untilMs - createdAtMs),
     rows,
     ...(log && { conflicts: log.conflicts.map((conflict) => createTimelineConflict(conflict, createdAtMs)) }),
-    ...questionsOf(view, gates),
-    ...(gates.verdicts.length > 0 && { verdicts: verdictsOf(gates, createdAtMs) }),
-    ...refusedCallsOf(view),
-    ...viewEnd(view),
+    ...createQuestionFields(view, gates),
+    ...(gates.verdicts.length > 0 && { verdicts: createTimelineVerdicts(gates, createdAtMs) }),
+    ...createRefusalFields(view),
+    ...createEndFields(view),
     ...(gateway && { gateway }),
   };
 }
 
-function viewOrigin({ forkedFrom }: CoordinationView): Partial<Timeline> {
+function createOriginFields({ forkedFrom }: CoordinationView): Partial<Timeline> {
   return forkedFrom ? { forkedFrom } : {};
 }
 
-function viewEnd({ gaveUp, usage }: CoordinationView): Partial<Timeline> {
+function createEndFields({ gaveUp, usage }: CoordinationView): Partial<Timeline> {
   return { ...(gaveUp && { gaveUp }), ...(usage && { usage }) };
 }
 
-function refusedCallsOf(view: CoordinationView): Partial<Timeline> {
+function createRefusalFields(view: CoordinationView): Partial<Timeline> {
   const refusedCalls = listTimelineRefusals(view);
   return refusedCalls.length > 0 ? { refusedCalls } : {};
 }
 
-function questionsOf({ escalations, createdAtMs }: CoordinationView, gates: GateLog): Partial<Timeline> {
+function createQuestionFields(
+  { escalations, createdAtMs }: CoordinationView,
+  gates: GateLog,
+): Partial<Timeline> {
   if (escalations.length === 0) return {};
   const measureSince = (atMs: number): number => Math.max(0, atMs - createdAtMs);
   const questions = escalations.map(({ escalationId, stepId, cause, deadlineAtMs, askedAtMs, closed }) => {
@@ -160,7 +167,7 @@ function questionsOf({ escalations, createdAtMs }: CoordinationView, gates: Gate
   return { questions };
 }
 
-function verdictsOf({ verdicts }: GateLog, startedAtMs: number): TimelineVerdict[] {
+function createTimelineVerdicts({ verdicts }: GateLog, startedAtMs: number): TimelineVerdict[] {
   return verdicts.map((each) => ({
     stepId: each.stepId,
     attempt: each.attempt,
@@ -177,12 +184,16 @@ function createTimelineConflict(conflict: ConflictRecord, startedAtMs: number): 
     ...(contest && { stepId: contest.requester }),
     resource,
     detectedMs: Math.max(0, detectedAtMs - startedAtMs),
-    outcome: outcomeOf(conflict),
-    ...(resolution && readRuling(resolution)),
+    outcome: classifyOutcome(conflict),
+    ...(resolution && createRulingFields(resolution)),
   };
 }
 
-function readRuling({ winner, winnerCoordinationId, because }: Resolution): Partial<TimelineConflict> {
+function createRulingFields({
+  winner,
+  winnerCoordinationId,
+  because,
+}: Resolution): Partial<TimelineConflict> {
   return {
     ...(winner && { winner }),
     ...(winnerCoordinationId && { winnerCoordinationId }),
@@ -190,8 +201,8 @@ function readRuling({ winner, winnerCoordinationId, because }: Resolution): Part
   };
 }
 
-/** A reader's clock may be behind the gateway's. */
-function findLatest({ steps, createdAtMs }: CoordinationView, now: EpochMs): number {
+/** Returns until when an open coordination lasts: now, or its newest time, because a reader's clock may be behind. */
+function computeOpenEnd({ steps, createdAtMs }: CoordinationView, now: EpochMs): number {
   return steps.reduce(
     (last, { admittedAtMs, endedAtMs }) => Math.max(last, endedAtMs ?? admittedAtMs),
     Math.max(now, createdAtMs),
@@ -206,10 +217,13 @@ interface RowPlace {
   readonly revised: ReadonlyMap<StepId, readonly RevisionRecord[]>;
 }
 
-function rowOf(step: StepView, { depth, startedAtMs, untilMs, past, revised }: RowPlace): TimelineRow {
+function createTimelineRow(
+  step: StepView,
+  { depth, startedAtMs, untilMs, past, revised }: RowPlace,
+): TimelineRow {
   const { stepId, parentStepId, name, agentId, lane, status, attempt, acknowledgedAtMs } = step;
   const measureSince = (atMs: number): number => Math.max(0, atMs - startedAtMs);
-  const beganAtMs = beginningOf(step);
+  const beganAtMs = findStepBeginning(step);
   const ended = listEndedAttempts(step, past.attempts.get(stepId) ?? [], revised.get(stepId) ?? []);
   const earlier = ended.map((each) => createEarlierRow(each, measureSince));
   return {
@@ -231,6 +245,7 @@ function rowOf(step: StepView, { depth, startedAtMs, untilMs, past, revised }: R
   };
 }
 
+/** Returns since when the newest attempt's result was held, and the question about what is held now. */
 function createHeldFields(
   { stepId, attempt, held: heldView }: StepView,
   gates: GateLog,
@@ -244,10 +259,11 @@ function createHeldFields(
 }
 
 /** Returns when a step began. A skipped step took no time, at the moment that decided it. */
-function beginningOf({ status, admittedAtMs, dispatchedAtMs, endedAtMs }: StepView): EpochMs {
+function findStepBeginning({ status, admittedAtMs, dispatchedAtMs, endedAtMs }: StepView): EpochMs {
   return dispatchedAtMs ?? (status === "skipped" ? endedAtMs : undefined) ?? admittedAtMs;
 }
 
+/** Returns the fields of a row that say what its step waits for, and how its child ran. */
 function createSituationFields(step: StepView): Partial<TimelineRow> {
   const { dependsOn = [], retryAtMs, answerByMs, carriedFrom, requested, ran, differences } = step;
   return {
@@ -268,7 +284,10 @@ interface EndedAttempt {
   readonly endedAtMs: EpochMs;
 }
 
-/** A revised result ended its attempt when it was held: what came after was ruling on it. */
+/**
+ * Lists the attempts before the newest one, in order. A revised result ended its attempt when it was held: what came
+ * after was ruling on it.
+ */
 function listEndedAttempts(
   { attempt: newest }: StepView,
   failed: readonly Attempt[],
@@ -295,6 +314,7 @@ interface Placed {
   readonly depth: number;
 }
 
+/** Sorts steps so that children stand behind their parents, and adds how deep each is nested. */
 function sortInTreeOrder(steps: readonly StepView[]): Placed[] {
   const knownIds = new Set(steps.map(({ stepId }) => stepId));
   const children = Map.groupBy(steps, ({ parentStepId }) =>

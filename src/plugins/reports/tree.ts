@@ -1,13 +1,13 @@
 /** Owns: a coordination as a tree: the owner, its children, theirs, and the plans that children run. Not: how it is drawn. */
 import type { CoordinationView, StepView } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import type { UsageView } from "../../agents/coordination/runtime/log/usage-view.ts";
-import { readNestedPlans } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import { readNestedPlans } from "../../agents/coordination/runtime/log/read-nested-plans.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
 import { readUnlessDamaged } from "../../agents/coordination/runtime/log/read-state.ts";
-import { readGateway, type GatewayReport } from "./gateway-report.ts";
+import { readGatewayField, type GatewayReport } from "./gateway-report.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 import { giveWay } from "../../platform/give-way.ts";
-import { stepName } from "./step-name.ts";
+import { nameStep } from "./step-name.ts";
 
 export interface TreeNode {
   /** The owner's session key, or the name of a step. */
@@ -56,9 +56,16 @@ const NESTING_MAX = 5;
 
 type TreeReader = Pick<ReportedLedger, "holders" | "owners" | "read">;
 
-/** Reads the whole tree of a coordination. @throws CoordinationError as `readStoredState` */
-export async function readTree(reader: TreeReader, view: CoordinationView, now: EpochMs): Promise<AgentTree> {
-  const plan: NestedPlan = { view, nested: await readNested(reader, view, NESTING_MAX) };
+/**
+ * Reads the tree of a coordination, with the plans that its children submitted and theirs to a bounded depth, and
+ * returns it with the usage of all. @throws CoordinationError as `readStoredState`
+ */
+export async function readAgentTree(
+  reader: TreeReader,
+  view: CoordinationView,
+  now: EpochMs,
+): Promise<AgentTree> {
+  const plan: NestedPlan = { view, nested: await readPlansBelow(reader, view, NESTING_MAX) };
   const { coordinationId, status, createdAtMs, endedAtMs, ownerSession, ownerUsage, budget, budgetStops } =
     view;
   return {
@@ -66,28 +73,34 @@ export async function readTree(reader: TreeReader, view: CoordinationView, now: 
     status,
     startedAtMs: createdAtMs,
     ...(endedAtMs !== undefined && { endedAtMs }),
-    usage: sumUsage(plan),
+    usage: sumTreeUsage(plan),
     ...(budget && { budget }),
     ...(budgetStops && { budgetStops }),
-    ...(await readGateway(reader, view)),
+    ...(await readGatewayField(reader, view)),
     tree: {
       name: ownerSession,
       sessionKey: ownerSession,
       status,
       ...(ownerUsage && { usage: ownerUsage }),
       durationMs: Math.max(0, (endedAtMs ?? now) - createdAtMs),
-      children: childrenOf(plan, undefined, now),
+      children: buildSubtrees(plan, undefined, now),
     },
   };
 }
 
-/** Returns a coordination with the use of the plans that its children submitted in its sum, where their logs can be read. */
-export async function addUseOfPlans(reader: TreeReader, view: CoordinationView): Promise<CoordinationView> {
-  const nested = await readUnlessDamaged(() => readNested(reader, view, NESTING_MAX));
-  return nested ? withUsageOfTree(view, { usage: sumUsage({ view, nested }) }) : view;
+/**
+ * Returns a coordination's view whose usage includes that of the plans that its children submitted; the same view
+ * where one of their logs cannot be read.
+ */
+export async function addUsageOfPlans(reader: TreeReader, view: CoordinationView): Promise<CoordinationView> {
+  const nested = await readUnlessDamaged(() => readPlansBelow(reader, view, NESTING_MAX));
+  return nested ? withUsageOfTree(view, { usage: sumTreeUsage({ view, nested }) }) : view;
 }
 
-/** Returns a coordination with the sum of its tree as its own. */
+/**
+ * Returns a coordination's view with the usage of its whole tree in place of its own; the same view where the tree
+ * used nothing.
+ */
 export function withUsageOfTree(
   view: CoordinationView,
   { usage }: Pick<AgentTree, "usage">,
@@ -95,7 +108,8 @@ export function withUsageOfTree(
   return usage.tokens + usage.costMicroUsd > 0 ? { ...view, usage } : view;
 }
 
-async function readNested(
+/** Reads the plans that the agents of steps submitted, by the step, and theirs, down to so many levels. */
+async function readPlansBelow(
   reader: TreeReader,
   { coordinationId, steps }: CoordinationView,
   levels: number,
@@ -106,30 +120,30 @@ async function readNested(
     await giveWay();
     const plans: NestedPlan[] = [];
     for (const view of await readNestedPlans(reader, coordinationId, stepId))
-      plans.push({ view, nested: await readNested(reader, view, levels - 1) });
+      plans.push({ view, nested: await readPlansBelow(reader, view, levels - 1) });
     if (plans.length > 0) nested.set(stepId, plans);
   }
   return nested;
 }
 
 /** Sums the use of a tree. A step's use may tell that of its agent's plans, which are summed here by themselves. */
-function sumUsage({ view, nested }: NestedPlan): AgentTree["usage"] {
+function sumTreeUsage({ view, nested }: NestedPlan): AgentTree["usage"] {
   let { tokens, costMicroUsd } = view.usage ?? NOTHING;
   for (const step of view.steps) {
     const plans = nested.get(step.stepId);
     if (!plans) continue;
     const whole = step.usage ?? NOTHING;
     const ofStep = readOwnUsage(step, plans) ?? NOTHING;
-    const ofPlans = sumPlans(plans);
+    const ofPlans = sumPlansUsage(plans);
     tokens += ofStep.tokens + ofPlans.tokens - whole.tokens;
     costMicroUsd += ofStep.costMicroUsd + ofPlans.costMicroUsd - whole.costMicroUsd;
   }
   return { tokens, costMicroUsd };
 }
 
-function sumPlans(plans: readonly NestedPlan[]): AgentTree["usage"] {
+function sumPlansUsage(plans: readonly NestedPlan[]): AgentTree["usage"] {
   let { tokens, costMicroUsd } = NOTHING;
-  for (const used of plans.map(sumUsage)) {
+  for (const used of plans.map(sumTreeUsage)) {
     tokens += used.tokens;
     costMicroUsd += used.costMicroUsd;
   }
@@ -139,13 +153,13 @@ function sumPlans(plans: readonly NestedPlan[]): AgentTree["usage"] {
 const NOTHING = { tokens: 0, costMicroUsd: 0 };
 
 /**
- * Returns what the step's own agent used, without its plans. Its runner tells it with them, and only at the end of an attempt:
- * until then it is what its model calls used.
+ * Returns what the step's own agent used, without the plans that it submitted. Its runner reports both together, when
+ * an attempt ends; before that only the usage of its model calls is known.
  */
 function readOwnUsage({ usage }: StepView, plans: readonly NestedPlan[]): UsageView | undefined {
   if (!usage || plans.length === 0) return usage;
   const { ofCalls = usage } = usage;
-  const ofPlans = sumPlans(plans);
+  const ofPlans = sumPlansUsage(plans);
   return {
     ...usage,
     tokens: Math.max(ofCalls.tokens, usage.tokens - ofPlans.tokens),
@@ -153,15 +167,15 @@ function readOwnUsage({ usage }: StepView, plans: readonly NestedPlan[]): UsageV
   };
 }
 
-/** In the order of admission. */
-function childrenOf(plan: NestedPlan, parent: StepId | undefined, now: EpochMs): TreeNode[] {
+/** Builds the nodes below a step, or below the owner, with the plans that their agents run, in order of admission. */
+function buildSubtrees(plan: NestedPlan, parent: StepId | undefined, now: EpochMs): TreeNode[] {
   const byParent = Map.groupBy(plan.view.steps, ({ parentStepId }) => parentStepId);
   const listNodesUnder = (stepId: StepId | undefined): TreeNode[] =>
     (byParent.get(stepId) ?? []).map((step) => {
       const plans = plan.nested.get(step.stepId) ?? [];
-      const ofPlans = plans.flatMap((submitted) => childrenOf(submitted, undefined, now));
+      const ofPlans = plans.flatMap((submitted) => buildSubtrees(submitted, undefined, now));
       const children = [...listNodesUnder(step.stepId), ...ofPlans];
-      return nodeOf(step, { coordinationId: plan.view.coordinationId, now, plans, children });
+      return createTreeNode(step, { coordinationId: plan.view.coordinationId, now, plans, children });
     });
   return listNodesUnder(parent);
 }
@@ -173,12 +187,12 @@ interface Surroundings {
   readonly children: readonly TreeNode[];
 }
 
-function nodeOf(step: StepView, { coordinationId, now, plans, children }: Surroundings): TreeNode {
+function createTreeNode(step: StepView, { coordinationId, now, plans, children }: Surroundings): TreeNode {
   const { stepId, agentId, lane, status, childSessionKey, dispatchedAtMs, endedAtMs } = step;
   const usage = readOwnUsage(step, plans);
   const newest = plans.at(-1);
   return {
-    name: stepName(step),
+    name: nameStep(step),
     stepId,
     coordinationId,
     ...(childSessionKey && { sessionKey: childSessionKey }),

@@ -7,11 +7,11 @@ import type { ExportCursors, ExportHolder } from "../../agents/coordination/port
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import { addMs, SPAN_EXPORT } from "../../agents/coordination/contracts/ids.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
-import { waitFor, waitWithin } from "../../agents/coordination/std/wait-for.ts";
+import { waitForDuration, waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import type { Span } from "../../agents/coordination/telemetry/span.ts";
 import type { SpanSender } from "../../infra/otlp/otlp-sender.ts";
 import type { ExportedLedger, FollowedSpans } from "./followed-spans.ts";
-import { sendPage } from "./send-page.ts";
+import { sendSpanPage } from "./send-page.ts";
 
 export interface SpanExportDependencies {
   readonly ledger: () => Promise<ExportedLedger>;
@@ -65,12 +65,16 @@ interface Exporting {
   isClosed: boolean;
 }
 
+/**
+ * Creates the export that sends the spans of new events page by page while this process holds it; `close` waits a
+ * bounded time for the page under way and gives the export back.
+ */
 export function createSpanExport(dependencies: SpanExportDependencies): SpanExport {
   const exporting: Exporting = { dependencies, toldAtMs: 0, failures: 0, retryAtMs: 0, isClosed: false };
   let cancelWait: (() => void) | undefined;
   let turn: Promise<void> = Promise.resolve();
   const work = (): void => {
-    turn = exportNext(exporting).then((waitMs) => {
+    turn = exportNextPage(exporting).then((waitMs) => {
       if (!exporting.isClosed)
         cancelWait = dependencies.clock.wakeAt(addMs(dependencies.clock.now(), waitMs), work);
     });
@@ -80,13 +84,16 @@ export function createSpanExport(dependencies: SpanExportDependencies): SpanExpo
     close: async () => {
       exporting.isClosed = true;
       cancelWait?.();
-      await Promise.race([turn, waitFor(dependencies.clock, CLOSE_MS)]);
+      await Promise.race([turn, waitForDuration(dependencies.clock, CLOSE_MS)]);
       await releaseExport(exporting);
     },
   };
 }
 
-/** Gives the export back, where this process has it. Whoever is not told waits for a lease. */
+/**
+ * Gives the export of spans back where this process holds it, so that another one can go on at once; a failure is
+ * logged, and others then wait for a lease.
+ */
 async function releaseExport(exporting: Exporting): Promise<void> {
   const { dependencies, position } = exporting;
   if (position === undefined) return;
@@ -99,57 +106,69 @@ async function releaseExport(exporting: Exporting): Promise<void> {
   }
 }
 
-/** Exports the next page. Returns how long to wait for the next one. */
-async function exportNext(exporting: Exporting): Promise<number> {
+/** Exports the next page. Returns after how many milliseconds to come back. */
+async function exportNextPage(exporting: Exporting): Promise<number> {
   try {
-    if (!(await holdExport(exporting))) return LEASE_MS / 3;
+    if (!(await takeOrRenewExport(exporting))) return LEASE_MS / 3;
     const leftMs = exporting.retryAtMs - exporting.dependencies.steady.elapsedMs();
     if (leftMs > 0) return Math.min(leftMs, TELL_MS);
-    const { page, failure } = await tellDuring(exporting, sendNextPage(exporting));
+    const { page, failure } = await renewDuring(exporting, sendNextPage(exporting));
     if (failure) return noteFailure(exporting, failure);
     if (!page) return POLL_MS;
-    if (!isExporting(exporting) || !(await advanceTo(exporting, page.reached))) return LEASE_MS / 3;
+    if (!isExporting(exporting) || !(await recordPosition(exporting, page.reached))) return LEASE_MS / 3;
     delete exporting.page;
-    noteCollector(exporting);
+    noteRecovery(exporting);
     return 0;
   } catch (error) {
     return noteFailure(exporting, { why: describeError(error) });
   }
 }
 
-/** Returns true where this process exports, and can tell so: nothing is sent whose export could not be noted. */
-async function holdExport(exporting: Exporting): Promise<boolean> {
+/**
+ * Takes the export of spans, or tells in time that this process still has it; returns false where it is another's, as
+ * nothing may be sent whose export could not be noted.
+ */
+async function takeOrRenewExport(exporting: Exporting): Promise<boolean> {
   const { dependencies, position, toldAtMs } = exporting;
   if (position === undefined) return takeExport(exporting);
-  return dependencies.steady.elapsedMs() - toldAtMs < TELL_MS || advanceTo(exporting, position);
+  return dependencies.steady.elapsedMs() - toldAtMs < TELL_MS || recordPosition(exporting, position);
 }
 
-/** False once another process has taken the export over, or this one has given it back. */
+/**
+ * True while this process holds the export of spans; false once another one has taken it over, or this one has given
+ * it back.
+ */
 function isExporting({ position }: Exporting): boolean {
   return position !== undefined;
 }
 
-/** Tells regularly that this process is there until the work is done, or another process has taken the export over. */
-async function tellDuring<Result>(exporting: Exporting, work: Promise<Result>): Promise<Result> {
+/**
+ * Returns the result of `work`, and meanwhile tells regularly that this process still has the export, until another
+ * one has taken that over.
+ */
+async function renewDuring<Result>(exporting: Exporting, work: Promise<Result>): Promise<Result> {
   const { clock } = exporting.dependencies;
   const settled = Promise.allSettled([work]).then(() => true);
   while (isExporting(exporting) && !(await waitWithin(clock, TELL_MS, settled, false)))
-    await tellOthers(exporting);
+    await renewExport(exporting);
   return work;
 }
 
 /** Tells that this process is there. One that cannot goes on with the work under way, and tells it again soon. */
-async function tellOthers(exporting: Exporting): Promise<void> {
+async function renewExport(exporting: Exporting): Promise<void> {
   const { dependencies, position } = exporting;
   try {
-    if (position !== undefined) await advanceTo(exporting, position);
+    if (position !== undefined) await recordPosition(exporting, position);
   } catch (error) {
     dependencies.logger.debug({ why: describeError(error) }, "the export of spans could not tell of itself");
   }
 }
 
-/** Notes how far the export came, and that this process is there. False: another one has taken it over. */
-async function advanceTo(exporting: Exporting, position: number): Promise<boolean> {
+/**
+ * Records in the ledger how far this process has exported spans, and that it still does; returns false, and gives up
+ * the export here, where another one has taken it over.
+ */
+async function recordPosition(exporting: Exporting, position: number): Promise<boolean> {
   const { dependencies } = exporting;
   const toldAtMs = dependencies.steady.elapsedMs();
   // Where this fails, the next turn tells before it sends anything.
@@ -168,12 +187,15 @@ async function advanceTo(exporting: Exporting, position: number): Promise<boolea
   return false;
 }
 
-/** Takes the export where nobody has it, or who has it is silent. */
+/**
+ * Takes the export of spans where nobody has it, or its holder has been silent for a lease; returns false where it
+ * stays another's, or this process is closing.
+ */
 async function takeExport(exporting: Exporting): Promise<boolean> {
   const { dependencies } = exporting;
   const cursors = await dependencies.cursors();
   const holder = await cursors.holder(SPAN_EXPORT);
-  const silent = holder && findSilent(exporting, holder);
+  const silent = holder && findSilentHolder(exporting, holder);
   if (holder && !silent) return false;
   const from = await (await dependencies.ledger()).newestPosition();
   exporting.toldAtMs = dependencies.steady.elapsedMs();
@@ -187,8 +209,11 @@ async function takeExport(exporting: Exporting): Promise<boolean> {
   return isExporting(exporting);
 }
 
-/** Returns who has the export where they have told nothing for a whole lease by the clock of this process. */
-function findSilent(exporting: Exporting, holder: ExportHolder): ExportHolder | undefined {
+/**
+ * Returns the holder of the export where it has told nothing for a whole lease by this process's clock; else notes
+ * when it was seen, and returns `undefined`.
+ */
+function findSilentHolder(exporting: Exporting, holder: ExportHolder): ExportHolder | undefined {
   const { dependencies, seen } = exporting;
   const elapsedMs = dependencies.steady.elapsedMs();
   if (seen?.holder === holder.holder && seen.beats === holder.beats)
@@ -197,7 +222,8 @@ function findSilent(exporting: Exporting, holder: ExportHolder): ExportHolder | 
   return undefined;
 }
 
-async function readPage({ dependencies, position = 0 }: Exporting): Promise<Page | undefined> {
+/** Projects the newest arrivals into spans; `undefined` where nothing arrived. */
+async function projectNextPage({ dependencies, position = 0 }: Exporting): Promise<Page | undefined> {
   const ledger = await dependencies.ledger();
   const { items, reached } = await ledger.readArrivals({ after: position, limit: ARRIVALS_MAX });
   if (reached <= position) return undefined;
@@ -218,13 +244,14 @@ interface SentPage {
   readonly failure?: Failure;
 }
 
+/** Sends the page that was kept, or the next one; says what was sent, and why the collector did not take it. */
 async function sendNextPage(exporting: Exporting): Promise<SentPage> {
   const { sender, logger } = exporting.dependencies;
-  const page = exporting.page ?? (await readPage(exporting));
+  const page = exporting.page ?? (await projectNextPage(exporting));
   if (!page) return {};
   exporting.page = page;
   const dependencies = { sender, logger, isExporting: () => isExporting(exporting) };
-  const sent = await sendPage(dependencies, page.spans);
+  const sent = await sendSpanPage(dependencies, page.spans);
   if (sent.kind === "sent" || !isExporting(exporting)) return { page };
   // Read again, a page that was not full may have newer spans in it: one that the collector takes shows that it refuses the others
   // by themselves.
@@ -232,6 +259,7 @@ async function sendNextPage(exporting: Exporting): Promise<SentPage> {
   return { failure: sent };
 }
 
+/** Notes a failure, logs the first of several, and returns after how many milliseconds to come back. */
 function noteFailure(exporting: Exporting, { why, retryAfterMs = 0 }: Failure): number {
   const { logger, steady } = exporting.dependencies;
   const backoffMs = BACKOFF_MS[Math.min(exporting.failures, BACKOFF_MS.length - 1)] ?? POLL_MS;
@@ -243,7 +271,7 @@ function noteFailure(exporting: Exporting, { why, retryAfterMs = 0 }: Failure): 
   return exporting.position === undefined ? waitMs : Math.min(waitMs, TELL_MS);
 }
 
-function noteCollector(exporting: Exporting): void {
+function noteRecovery(exporting: Exporting): void {
   if (exporting.failures > 0) exporting.dependencies.logger.info({}, "spans are exported again");
   exporting.failures = 0;
 }

@@ -48,6 +48,10 @@ export interface FollowedSpans {
   project(ledger: ExportedLedger, arrivals: readonly Arrival[]): Promise<Span[]>;
 }
 
+/**
+ * Creates the projection that makes spans of newly arrived events and remembers the runs that it follows; `onDamage`
+ * is called once for each run whose log is damaged, which is then left out.
+ */
 export function createFollowedSpans(
   hash: HashText,
   onDamage: (runId: CoordinationId) => void,
@@ -68,9 +72,9 @@ export function createFollowedSpans(
     const remembered = runs.get(runId);
     // A page that is projected again, because it was not exported, begins before the place that the run has reached.
     const isBehind = remembered !== undefined && remembered.next <= from;
-    const run = isBehind ? remembered : await followRun(ledger, runId, hash);
+    const run = isBehind ? remembered : await startFollowingRun(ledger, runId, hash);
     if (!run) return [];
-    const spans = await takeUpTo(run, from, to);
+    const spans = await projectUpTo(run, from, to);
     const root = run.projection.root();
     if (spans.some(({ spanId }) => spanId === root?.spanId)) runs.delete(runId);
     else keep(runId, run);
@@ -102,6 +106,7 @@ interface Stretch {
   readonly to: number;
 }
 
+/** Lists the new events of each run, but of runs that are not remembered and have only events that end no span. */
 function listStretches(arrivals: readonly Arrival[], isKnown: (runId: CoordinationId) => boolean): Stretch[] {
   const byRun = Map.groupBy(arrivals, ({ runId }) => runId);
   return [...byRun].flatMap(([runId, ofRun]) => {
@@ -111,7 +116,8 @@ function listStretches(arrivals: readonly Arrival[], isKnown: (runId: Coordinati
   });
 }
 
-async function takeUpTo(run: FollowedRun, from: number, to: number): Promise<Span[]> {
+/** Projects a run's events up to `to`, and returns the spans that end from `from` on. */
+async function projectUpTo(run: FollowedRun, from: number, to: number): Promise<Span[]> {
   const spans: Span[] = [];
   while (run.next <= to) {
     const limit = Math.min(EVENTS_PER_READ, to - run.next + 1);
@@ -148,7 +154,7 @@ async function findRun(ledger: ExportedLedger, runId: string): Promise<FoundRun 
 }
 
 /** Begins the projection of a run, with the roots of the runs that it names. */
-function beginRun(
+function startProjection(
   { isCoordination, read, first, origin }: FoundRun,
   hash: HashText,
   findRoot: FindRoot,
@@ -160,13 +166,16 @@ function beginRun(
   return { read, projection: projection, next: 1 };
 }
 
-async function followRun(
+/** Returns a run with its projection, from its first event on; `undefined` where the ledger does not have it. */
+async function startFollowingRun(
   ledger: ExportedLedger,
   runId: CoordinationId,
   hash: HashText,
 ): Promise<FollowedRun | undefined> {
   const found = await findRun(ledger, runId);
-  return found && beginRun(found, hash, await readRoots(ledger, listOrigins(found), { hash, depth: 0 }));
+  return (
+    found && startProjection(found, hash, await readRootSpans(ledger, listOrigins(found), { hash, depth: 0 }))
+  );
 }
 
 interface Around {
@@ -175,7 +184,8 @@ interface Around {
   readonly depth: number;
 }
 
-async function readRoots(
+/** Returns a function that finds the root span of each of these runs. */
+async function readRootSpans(
   ledger: ExportedLedger,
   runIds: readonly string[],
   { hash, depth }: Around,
@@ -184,14 +194,14 @@ async function readRoots(
   for (const runId of runIds) {
     const found = await findSoundRun(ledger, runId);
     // The trace of a coordination stands in its own log, that of a run perhaps in the run around it.
-    const around = found && depth < DEPTH_MAX ? listRunsAround(found.first) : [];
-    const findRoot = await readRoots(ledger, around, { hash, depth: depth + 1 });
-    roots.set(runId, found && beginRun(found, hash, findRoot).projection.root());
+    const around = found && depth < DEPTH_MAX ? listStartingRuns(found.first) : [];
+    const findRoot = await readRootSpans(ledger, around, { hash, depth: depth + 1 });
+    roots.set(runId, found && startProjection(found, hash, findRoot).projection.root());
   }
   return (runId) => roots.get(runId);
 }
 
-/** Returns `undefined` also for a run whose log is damaged: a run that came from it is exported without it. */
+/** Finds a run; `undefined` also where its log is damaged: a run that came from it is exported without it. */
 async function findSoundRun(ledger: ExportedLedger, runId: string): Promise<FoundRun | undefined> {
   try {
     return await findRun(ledger, runId);
@@ -204,14 +214,14 @@ async function findSoundRun(ledger: ExportedLedger, runId: string): Promise<Foun
 /** Lists the runs that a run came from: they are linked, or it is below them. */
 function listOrigins({ first, origin: fork }: FoundRun): string[] {
   if (first.type !== "coordination.created")
-    return [...listRunsAround(first), ...(fork ? [fork.sourceRunId] : [])];
+    return [...listStartingRuns(first), ...(fork ? [fork.sourceRunId] : [])];
   const { forkedFrom, parent, trace } = first.payload;
   const origins = [forkedFrom?.coordinationId, parent?.coordinationId, trace.causalRef];
   return origins.filter((origin) => origin !== undefined);
 }
 
-/** Lists the run of this host that started a workflow run. */
-function listRunsAround(first: AnyEvent): string[] {
+/** Lists the run of this host that started a workflow run; none of a run that nobody here started. */
+function listStartingRuns(first: AnyEvent): string[] {
   if (first.type !== "run.started" || !("parent" in first.payload)) return [];
   const { parent } = first.payload;
   return parent && parent.wellKnownUrl === undefined ? [parent.runId] : [];

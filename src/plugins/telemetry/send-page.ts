@@ -31,21 +31,28 @@ interface Sending extends SendDependencies {
   hasTaken: boolean;
 }
 
-/** Sends the spans of a page. `refused`: the collector took no request, so that nothing is known to be wrong with the spans. */
-export async function sendPage(dependencies: SendDependencies, spans: readonly Span[]): Promise<Sent> {
+/**
+ * Sends the spans of a page to the collector and returns whether they were sent, failed or are refused; single spans
+ * that the collector refuses, while it takes others, are logged and left out. `refused`: the collector took no
+ * request, so that nothing is known to be wrong with the spans.
+ */
+export async function sendSpanPage(dependencies: SendDependencies, spans: readonly Span[]): Promise<Sent> {
   const sending: Sending = { ...dependencies, refused: [], hasTaken: false };
   for (let at = 0; at < spans.length; at += SPANS_MAX) {
     const sent = await sendSpans(sending, spans.slice(at, at + SPANS_MAX));
     if (sent.kind !== "sent") return sent;
   }
-  const proven = await proveRefusals(sending);
+  const proven = await confirmRefusals(sending);
   if (proven.kind !== "sent" || !dependencies.isExporting()) return proven;
   for (const refused of sending.refused)
     dependencies.logger.warn({ ...refused }, "the collector refused a span: it is left out");
   return SENT;
 }
 
-/** A request that the collector refuses is sent in halves, so that one span that it does not take does not hold up the others. */
+/**
+ * Sends spans in one request. One that is refused is sent in halves, so that one span that the collector does not take
+ * does not hold up the others.
+ */
 async function sendSpans(sending: Sending, spans: readonly Span[]): Promise<Sent> {
   if (!sending.isExporting()) return SENT;
   const sent = await sending.sender.send(spans);
@@ -53,7 +60,7 @@ async function sendSpans(sending: Sending, spans: readonly Span[]): Promise<Sent
   if (sent.kind !== "refused") return sent;
   if (spans.length === 1) {
     sending.refused.push({ span: spans[0]?.name, why: sent.why });
-    return sending.refused.length < REFUSED_MAX ? SENT : proveRefusals(sending);
+    return sending.refused.length < REFUSED_MAX ? SENT : confirmRefusals(sending);
   }
   const half = Math.ceil(spans.length / 2);
   const first = await sendSpans(sending, spans.slice(0, half));
@@ -66,8 +73,11 @@ function noteTaken(sending: Sending, { leftOut }: Extract<Sent, { readonly kind:
   if (leftOut) sending.logger.warn({ ...leftOut }, "the collector left out spans of a request that it took");
 }
 
-/** Makes sure that the refusals are about the spans: a collector takes a request without spans, as OTLP says, if it takes any. */
-async function proveRefusals(sending: Sending): Promise<Sent> {
+/**
+ * Returns `refused` where the collector takes no request at all, so that the refusals are not about the spans. It
+ * takes a request without spans, as OTLP says, if it takes any.
+ */
+async function confirmRefusals(sending: Sending): Promise<Sent> {
   const newest = sending.refused.at(-1);
   if (sending.hasTaken || !newest || !sending.isExporting()) return SENT;
   const sent = await sending.sender.send([]);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { createPlanTools } from "../../../src/plugins/openclaw/plans/plan-tools.ts";
 import type { ToolName } from "../../../src/plugins/openclaw/host/tool-declarations.ts";
-import { planAccess } from "../../../src/plugins/openclaw/runtime-access/plan-access.ts";
+import { createPlanAccess } from "../../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { CHILD, GRANDCHILD, openAttackedPlugin, OWNER, type AttackedPlugin } from "./plugin-scene.ts";
 
 const SIBLING = "agent:main:subagent:sibling";
@@ -17,7 +17,11 @@ beforeEach(async () => {
 afterEach(() => plugin[Symbol.asyncDispose]());
 
 const useTool = (tool: ToolName, sessionKey: string, params: unknown) =>
-  createPlanTools(planAccess(plugin.host.api), () => true)(tool, { sessionKey, agentId: "main" }, params);
+  createPlanTools(createPlanAccess(plugin.host.api), () => true)(
+    tool,
+    { sessionKey, agentId: "main" },
+    params,
+  );
 
 it("ASI02-1 a file that a sibling holds, by every name that it has", async () => {
   mkdirSync(join(plugin.folder, "docs"));

@@ -14,7 +14,7 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { worktreeAttemptSchema } from "../../../src/agents/coordination/contracts/worktree-fields.ts";
 import type { OpenWorktree, Worktrees } from "../../../src/agents/coordination/ports/worktrees.ts";
-import { decideByVersions } from "../../../src/agents/coordination/runtime/worktrees/merge-files.ts";
+import { decideFileByVersions } from "../../../src/agents/coordination/runtime/worktrees/merge-files.ts";
 import { systemClock } from "../../../src/infra/clock/system-clock.ts";
 import { createGitWorktrees } from "../../../src/infra/git/git-worktrees.ts";
 import { createVerifierScene, type Scene } from "../../contract/verifier-scene.ts";
@@ -133,7 +133,7 @@ async function mergeAll(worktree: OpenWorktree): Promise<ReadonlyMap<string, str
   if (compared.kind !== "compared") return expect.fail(compared.message);
   const written = new Map<string, string>();
   for (const change of compared.changes) {
-    const fate = decideByVersions(change);
+    const fate = decideFileByVersions(change);
     const end = fate?.kind === "write" ? await worktrees.write(worktree, fate.write) : fate?.kind;
     written.set(change.path, end ?? "to be merged");
   }

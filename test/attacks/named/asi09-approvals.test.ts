@@ -1,7 +1,7 @@
 /** Owns: questions to people whose words deceive whoever answers them (ASI09). */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { createPlanMethods } from "../../../src/plugins/openclaw/plans/plan-methods.ts";
-import { startServing } from "../../../src/plugins/serve-openwop.ts";
+import { startServedOpenWop } from "../../../src/plugins/serve-openwop.ts";
 import { HELD_TEXT, NASTY, recordQuestions, SPAWNS } from "../../cli/recorded-questions.ts";
 import { runCli } from "../../cli/run-cli.ts";
 import { createServing } from "../../openwop/create-serving.ts";
@@ -66,7 +66,7 @@ it("ASI09-3 a question with a script, on the operator's page", async () => {
 it("ASI09-4 a gate whose workflow is another one when its yes comes", async () => {
   const ledgerPath = folder.file("changed.sqlite");
   const serve = (title: string, code: string) =>
-    startServing(
+    startServedOpenWop(
       createServing(ledgerPath, {
         tokens: [{ tenant: "first", token: TOKEN }],
         definitions: [

@@ -1,6 +1,6 @@
 /** Owns: agents, runs and processes that go on after their end, and owners that were given up (ASI10). */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { planAccess } from "../../../src/plugins/openclaw/runtime-access/plan-access.ts";
+import { createPlanAccess } from "../../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { createPlanMethods } from "../../../src/plugins/openclaw/plans/plan-methods.ts";
 import { createPlanTools } from "../../../src/plugins/openclaw/plans/plan-tools.ts";
 import { createCoordinationAuthor } from "../../contract/run-store-written.ts";
@@ -92,7 +92,7 @@ async function openCancelled(): Promise<{ readonly coordinationId: string; reado
   await scene.spawn(OWNER, CHILD, {});
   const [created] = await scene.readEvents("coordination.created");
   const coordinationId = created?.runId ?? expect.fail("nothing was coordinated");
-  const methods = createPlanMethods(planAccess(scene.host.api));
+  const methods = createPlanMethods(createPlanAccess(scene.host.api));
   expect(await methods("coordination.cancel", { coordinationId })).toMatchObject({ ok: true });
   return { coordinationId, scene };
 }
@@ -113,7 +113,7 @@ it("ASI10-5 a cancelled coordination whose child ends well after all, and then r
     what: "the end of the coordination",
   });
   expect(terminal.payload).toMatchObject({ status: "cancelled" });
-  const callTool = createPlanTools(planAccess(scene.host.api), () => true);
+  const callTool = createPlanTools(createPlanAccess(scene.host.api), () => true);
   const report = { outcome: "completed", outputs: { found: "gold" } };
   expect(await callTool("coordination_report", { sessionKey: CHILD }, report)).not.toMatchObject({
     status: "recorded",

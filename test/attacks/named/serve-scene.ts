@@ -1,6 +1,6 @@
 /** Owns: the real host of `serve` on a loopback port with two tenants, as somebody who attacks it over HTTP meets it. */
 import { request as httpRequest } from "node:http";
-import { startServing, type Serving } from "../../../src/plugins/serve-openwop.ts";
+import { startServedOpenWop, type Serving } from "../../../src/plugins/serve-openwop.ts";
 import { createServing } from "../../openwop/create-serving.ts";
 import { createNode, createNoop, createWorkflow } from "../../openwop/levels-workflows.ts";
 import { clientOf, type Client } from "../../openwop/levels-world.ts";
@@ -50,7 +50,7 @@ export async function openAttackedHost(options: Partial<Serving> = {}): Promise<
   const folder = createTempFolder();
   const ledgerPath = folder.file("ledger.sqlite");
   const logged: string[] = [];
-  const served = await startServing(
+  const served = await startServedOpenWop(
     createServing(ledgerPath, {
       tokens: [
         { tenant: "miners", token: MINER, principal: "ann" },

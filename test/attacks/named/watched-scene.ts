@@ -2,10 +2,10 @@
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
 import { expect } from "vitest";
-import { planAccess, type UsePlans } from "../../../src/plugins/openclaw/runtime-access/plan-access.ts";
+import { createPlanAccess, type UsePlans } from "../../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { createPlanMethods, type PlanMethods } from "../../../src/plugins/openclaw/plans/plan-methods.ts";
 import { createPlanTools } from "../../../src/plugins/openclaw/plans/plan-tools.ts";
-import { throwAnswer } from "../../../src/plugins/cli/ledger/ask-gateway.ts";
+import { throwGatewayRefusal } from "../../../src/plugins/cli/ledger/ask-gateway.ts";
 import type { OperatorAccess } from "../../../src/plugins/mcp/mcp-tool.ts";
 import { startMcp } from "../../../src/plugins/serve-mcp.ts";
 import { startOtlpCollector, type OtlpCollector } from "../../support/otlp-collector.ts";
@@ -52,7 +52,7 @@ export async function openWatchedGateway(spawned: Record<string, unknown> = {}):
     telemetry: { enabled: true, endpoint: collector.url },
     metrics: { enabled: true },
   });
-  const use = planAccess(plugin.host.api);
+  const use = createPlanAccess(plugin.host.api);
   const methods = createPlanMethods(use);
   await waitUntilExporting(use);
   await plugin.spawn(OWNER, CHILD, spawned);
@@ -73,7 +73,7 @@ export async function openWatchedGateway(spawned: Record<string, unknown> = {}):
       askMcp(plugin.ledgerPath, requests, async (method, params) => {
         const answer = await methods(method, params);
         await runAfterMethod();
-        return answer.ok ? { ...answer.payload } : throwAnswer({ ok: false, ...answer.error });
+        return answer.ok ? { ...answer.payload } : throwGatewayRefusal({ ok: false, ...answer.error });
       }),
     [Symbol.asyncDispose]: async () => {
       await plugin[Symbol.asyncDispose]();

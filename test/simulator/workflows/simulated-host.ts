@@ -7,7 +7,7 @@ import type { WorkflowAppend, WorkflowStore } from "../../../src/agents/coordina
 import { createWorkflowHost } from "../../../src/agents/coordination/runtime/workflow-host/create-workflow-host.ts";
 import type { WorkflowHost } from "../../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { createAjvOutputContract } from "../../../src/infra/json-schema/ajv-output-contract.ts";
-import { interruptTokens } from "../../../src/infra/tokens/interrupt-tokens.ts";
+import { createTokenSigner } from "../../../src/infra/tokens/interrupt-tokens.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
 import type { MemoryWorkflowLedger } from "../../support/memory-workflow-store.ts";
 import { callPort, wrapClock, wrapPort, type Life } from "../process-life.ts";
@@ -58,7 +58,7 @@ export function composeHost(input: HostInput, life: Life): WorkflowHost {
     isProcessGone: input.isProcessGone,
     leaseMs: LEASE_MS,
     sha256: (text) => hash("sha256", text),
-    tokens: interruptTokens(KEY),
+    tokens: createTokenSigner(KEY),
     baseUrl: () => "http://127.0.0.1:1",
     contract: () => contract,
     peers: () => Promise.reject(new Error("there are no peers")),

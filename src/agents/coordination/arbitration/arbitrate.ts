@@ -38,13 +38,17 @@ export interface Verdict {
   readonly because: string;
 }
 
+/**
+ * Returns the ruling on a contest (granted, refused, to be merged or reviewed by people): by what a plugin said, else
+ * by the strategy of the resource. The order of the claims does not count (A1).
+ */
 export function arbitrate(contest: Contest): Ruling {
   if (contest.hook) return applyPluginRuling(contest, contest.hook);
   switch (contest.strategy) {
     case "owner_wins":
-      return rankContestants(contest, contest.claims.toSorted(compareOwnership));
+      return awardToFirst(contest, contest.claims.toSorted(compareOwnership));
     case "priority_wins":
-      return rankContestants(contest, contest.claims.toSorted(comparePriority));
+      return awardToFirst(contest, contest.claims.toSorted(comparePriority));
     case "merge_if_safe":
       return ruleOnMerge(contest);
     case "manual_review":
@@ -54,18 +58,23 @@ export function arbitrate(contest: Contest): Ruling {
   }
 }
 
+/**
+ * True when a contestant is the step that made the request of the contest; a contestant of another coordination never
+ * is.
+ */
 export function isRequester({ requester }: Contest, { stepId, coordinationId }: Contestant): boolean {
   return coordinationId === undefined && stepId === requester;
 }
 
-function rankContestants(contest: Contest, [winner, next, ...others]: readonly Contestant[]): Ruling {
+/** Returns the ruling for the first contestant in the order given: granted where that is the requester. */
+function awardToFirst(contest: Contest, [winner, next, ...others]: readonly Contestant[]): Ruling {
   assertInvariant(winner !== undefined && next !== undefined, "A1: a conflict has two sides");
   const losers = [next, ...others].toSorted(compareClaims);
-  const verdict = { winner, losers, ...reasonOf(contest, winner, next) };
+  const verdict = { winner, losers, ...explainWin(contest, winner, next) };
   return { kind: isRequester(contest, winner) ? "granted" : "refused", ...verdict };
 }
 
-/** The others that hold it keep what they have where one of them wins. */
+/** Returns the ruling that a plugin gave. Others that hold the resource keep what they have where one of them wins. */
 function applyPluginRuling(contest: Contest, { plugin, award, failed }: PluginRuling): Ruling {
   const requester = contest.claims.find((claim) => isRequester(contest, claim));
   const others = contest.claims.filter((claim) => claim !== requester);
@@ -78,20 +87,23 @@ function applyPluginRuling(contest: Contest, { plugin, award, failed }: PluginRu
 }
 
 /** Returns what set the winner apart from the contestant that came next. */
-function reasonOf(
+function explainWin(
   { strategy }: Contest,
   winner: Contestant,
   next: Contestant,
 ): Pick<Verdict, "rule" | "because"> {
   if (strategy === "priority_wins" && winner.priority !== next.priority)
     return { rule: "strategy", because: "highest-priority" };
-  if (isDeclared(winner) !== isDeclared(next)) return { rule: "ownership", because: "declared-owner" };
-  if (hasChanged(winner) !== hasChanged(next)) return { rule: "lease", because: "changed-since" };
+  if (isDeclaredOwner(winner) !== isDeclaredOwner(next))
+    return { rule: "ownership", because: "declared-owner" };
+  if (hasChangedResource(winner) !== hasChangedResource(next))
+    return { rule: "lease", because: "changed-since" };
   return winner.expiresAtMs === undefined
     ? { rule: "lease", because: "earliest-claim" }
     : { rule: "lease", because: "lease-holder" };
 }
 
+/** Rules by the outcome of a merge: the requester goes on, people decide, or the merge is to be made first. */
 function ruleOnMerge(contest: Contest): Ruling {
   const { merge, claims } = contest;
   if (!merge) return { kind: "merge" };
@@ -102,13 +114,13 @@ function ruleOnMerge(contest: Contest): Ruling {
 }
 
 /**
- * A total order: who declared the resource, then who has changed it already, then who claimed it first. Who holds no claim
- * and did not change it comes behind those that do.
+ * Orders contestants: who declared the resource, then who has changed it already, then who claimed it first. Who holds
+ * no claim and did not change it comes behind those that do.
  */
 function compareOwnership(a: Contestant, b: Contestant): number {
   return (
-    Number(isDeclared(b)) - Number(isDeclared(a)) ||
-    Number(hasChanged(b)) - Number(hasChanged(a)) ||
+    Number(isDeclaredOwner(b)) - Number(isDeclaredOwner(a)) ||
+    Number(hasChangedResource(b)) - Number(hasChangedResource(a)) ||
     compareClaims(a, b)
   );
 }
@@ -119,24 +131,25 @@ function comparePriority(a: Contestant, b: Contestant): number {
 
 function compareClaims(a: Contestant, b: Contestant): number {
   return (
-    sequenceOf(a) - sequenceOf(b) ||
-    compare(a.coordinationId ?? "", b.coordinationId ?? "") ||
-    compare(a.stepId, b.stepId)
+    rankClaimSequence(a) - rankClaimSequence(b) ||
+    compareIds(a.coordinationId ?? "", b.coordinationId ?? "") ||
+    compareIds(a.stepId, b.stepId)
   );
 }
 
-function isDeclared({ declared }: Contestant): boolean {
+function isDeclaredOwner({ declared }: Contestant): boolean {
   return declared === true;
 }
 
-function hasChanged({ changedAtMs }: Contestant): boolean {
+/** True when the contestant changed the resource after the requester last saw it. */
+function hasChangedResource({ changedAtMs }: Contestant): boolean {
   return changedAtMs !== undefined;
 }
 
-function sequenceOf({ claimedSequence }: Contestant): number {
+function rankClaimSequence({ claimedSequence }: Contestant): number {
   return claimedSequence === 0 ? Number.MAX_SAFE_INTEGER : claimedSequence;
 }
 
-function compare(a: string, b: string): number {
+function compareIds(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
 }

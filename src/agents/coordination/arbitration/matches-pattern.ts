@@ -7,22 +7,28 @@
  *
  * Patterns of plans are written by models: the time is at most the product of both lengths.
  */
-import { kindOf, nameFile, parseFile, type NamedFile } from "../contracts/resource-names.ts";
-import { ACROSS_FOLDERS, isFittingAll, WITHIN_NAME } from "../std/fit-wildcards.ts";
+import {
+  readResourceKind,
+  nameFile,
+  parseFileResource,
+  type NamedFile,
+} from "../contracts/resource-names.ts";
+import { ACROSS_FOLDERS, isMatchingWildcards, WITHIN_NAME } from "../std/fit-wildcards.ts";
 
+/** True when a resource fits a pattern, as files do in `.gitignore`; upper and lower case are the same. */
 export function isMatchingPattern(resource: string, pattern: string): boolean {
   const [name, wantedName] = [foldCase(resource), foldCase(pattern)];
   const wanted = parsePath(wantedName);
   // A pattern of another kind begins with the kind, and so does all that fits it.
-  if (!wanted) return isFittingAll(Array.from(name), Array.from(wantedName), WITHIN_NAME);
+  if (!wanted) return isMatchingWildcards(Array.from(name), Array.from(wantedName), WITHIN_NAME);
   const file = parsePath(name);
   if (!file || (wanted.machine !== undefined && wanted.machine !== file.machine)) return false;
-  const segments = segmentsOf(wanted.path);
+  const segments = splitSegments(wanted.path);
   const isRooted = wanted.path.startsWith("/");
   // An empty pattern is a slip, not every file.
   if (segments.length === 0 && !isRooted) return false;
-  return isFittingAll(
-    segmentsOf(file.path),
+  return isMatchingWildcards(
+    splitSegments(file.path),
     [...(isRooted ? [] : ["**"]), ...segments, "**"],
     ACROSS_FOLDERS,
   );
@@ -38,7 +44,10 @@ export interface RootedPattern {
   readonly rest: readonly string[];
 }
 
-/** Splits a pattern before its first name with a wildcard; `undefined` for one that does not begin at a root. */
+/**
+ * Splits the pattern of a file into its fixed folder and the names from the first wildcard on; `undefined` for a
+ * pattern that is no file's or does not begin at `/` or a drive.
+ */
 export function splitRootedPattern(pattern: string): RootedPattern | undefined {
   const file = parsePath(pattern);
   if (!file || !/^(?:[a-z]:)?\//iu.test(file.path)) return undefined;
@@ -60,9 +69,9 @@ function foldCase(name: string): string {
 
 /** Parses the name or the path of a file; `undefined` for the name of anything else. */
 function parsePath(text: string): NamedFile | undefined {
-  return parseFile(kindOf(text) === undefined ? nameFile(text) : text);
+  return parseFileResource(readResourceKind(text) === undefined ? nameFile(text) : text);
 }
 
-function segmentsOf(path: string): string[] {
+function splitSegments(path: string): string[] {
   return path.split("/").filter((segment) => segment !== "" && segment !== ".");
 }

@@ -13,8 +13,9 @@ export interface Policies {
 }
 
 /**
- * Leaves a resource that is high-risk for the operator or the plan to people. Then the operator's exceptions count before the plan's, and
- * the plan's default before the operator's, but no plan loosens an operator's `manual_review`.
+ * Returns the arbitration strategy for one name of a resource and who set it: an exception by pattern, else a default.
+ * Manual review comes first where operator or plan say that it is high-risk. Then the operator's exceptions count
+ * before the plan's, and the plan's default before the operator's, but no plan loosens an operator's `manual_review`.
  */
 export function chooseStrategy(resource: string, policies: Policies): AppliedStrategy {
   const { operator, plan } = policies;
@@ -25,7 +26,7 @@ export function chooseStrategy(resource: string, policies: Policies): AppliedStr
     : { strategy: plan.strategy, from: "plan" };
 }
 
-/** `undefined` where no pattern of the policies decides about the resource. */
+/** Chooses by the patterns of the policies; `undefined` where none decides about the resource. */
 function chooseByPattern(resource: string, { operator, plan }: Policies): AppliedStrategy | undefined {
   const isHighRisk = [...(operator.highRisk ?? []), ...(plan?.highRisk ?? [])].some((pattern) =>
     isMatchingPattern(resource, pattern),
@@ -56,8 +57,8 @@ export interface RuledNames {
 }
 
 /**
- * Chooses the strategy for a resource of several names: the strictest one that holds for any of them. The plan's exception for an alias
- * does not count where the operator makes one for a name.
+ * Returns the strictest arbitration strategy that holds for any name or alias of a resource, and who set it. The
+ * plan's exception for an alias does not count where the operator makes one for a name.
  */
 export function chooseStrategyForNames({ names, aliases }: RuledNames, policies: Policies): AppliedStrategy {
   const applied = names.map((name) => chooseStrategy(name, policies));
@@ -69,11 +70,13 @@ export function chooseStrategyForNames({ names, aliases }: RuledNames, policies:
 }
 
 function pickStricter(one: AppliedStrategy, other: AppliedStrategy): AppliedStrategy {
-  return rankStrictness(other) < rankStrictness(one) ? other : one;
+  return rankAppliedStrategy(other) < rankAppliedStrategy(one) ? other : one;
 }
 
-/** Plugins rule on what is for people, but not on what is high-risk. */
-function rankStrictness({ strategy, from }: AppliedStrategy): number {
+/**
+ * Ranks how strict a strategy is, the strictest lowest. High risk is before manual review, on which plugins may rule.
+ */
+function rankAppliedStrategy({ strategy, from }: AppliedStrategy): number {
   return from === "high_risk" ? -1 : STRICTEST.indexOf(strategy);
 }
 

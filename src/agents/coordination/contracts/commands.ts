@@ -76,7 +76,7 @@ const REQUESTS: ReadonlySet<Command["type"]> = new Set([
   "returnBudget",
 ]);
 
-/** True for a command that any gateway may append, whichever of them drives the coordination. */
+/** True for a request that any gateway may append, whichever of them drives the coordination. */
 export function isRequest({ type }: Command): boolean {
   return REQUESTS.has(type);
 }

@@ -46,17 +46,23 @@ export function isOwnedBy(opening: OwnerPlace, session: SessionKey, here: Gatewa
   return opening.ownerSession === session && isOpenedIn(opening, here);
 }
 
-/** True when a session of this gateway has the owner's key, but is another one: the owner is in another gateway. */
+/**
+ * True when the owner has the key of a session but lives in another gateway, which opened the coordination: the
+ * session here that has the same key is another one.
+ */
 export function isOwnerElsewhere(opening: OwnerPlace, session: SessionKey, here: GatewayPlace): boolean {
   return opening.ownerSession === session && !isOpenedIn(opening, here);
 }
 
-/** True unless another gateway opened the coordination. */
+/** True when this gateway opened the coordination, or no other is known to have. */
 export function isOpenedIn(opening: OwnerPlace, here: GatewayPlace): boolean {
   return nameGatewayAway(opening, here) === undefined;
 }
 
-/** Returns the name of the gateway that opened the coordination, where it is another one than this. */
+/**
+ * Returns the name of the other gateway that opened the coordination; `undefined` where this one did, has no name, or
+ * where the opening named none and the ledger was not moved.
+ */
 export function nameGatewayAway(
   opening: Pick<OwnerPlace, "gateway">,
   { gateway, movedFrom }: GatewayPlace,

@@ -184,17 +184,27 @@ export class InvariantViolation extends CoordinationError {
   }
 }
 
+/** Creates the error of input that is wrong, with what is wrong in it. */
+export function createInputError(problem: string): CoordinationError {
+  return new CoordinationError("INPUT_INVALID", problem);
+}
+
+/** Creates the error of an event in a log that cannot be read: which one, and why. */
+export function createUnreadableEventError(which: string, why: string): CoordinationError {
+  return new CoordinationError("EVENT_UNREADABLE", `${which}: ${why}`);
+}
+
 /** Throws when the condition does not hold. @throws InvariantViolation naming the rule */
 export function assertInvariant(condition: boolean, rule: string): asserts condition {
   if (!condition) throw new InvariantViolation(rule);
 }
 
-/** The end of an exhaustive switch. */
+/** Throws at the end of a switch that handles every case: no other value can come there. */
 export function assertNever(value: never, description: string): never {
   throw new InvariantViolation(`unhandled ${description}: ${JSON.stringify(value)}`);
 }
 
-/** True for our own errors, also those of another copy of this module. */
+/** True for an error with a code of ours, also one of another copy of this module. */
 export function isCoordinationError(error: unknown): error is CoordinationError {
   return error instanceof Error && "code" in error && Object.hasOwn(ERROR_CODES, String(error.code));
 }
@@ -206,7 +216,10 @@ const AWAY_CODES: ReadonlySet<ErrorCode> = new Set([
   "LEDGER_BUSY",
 ]);
 
-/** True for an answer of a gateway that restarts, or loads the plugin again: who waits may ask it once more. */
+/**
+ * True for an error whose code says that a gateway is away for a while, to restart or to load the plugin again. Who
+ * waits may ask it once more.
+ */
 export function isGatewayAway(error: unknown): error is CoordinationError {
   return isCoordinationError(error) && AWAY_CODES.has(error.code);
 }
@@ -218,19 +231,22 @@ const OUTAGE_CODES: ReadonlySet<ErrorCode> = new Set([
   "LEDGER_CLOSED",
 ]);
 
-/** True where a ledger cannot be used right now, which says nothing of what it holds. */
+/** True for an error whose code says that a ledger cannot be used right now, which says nothing of what it holds. */
 export function isLedgerOutage(error: unknown): error is CoordinationError {
   return isCoordinationError(error) && OUTAGE_CODES.has(error.code);
 }
 
-/** True where one log is damaged; a damaged file (`LEDGER_CORRUPT` without a rule that a log broke) is another thing. */
+/**
+ * True for an error that says that one coordination's log is damaged: unreadable, or breaking a rule. A damaged file
+ * (`LEDGER_CORRUPT` without a rule that a log broke) is another thing.
+ */
 export function isLogDamage(error: unknown): error is CoordinationError {
   if (!isCoordinationError(error)) return false;
   if (error.code === "EVENT_UNREADABLE" || error.code === "INVARIANT_VIOLATED") return true;
   return isCoordinationError(error.cause) && error.cause.code === "INVARIANT_VIOLATED";
 }
 
-/** Returns what a log says of an error: its code, or `UNKNOWN` for one that is not ours. */
+/** Returns the code by which a diagnostic log names an error: its own, or `UNKNOWN` for one that is not ours. */
 export function readErrorCode(error: unknown): string {
   return isCoordinationError(error) ? error.code : "UNKNOWN";
 }

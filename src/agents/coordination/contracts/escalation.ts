@@ -13,8 +13,8 @@ export const answerKindSchema = z.enum(["approve", "deny", "answer"]);
 export type AnswerKind = z.infer<typeof answerKindSchema>;
 
 /**
- * True for the record of a plan that stopped because its budget is spent, where its policy asks nobody: it has the form of a
- * question, and there is no answer to it.
+ * True for a recorded question that only records that a plan stopped at its budget: its policy asks nobody, so there
+ * is no answer to it.
  */
 export function isBudgetStop({
   cause,
@@ -90,8 +90,8 @@ export const questionTextSchema = z.object({
 /** The words of a question, which lie beside the log. */
 export type QuestionText = z.infer<typeof questionTextSchema>;
 
-/** True where the options can be chosen by their numbers, from 1 on: a number could not mean what another option says. */
-export function canBeNumbered(options: readonly string[]): boolean {
+/** True when no option of a question has a number in it, so that people can choose one by its place from 1 on. */
+export function canNumberOptions(options: readonly string[]): boolean {
   return !options.some((option) => /\p{N}/u.test(option));
 }
 

@@ -86,8 +86,11 @@ export const stepErrorSchema = z.object({
 /** Why an attempt failed: a code, and a message free of content. */
 export type StepError = z.infer<typeof stepErrorSchema>;
 
-/** A step error with the host's sentence cut to its bound: an event that breaks a bound could not be read again. */
-export function stepError(code: StepError["code"], sentence: string): StepError {
+/**
+ * Returns the error of a step as facts hold it, with its sentence cut to the bound. An event that breaks a bound could
+ * not be read again.
+ */
+export function createStepError(code: StepError["code"], sentence: string): StepError {
   return { code, message: sentence.slice(0, BOUNDS.errorMessageCharsMax).toWellFormed() };
 }
 

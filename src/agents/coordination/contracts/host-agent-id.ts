@@ -7,7 +7,10 @@ import type { AgentId } from "./ids.ts";
 const CHARS_MAX = 64;
 const DEFAULT = "main";
 
-/** The one form that OpenClaw has for an agent's id, of the several spellings that it takes. */
+/**
+ * Returns the normal form of an agent's id, as OpenClaw makes it from any spelling: lower case, other characters as
+ * dashes, cut to a bound; the default agent's for an empty one.
+ */
 export function parseHostAgentId(spelling: string): AgentId {
   const name = spelling
     .trim()
@@ -17,7 +20,10 @@ export function parseHostAgentId(spelling: string): AgentId {
   return (name.slice(0, CHARS_MAX) || DEFAULT) as AgentId;
 }
 
-/** Finds what is written for an agent, under whichever spelling; of two that mean the same agent, the first. */
+/**
+ * Returns the entry for an agent in a record by agent ids, whatever spelling either uses; `undefined` where there is
+ * none. Among two that mean the same agent, the first counts.
+ */
 export function findAgentEntry<Entry>(
   agents: Readonly<Record<string, Entry>>,
   agentId: string,
@@ -26,13 +32,13 @@ export function findAgentEntry<Entry>(
   return Object.entries(agents).find(([id]) => parseHostAgentId(id) === wanted)?.[1];
 }
 
-/** True when a list names an agent, under whichever spelling. */
+/** True when a list names an agent, whatever spelling either uses. */
 export function isAgentListed(agents: readonly string[], agentId: string): boolean {
   const wanted = parseHostAgentId(agentId);
   return agents.some((agent) => parseHostAgentId(agent) === wanted);
 }
 
-/** True for a session that somebody spawned, as its key says. */
-export function isChildKey(session: string): boolean {
+/** True for the key of a subagent's session, as its `:subagent:` or `:acp:` tells. */
+export function isChildSessionKey(session: string): boolean {
   return /:(?:subagent|acp):/u.test(session);
 }

@@ -59,7 +59,7 @@ export const epochMsSchema = z.int().min(0).max(8_640_000_000_000_000).brand<"Ep
 /** A time in milliseconds since 1970, UTC. */
 export type EpochMs = z.infer<typeof epochMsSchema>;
 
-/** Creates the key that stays the same when an attempt is sent again. */
+/** Returns the key of a step's attempt, which is the same whenever that attempt is sent again. */
 export function createIdempotencyKey(
   coordinationId: CoordinationId,
   stepId: StepId,
@@ -68,7 +68,7 @@ export function createIdempotencyKey(
   return `${coordinationId}:${stepId}:${attempt}` as IdempotencyKey;
 }
 
-/** Creates the id of the event at a place of a log. */
+/** Returns the id of the event at a place (`sequence`) of a coordination's log. */
 export function createEventId(coordinationId: CoordinationId, sequence: number): EventId {
   return `${coordinationId}:${sequence}` as EventId;
 }
@@ -77,19 +77,19 @@ export function createEventId(coordinationId: CoordinationId, sequence: number):
 let written = { atMs: Number.NaN, timestamp: "" };
 let read = { atMs: Number.NaN, timestamp: "" };
 
-/** The ISO 8601 form that `RunEvent.timestamp` carries. */
+/** Formats a time in ISO 8601, as `RunEvent.timestamp` carries it. */
 export function formatTimestamp(atMs: EpochMs): string {
   if (written.atMs !== atMs) written = { atMs, timestamp: new Date(atMs).toISOString() };
   return written.timestamp;
 }
 
-/** The time that a `RunEvent.timestamp` names. */
+/** Returns the time in milliseconds that a `RunEvent.timestamp` names; `NaN` for a text that is no time. */
 export function epochMsOf(timestamp: string): EpochMs {
   if (read.timestamp !== timestamp) read = { atMs: Date.parse(timestamp), timestamp };
   return read.atMs as EpochMs;
 }
 
-/** The time `durationMs` after `atMs`. */
+/** Returns the time `durationMs` after `atMs`. */
 export function addMs(atMs: EpochMs, durationMs: number): EpochMs {
   return (atMs + durationMs) as EpochMs;
 }

@@ -53,27 +53,33 @@ export type LedgerAnchor = Readonly<z.infer<typeof anchorSchema>>;
 /** An anchor before its kind and version are written down. */
 export type AnchorContent = Omit<LedgerAnchor, "kind" | "version" | "publicKey" | "signature">;
 
-/** Returns an anchor of this release's version. */
+/** Returns a ledger's anchor with this content, marked by its kind and the version that this release writes. */
 export function createAnchor(content: AnchorContent): LedgerAnchor {
   return { kind: KIND, version: VERSION, ...content };
 }
 
-/** Returns the text whose sha256 over all runs is `headsSha256`: one line a run. */
+/**
+ * Returns the line, end of line included, that stands for one run in the text whose sha256 is the `headsSha256` of a
+ * ledger's anchor.
+ */
 export function formatHeadLine({ runId, events, hash }: RunHead): string {
   return `${formatCanonicalJson([runId, events, hash])}\n`;
 }
 
-/** Returns the text of an anchor's file. */
+/** Returns the text of a ledger anchor's file: its canonical JSON and an end of line. */
 export function formatAnchor(anchor: LedgerAnchor): string {
   return `${formatCanonicalJson(anchor)}\n`;
 }
 
-/** Returns the text that a signature is over. */
+/** Returns the text of a ledger's anchor that its signature is over: the canonical JSON of all but the signature. */
 export function formatSignedText({ signature: _signature, ...signed }: LedgerAnchor): string {
   return formatCanonicalJson(signed);
 }
 
-/** `name`: of the file, for the error. @throws CoordinationError `INPUT_INVALID` */
+/**
+ * Returns the ledger's anchor in the text of its file; the signature is not verified here. `name`: of the file, for
+ * the error. @throws CoordinationError `INPUT_INVALID`
+ */
 export function parseAnchor(text: string, name: string): LedgerAnchor {
   const value = parseJsonOrNothing(text);
   if (typeof value !== "object" || value === null || (value as { kind?: unknown }).kind !== KIND)
@@ -91,7 +97,7 @@ export function parseAnchor(text: string, name: string): LedgerAnchor {
   return parsed.data;
 }
 
-/** Returns the error of a file that is not the anchor that it should be. */
+/** Returns, without throwing it, the `INPUT_INVALID` error of a file that is not the anchor that it should be. */
 export function createAnchorError(name: string, problem: string): CoordinationError {
   return new CoordinationError("INPUT_INVALID", `${name} ${problem}`);
 }

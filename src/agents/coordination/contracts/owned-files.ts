@@ -46,16 +46,18 @@ const MANIFESTS: ReadonlySet<string> = new Set([
   "pubspec.yaml",
 ]);
 
-/** The command of the tool that writes a file, such as `npm install`; `undefined` for a file that people write. */
+/**
+ * Returns the command of the tool that writes a file, such as `npm install`. `undefined` for a file that people write.
+ */
 export function findOwningTool(path: string): string | undefined {
-  return OWNER_OF.get(nameOf(path));
+  return OWNER_OF.get(readLowerCaseName(path));
 }
 
-/** True for a manifest of a package: lines of it say nothing alone. */
-export function isManifest(path: string): boolean {
-  return MANIFESTS.has(nameOf(path));
+/** True for the path of a package's manifest, such as `package.json`: single lines of it say nothing alone. */
+export function isPackageManifest(path: string): boolean {
+  return MANIFESTS.has(readLowerCaseName(path));
 }
 
-function nameOf(path: string): string {
+function readLowerCaseName(path: string): string {
   return path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1).toLowerCase();
 }

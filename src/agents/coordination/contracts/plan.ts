@@ -38,20 +38,22 @@ export const arbiterPolicySchema = z.strictObject({
       }),
     )
     .max(BOUNDS.policyOverridesMax)
-    .refine((overrides) => lengthOf(overrides.map(({ resource }) => resource)) <= BOUNDS.policyCharsMax)
+    .refine(
+      (overrides) => sumPatternChars(overrides.map(({ resource }) => resource)) <= BOUNDS.policyCharsMax,
+    )
     .optional()
     .describe("Other strategies for single resources."),
   highRisk: z
     .array(resourceName)
     .max(BOUNDS.policyOverridesMax)
-    .refine((patterns) => lengthOf(patterns) <= BOUNDS.policyCharsMax)
+    .refine((patterns) => sumPatternChars(patterns) <= BOUNDS.policyCharsMax)
     .optional()
     .describe("Resources of which people approve every contested write."),
 });
 /** The strategies of a plan, by resource. */
 export type ArbiterPolicy = z.infer<typeof arbiterPolicySchema>;
 
-function lengthOf(patterns: readonly string[]): number {
+function sumPatternChars(patterns: readonly string[]): number {
   return patterns.reduce((chars, pattern) => chars + pattern.length, 0);
 }
 
@@ -153,8 +155,8 @@ export const coordinationPlanSchema = z.strictObject({
 export type CoordinationPlan = z.infer<typeof coordinationPlanSchema>;
 
 /**
- * Validates a plan. Steps are tried one by one first and no further than the problems that are reported: naming every
- * problem of 10,000 bad steps takes 100 ms.
+ * Returns a plan checked for its shape alone, or its problems: those outside of its steps, else those of its steps. It
+ * stops when enough are found to report: naming those of 10,000 bad steps takes 100 ms.
  */
 export function parsePlan(value: unknown): Parsed<CoordinationPlan> {
   const outline = parseBounded(planOutlineSchema, value, PLAN_BOUNDS);
@@ -168,7 +170,10 @@ export function parsePlan(value: unknown): Parsed<CoordinationPlan> {
       continue;
     }
     problems.push(
-      ...parsed.problems.map((problem) => ({ ...problem, path: joinPath(`steps[${index}]`, problem.path) })),
+      ...parsed.problems.map((problem) => ({
+        ...problem,
+        path: joinProblemPath(`steps[${index}]`, problem.path),
+      })),
     );
     if (problems.length >= BOUNDS.validationProblemsMax) break;
   }
@@ -184,6 +189,6 @@ export const planOutlineSchema = coordinationPlanSchema.extend({
   steps: z.array(z.unknown()).min(1).max(BOUNDS.planStepsMax),
 });
 
-function joinPath(outer: string, path: string): string {
+function joinProblemPath(outer: string, path: string): string {
   return path === "(root)" ? outer : `${outer}.${path}`.slice(0, BOUNDS.problemPathCharsMax);
 }

@@ -9,22 +9,25 @@ const FILE = "file:";
 /** No absolute path begins with `@`, and no name of a machine has a `:`. */
 const MACHINE = /^@(?<machine>[a-z0-9][a-z0-9._-]*):/u;
 
-/** Names a file by its real path, and by its machine where machines have files of their own. */
+/** Returns the resource name of a file by its real path, and by its machine where machines have files of their own. */
 export function nameFile(path: string, machine?: string): string {
-  return FILE + nameMachine(machine) + path;
+  return FILE + formatMachinePrefix(machine) + path;
 }
 
-/** Names what all hard links of a file share. */
+/** Returns the resource name of the content that all hard links of a file share, by its device and inode. */
 export function nameHardLinks(device: bigint, inode: bigint, machine?: string): string {
-  return `hardlink:${nameMachine(machine)}${device}-${inode}`;
+  return `hardlink:${formatMachinePrefix(machine)}${device}-${inode}`;
 }
 
-function nameMachine(machine: string | undefined): string {
+function formatMachinePrefix(machine: string | undefined): string {
   return machine === undefined ? "" : `@${machine}:`;
 }
 
-/** Returns the name of a machine as names of files have it, from what the machine calls itself. */
-export function formatMachine(hostname: string): string {
+/**
+ * Returns the name that a machine has in names of files, made from its hostname; `machine` where nothing of that can
+ * be used.
+ */
+export function formatMachineName(hostname: string): string {
   const name = hostname
     .toLowerCase()
     .replaceAll(/[^a-z0-9._-]/gu, "-")
@@ -40,9 +43,9 @@ export interface NamedFile {
   readonly machine?: string;
 }
 
-/** Parses the name of a file; `undefined` for any other name. */
-export function parseFile(resource: string): NamedFile | undefined {
-  if (!isFile(resource)) return undefined;
+/** Returns the path and machine in the resource name of a file; `undefined` for the name of any other resource. */
+export function parseFileResource(resource: string): NamedFile | undefined {
+  if (!isFileResource(resource)) return undefined;
   const place = resource.slice(FILE.length);
   const found = MACHINE.exec(place);
   const machine = found?.groups?.["machine"];
@@ -52,7 +55,7 @@ export function parseFile(resource: string): NamedFile | undefined {
 /** A `~` that stands for a home folder, behind what says that a pattern is one of files, and on which machine. */
 const HOME = /^(?<kind>file:(?:@[^:/]*:)?)?~(?=\/|$)/u;
 
-/** True for a pattern or path that begins with a `~` for a home folder. */
+/** True for a pattern or path that begins with a `~` for a home folder, with or without a `file:` before it. */
 export function isBelowHome(pattern: string): boolean {
   return HOME.test(pattern);
 }
@@ -67,41 +70,50 @@ export function expandHome(pattern: string, home: string | undefined): string {
 /** One letter is a drive. */
 const KIND = /^([a-z][a-z0-9_-]+):/u;
 
-/** `queue` of `queue:mail`; `undefined` for a path. Kinds are in lower case. */
-export function kindOf(name: string): string | undefined {
+/**
+ * Returns the kind before the colon of a resource's name, such as `queue` of `queue:mail`; `undefined` for a path.
+ * Kinds are in lower case.
+ */
+export function readResourceKind(name: string): string | undefined {
   return KIND.exec(name)?.[1];
 }
 
-/** A resource as people read it: a file by its path, with its machine where that is not the reader's own. */
+/** Formats a resource for people: a file by its path, with its machine where that is not the reader's own. */
 export function formatResource(resource: string, ownMachine?: string): string {
-  const file = parseFile(resource);
+  const file = parseFileResource(resource);
   if (!file) return resource;
   const { path, machine } = file;
   return machine === undefined || machine === ownMachine ? path : `${path} on ${machine}`;
 }
 
-/** A resource as those read it who work where it is: a file by its path alone. */
+/** Formats a resource for those who work on its machine: a file by its path alone, any other resource by its name. */
 export function formatOwnResource(resource: string): string {
-  return parseFile(resource)?.path ?? resource;
+  return parseFileResource(resource)?.path ?? resource;
 }
 
-/** True when a claim on one resource holds for another: the same one, or a file below it. */
-export function isCovering(holder: string, resource: string): boolean {
+/**
+ * True when a claim on the resource `holder` also holds `resource`: both are the same, or the claim is on a folder
+ * above it.
+ */
+export function isClaimCovering(holder: string, resource: string): boolean {
   if (holder === resource) return true;
   if (!holder.startsWith(FILE)) return false;
   return resource.startsWith(holder.endsWith("/") ? holder : `${holder}/`);
 }
 
-/** The resource, and what it is below of, the nearest first. */
+/**
+ * Lists the names of a resource and, of a file, all folders above it, the nearest first; each folder without and with
+ * a slash at its end.
+ */
 export function listResourceAndAbove(resource: string): string[] {
   const names = [resource];
-  if (!isFile(resource)) return names;
+  if (!isFileResource(resource)) return names;
   for (let at = resource.lastIndexOf("/"); at > 0; at = resource.lastIndexOf("/", at - 1))
     names.push(resource.slice(0, at), resource.slice(0, at + 1));
   return names;
 }
 
-/** True when the name is that of a file. */
-export function isFile(resource: string): boolean {
+/** True when the resource name is that of a file. */
+export function isFileResource(resource: string): boolean {
   return resource.startsWith(FILE);
 }

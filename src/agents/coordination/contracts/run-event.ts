@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
-import { CoordinationError } from "./errors.ts";
+import { createUnreadableEventError } from "./errors.ts";
 import { FACT_PAYLOADS, type FactPayloads, type FactType } from "./facts.ts";
 import { coordinationIdSchema, eventIdSchema, type CoordinationId, type EventId } from "./ids.ts";
 import { OPENWOP_PAYLOADS, type OpenWopPayloads, type OpenWopType } from "./openwop-events.ts";
@@ -61,31 +61,26 @@ const eventEnvelopeSchema = z.object({
   payload: z.unknown(),
 });
 
-/** True when the event is a fact of ours, and not a projection of one. */
+/** True when an event of a log is one of our facts, and not an OpenWOP event projected from one. */
 export function isFact(event: RunEvent): event is FactEvent {
   return event.type in FACT_PAYLOADS;
 }
 
 /**
- * Checks a stored or received value and returns it as an event, unknown payload fields kept.
- *
- * @throws CoordinationError `EVENT_UNREADABLE` when its type is unknown or a field does not match.
+ * Returns a stored or received value as the event that it is, once checked; unknown payload fields are kept. @throws
+ * CoordinationError `EVENT_UNREADABLE` when its type is unknown or a field does not match
  */
 export function decodeEvent(value: unknown): RunEvent {
   const envelope = parseBounded(eventEnvelopeSchema, value, EVENT_BOUNDS);
-  if (!envelope.ok) throw createUnreadableError("event", describeProblems(envelope.problems));
+  if (!envelope.ok) throw createUnreadableEventError("event", describeProblems(envelope.problems));
   const { eventId, type, payload } = envelope.value;
-  if (!isEventType(type)) throw createUnreadableError(eventId, `unknown type ${JSON.stringify(type)}`);
+  if (!isEventType(type)) throw createUnreadableEventError(eventId, `unknown type ${JSON.stringify(type)}`);
   const parsed = parseBounded(EVENT_PAYLOADS[type], payload, EVENT_BOUNDS);
   if (!parsed.ok)
-    throw createUnreadableError(eventId, `payload of ${type}: ${describeProblems(parsed.problems)}`);
+    throw createUnreadableEventError(eventId, `payload of ${type}: ${describeProblems(parsed.problems)}`);
   return value as RunEvent;
 }
 
 function isEventType(type: string): type is RunEvent["type"] {
   return Object.hasOwn(EVENT_PAYLOADS, type);
-}
-
-function createUnreadableError(which: string, why: string): CoordinationError {
-  return new CoordinationError("EVENT_UNREADABLE", `${which}: ${why}`);
 }

@@ -8,7 +8,10 @@ import { agentIdSchema, stepIdSchema } from "./ids.ts";
 
 const MICRO_PER_USD = 1_000_000;
 
-/** Rounded up, at least 1; what binary fractions add far behind the point is not a millionth more. */
+/**
+ * Converts US dollars to millionths of a dollar, rounded up and at least 1. Binary fractions far behind the point
+ * count for nothing.
+ */
 export function convertToMicroUsd(costUsd: number): number {
   return Math.max(1, Math.ceil(Number((costUsd * MICRO_PER_USD).toFixed(3))));
 }

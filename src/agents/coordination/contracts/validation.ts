@@ -36,8 +36,8 @@ export const PLAN_BOUNDS: ValueBounds = { charsMax: BOUNDS.planCharsMax, depthMa
 export const EVENT_BOUNDS: ValueBounds = { charsMax: BOUNDS.eventCharsMax, depthMax: BOUNDS.eventDepthMax };
 
 /**
- * Validates `value` against `schema` after checking its size and depth, so that a hostile value costs
- * no more than a walk up to the bound.
+ * Returns the value as `schema` parses it, or the problems found; its size and depth are checked first. So a hostile
+ * value costs no more than a walk up to the bound.
  */
 export function parseBounded<S extends z.ZodType>(
   schema: S,
@@ -56,7 +56,7 @@ export function parseBounded<S extends z.ZodType>(
   });
 }
 
-/** Describes all problems in one sentence. */
+/** Returns all validation problems in one sentence, each with its path, what was expected and what was received. */
 export function describeProblems(problems: readonly ValidationProblem[]): string {
   return problems
     .map((problem) => `${problem.path}: expected ${problem.expected}, got ${problem.received}`)
@@ -71,7 +71,7 @@ interface Visit {
   readonly parent?: Visit;
 }
 
-/** Reading a value may run its own code: a getter or a proxy that throws is a problem of the value, not ours. */
+/** Runs a read, and returns a problem where it throws: a value's getter or proxy may run its own code. */
 function catchReadErrors<T>(read: () => Parsed<T>): Parsed<T> {
   try {
     return read();
@@ -83,6 +83,7 @@ function catchReadErrors<T>(read: () => Parsed<T>): Parsed<T> {
   }
 }
 
+/** Finds the first place where a value is too deep, or has too many characters, keys or values. */
 function findBrokenBound(root: unknown, bounds: ValueBounds): ValidationProblem | undefined {
   const { valuesMax = BOUNDS.valueNodesMax } = bounds;
   const pending: Visit[] = [{ value: root, depth: 0, key: "" }];
@@ -93,7 +94,7 @@ function findBrokenBound(root: unknown, bounds: ValueBounds): ValidationProblem 
     chars += typeof visit.value === "string" ? visit.value.length : 1;
     if (visit.depth > bounds.depthMax)
       return createProblem(visit, `at most ${bounds.depthMax} levels`, "a deeper value");
-    const keys = countKeys(visit.value);
+    const keys = inspectKeys(visit.value);
     if (keys.count > keys.countMax) {
       const container = keys.unit === "items" ? "an array" : "an object";
       return createProblem(
@@ -102,7 +103,7 @@ function findBrokenBound(root: unknown, bounds: ValueBounds): ValidationProblem 
         `${container} of ${keys.count} ${keys.unit}`,
       );
     }
-    chars += pushChildren(pending, visit, keys);
+    chars += pushInnerValues(pending, visit, keys);
     if (chars > bounds.charsMax || nodes + pending.length > valuesMax) {
       const expected = `at most ${bounds.charsMax} characters and ${valuesMax} values in all`;
       return createProblem(visit, expected, "a larger value");
@@ -120,15 +121,15 @@ interface Keys {
 }
 
 /** Returns how many items or keys a value has and may have, and the names of an object's keys. */
-function countKeys(value: unknown): Keys {
+function inspectKeys(value: unknown): Keys {
   if (Array.isArray(value))
     return { unit: "items", count: value.length, countMax: BOUNDS.arrayItemsMax, names: [] };
   const names = typeof value === "object" && value !== null ? Object.keys(value) : [];
   return { unit: "keys", count: names.length, countMax: BOUNDS.objectKeysMax, names };
 }
 
-/** Queues the children of a value and returns the characters that its keys add. */
-function pushChildren(pending: Visit[], parent: Visit, { names }: Keys): number {
+/** Queues the values directly inside a value, and returns how many characters its keys add. */
+function pushInnerValues(pending: Visit[], parent: Visit, { names }: Keys): number {
   const { value } = parent;
   const depth = parent.depth + 1;
   if (Array.isArray(value)) {
@@ -144,17 +145,17 @@ function pushChildren(pending: Visit[], parent: Visit, { names }: Keys): number 
 }
 
 function createProblem(visit: Visit, expected: string, received: string): ValidationProblem {
-  return { path: formatPathTo(visit), expected, received };
+  return { path: formatVisitPath(visit), expected, received };
 }
 
-function formatPathTo(visit: Visit): string {
+function formatVisitPath(visit: Visit): string {
   const keys: PropertyKey[] = [];
   for (let at = visit; at.parent; at = at.parent) keys.unshift(at.key);
-  return formatShortPath(keys);
+  return formatProblemPath(keys);
 }
 
-/** Formats a path like `steps[3].task`; the middle of a deep path is cut. */
-function formatShortPath(keys: readonly PropertyKey[]): string {
+/** Formats a path like `steps[3].dependsOn[0]`, cut to its bounds. */
+export function formatProblemPath(keys: readonly PropertyKey[]): string {
   const path = keys
     .slice(0, BOUNDS.planDepthMax)
     .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key).slice(0, BOUNDS.nameCharsMax)}`))
@@ -164,9 +165,9 @@ function formatShortPath(keys: readonly PropertyKey[]): string {
 
 function problemFromIssue(issue: z.core.$ZodIssue): ValidationProblem {
   return {
-    path: formatShortPath(issue.path),
+    path: formatProblemPath(issue.path),
     expected: describeExpected(issue),
-    received: describeValue(issue),
+    received: describeReceived(issue),
   };
 }
 
@@ -177,35 +178,35 @@ function describeExpected(issue: z.core.$ZodIssue): string {
     case "invalid_value":
       return `one of ${issue.values.map((value) => JSON.stringify(value)).join(", ")}`;
     case "too_small":
-      return `at least ${String(issue.minimum)}${unitOf(issue.origin)}`;
+      return `at least ${String(issue.minimum)}${formatUnit(issue.origin)}`;
     case "too_big":
-      return `at most ${String(issue.maximum)}${unitOf(issue.origin)}`;
+      return `at most ${String(issue.maximum)}${formatUnit(issue.origin)}`;
     case "unrecognized_keys":
       return `no key ${issue.keys
         .slice(0, 5)
         .map((key) => JSON.stringify(key.slice(0, 64)))
         .join(", ")}`;
     case "invalid_union":
-      return formsOf(issue);
+      return describeForms(issue);
     default:
       return issue.message;
   }
 }
 
 /** Describes what each form of a union expected of the value itself. */
-function formsOf(issue: z.core.$ZodIssueInvalidUnion): string {
+function describeForms(issue: z.core.$ZodIssueInvalidUnion): string {
   const forms = issue.errors.flatMap(([first]) =>
     first?.path.length === 0 ? [describeExpected(first)] : [],
   );
   return [...new Set(forms)].join(" or ") || "one of its forms";
 }
 
-function unitOf(origin: string): string {
+function formatUnit(origin: string): string {
   if (origin === "string") return " characters";
   return origin === "array" ? " items" : "";
 }
 
-function describeValue(issue: z.core.$ZodIssue): string {
+function describeReceived(issue: z.core.$ZodIssue): string {
   const { input } = issue;
   if (issue.code === "unrecognized_keys") return "it";
   if (input === undefined) return "nothing";

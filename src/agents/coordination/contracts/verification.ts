@@ -186,7 +186,7 @@ export const verificationFailureSchema = z.enum([
 /** Why a check gave no verdict. */
 export type VerificationFailure = z.infer<typeof verificationFailureSchema>;
 
-/** Creates the answer of a check that has no verdict. Its message is free of content. */
+/** Returns the result of a check that came to no verdict, with the reason. Its message must be free of content. */
 export function createNoVerdict(
   because: VerificationFailure,
   message: string,

@@ -25,7 +25,10 @@ type QuestionContext = Pick<OpenCoordination, "created"> & Partial<Pick<OpenCoor
 
 const ANSWER_MS = 24 * 3_600_000;
 
-/** Drafts the fact that asks people. `questionsBefore` counts the questions that the same append asks before this one. */
+/**
+ * Drafts the fact that asks a question of people, or of a parent's session where the question says so, with its id,
+ * deadline and notices. `questionsBefore` counts the questions that the same append asks before this one.
+ */
 export function draftQuestion(
   state: QuestionContext,
   { answerMs, ...question }: Question,
@@ -47,8 +50,11 @@ export function draftQuestion(
   };
 }
 
-/** Drafts the fact that puts a question to people, whom nobody told of it before. `answerMs`: how long they may take at most. */
-export function draftForwarding(
+/**
+ * Drafts the fact that passes a question on to people after a parent's session was asked first, with a new deadline
+ * and notices. `answerMs`: how long people may take at most.
+ */
+export function draftForwardingToPeople(
   state: QuestionContext,
   { escalationId }: EscalatedPayload,
   now: EpochMs,
@@ -62,7 +68,10 @@ export function draftForwarding(
   };
 }
 
-/** Returns the id of the next question of a coordination. */
+/**
+ * Returns the id of the next question of a coordination, by its number; `questionsBefore` counts those that the same
+ * append asks before it.
+ */
 export function createEscalationId({ escalations }: QuestionContext, questionsBefore = 0): string {
   return `escalation-${(escalations?.size ?? 0) + questionsBefore + 1}`;
 }
@@ -74,14 +83,14 @@ export interface Asking {
 }
 
 /**
- * Returns whether a question would be over as soon as it is asked, because the plan's deadline has passed. Earlier releases asked it
- * all the same.
+ * True when the plan's deadline has passed, so that a question would be over as soon as it is asked; false in a
+ * history of an earlier release, which asked it all the same.
  */
 export function isTooLateToAsk({ created }: QuestionContext, { now, asEarlier }: Asking): boolean {
   return !asEarlier && now >= (created.plan?.deadlineAtMs ?? Infinity);
 }
 
-/** Returns the latest time for an answer: as wished, within the limit of the coordination and the deadline of the plan. */
+/** Returns until when people may answer: the wished time, cut to the coordination's limit and the plan's deadline. */
 function computeAnswerDeadline({ created }: QuestionContext, now: EpochMs, wishedMs = Infinity): EpochMs {
   const { plan, questions } = created;
   const longestMs = plan?.escalateMs ?? questions?.answerMs ?? ANSWER_MS;

@@ -5,18 +5,22 @@ import type { ResourceContest, ResourceRequest, SettleReview } from "../contract
 import type { FactPayloads } from "../contracts/facts.ts";
 import { OWNER_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
-import { isCovering } from "../contracts/resource-names.ts";
+import { isClaimCovering } from "../contracts/resource-names.ts";
 import type { Conflict, HeldClaim, OpenCoordination } from "../ledger/state.ts";
 
 /** A request for a resource that somebody else also wants. */
 export type ContestedRequest = ResourceRequest & { readonly contest: ResourceContest };
 
+/** True when a request for a resource comes with a contest: somebody else also wants it. */
 export function isContested(request: ResourceRequest): request is ContestedRequest {
   return request.contest !== undefined;
 }
 
-/** Returns the input of the ruling on a request. A plugin's ruling is left out for a high-risk resource: people decide there. */
-export function contestOf(
+/**
+ * Returns the contest that `arbitrate` rules on, from what a request or a recorded conflict says. A plugin's ruling is
+ * left out for a high-risk resource: people decide there.
+ */
+export function createArbitrationInput(
   requester: StepId,
   { claims, strategy, merge, hook, from }: ResourceContest,
 ): Contest {
@@ -24,7 +28,8 @@ export function contestOf(
   return { requester, claims, strategy, ...(merge && { merge }), ...(isRuled && { hook }) };
 }
 
-export function draftDetection(
+/** Drafts the fact that records the conflict of a contested request, with the evidence that it is ruled on. */
+export function draftDetectedConflict(
   stepId: StepId,
   request: ContestedRequest,
   at: { readonly conflictId: string; readonly now: EpochMs },
@@ -47,7 +52,8 @@ export function draftDetection(
   return { type: "conflict.detected", payload: { conflictId, resource, claims: [...claims], contest } };
 }
 
-export function draftResolution(
+/** Drafts the fact that resolves a conflict by a ruling that grants or refuses the request. */
+export function draftConflictResolution(
   conflictId: string,
   { strategy }: ResourceContest,
   { winner, losers, rule, because }: Ruling & { kind: "granted" | "refused" },
@@ -67,8 +73,9 @@ export function draftResolution(
 }
 
 /**
- * Drafts the resolution that the rules give a recorded conflict (A1). It never changes, and `verify` compares it with the recorded
- * one. `undefined` where people resolved the conflict, and for conflicts of ledgers of 0.1.0, which recorded too little.
+ * Drafts again the fact by which the rules resolve a recorded conflict (A1). It never changes, and `verify` compares
+ * it with the recorded one. `undefined` where people resolved the conflict or the rules want a merge, and for
+ * conflicts of ledgers of 0.1.0, which recorded too little.
  */
 export function draftResolutionByRules(conflict: Conflict): FactDraft | undefined {
   const { conflictId, contest, claims } = conflict;
@@ -82,14 +89,17 @@ export function draftResolutionByRules(conflict: Conflict): FactDraft | undefine
     ...(merge && { merge }),
     ...(hook && { hook }),
   };
-  const ruling = arbitrate(contestOf(requester, recordedContest));
+  const ruling = arbitrate(createArbitrationInput(requester, recordedContest));
   if (ruling.kind === "merge") return undefined;
-  if (ruling.kind !== "review") return draftResolution(conflictId, recordedContest, ruling);
-  return draftUnreviewed(requester, conflictId, { contest: recordedContest, because: ruling.because });
+  if (ruling.kind !== "review") return draftConflictResolution(conflictId, recordedContest, ruling);
+  return draftRefusalWithoutReview(requester, conflictId, {
+    contest: recordedContest,
+    because: ruling.because,
+  });
 }
 
-/** Drafts a refusal for a conflict that people should rule on but nobody can be asked about. */
-export function draftUnreviewed(
+/** Drafts the fact that resolves a conflict without a winner: people should rule on it, but nobody can be asked. */
+export function draftRefusalWithoutReview(
   stepId: StepId,
   conflictId: string,
   { contest, because }: { readonly contest: ResourceContest; readonly because: string },
@@ -101,7 +111,9 @@ export function draftUnreviewed(
   };
 }
 
-/** Drafts the resolution that people gave by their answer, or by giving none in time. */
+/**
+ * Drafts the fact that resolves a conflict as people answered, or without a winner where they gave no answer in time.
+ */
 export function draftRulingOfPeople(
   { conflictId, claims, contest }: Conflict,
   answer: SettleReview["answer"],
@@ -110,7 +122,7 @@ export function draftRulingOfPeople(
   const strategy = contest?.strategy ?? "manual_review";
   const outcome =
     answer === "approved"
-      ? { winner: requester, losers: opponentsOf(claims, requester).map(({ stepId }) => stepId) }
+      ? { winner: requester, losers: listOpponents(claims, requester).map(({ stepId }) => stepId) }
       : { losers: [requester] };
   const because = answer.replaceAll("_", "-");
   return {
@@ -120,17 +132,19 @@ export function draftRulingOfPeople(
 }
 
 /** Returns the contestants that are not the requester. */
-function opponentsOf(claims: readonly Contestant[], requester: StepId): Contestant[] {
+function listOpponents(claims: readonly Contestant[], requester: StepId): Contestant[] {
   return claims.filter(({ coordinationId, stepId }) => coordinationId !== undefined || stepId !== requester);
 }
 
+/** Returns the id of a coordination's conflict by its number. */
 export function formatConflictId({ coordinationId }: OpenCoordination, number: number): string {
   return `${coordinationId}:conflict-${number}`;
 }
 
 /**
- * Finds the recorded conflict about the same claims on the same resource that the requester has not won. A request that people are
- * asked about never has one: their answer to one call does not answer the next call.
+ * Returns the recorded conflict about the same claims on the same resource that the requester has not won; `undefined`
+ * where there is none. A request that people are asked about never has one: their answer to one call does not answer
+ * the next call.
  */
 export function findSameConflict(
   { conflicts }: OpenCoordination,
@@ -144,8 +158,8 @@ export function findSameConflict(
       conflict.resource === request.resource &&
       conflict.contest?.requester === stepId &&
       isNotWon(conflict, stepId) &&
-      evidenceOf(stepId, { ...conflict.contest, claims: conflict.claims }) ===
-        evidenceOf(stepId, { ...request.contest, base: request.base, current: request.current }),
+      formatContestEvidence(stepId, { ...conflict.contest, claims: conflict.claims }) ===
+        formatContestEvidence(stepId, { ...request.contest, base: request.base, current: request.current }),
   );
 }
 
@@ -161,11 +175,11 @@ interface ContestEvidence {
 }
 
 /** Returns a text that is equal for two contests with the same evidence. The ends of the leases are left out. */
-function evidenceOf(
+function formatContestEvidence(
   stepId: StepId,
   contest: Pick<ResourceContest, "claims" | "cause" | "strategy"> & ContestEvidence,
 ): string {
-  const against = opponentsOf(contest.claims, stepId)
+  const against = listOpponents(contest.claims, stepId)
     .map(({ coordinationId, stepId: other, claimedSequence }) =>
       JSON.stringify([coordinationId, other, claimedSequence]),
     )
@@ -174,8 +188,11 @@ function evidenceOf(
   return JSON.stringify([cause, strategy, base, current, against, hook?.plugin, hook?.award, hook?.failed]);
 }
 
-/** Finds the newest conflict about a resource that people review for the requester. */
-export function findOpenReview(
+/**
+ * Returns the newest conflict about exactly this resource that people review for the requester; `undefined` where
+ * there is none.
+ */
+export function findConflictUnderReview(
   { conflicts, reviews }: OpenCoordination,
   stepId: StepId,
   resource: string,
@@ -188,14 +205,15 @@ export function findOpenReview(
   );
 }
 
-/** Returns the claims of this coordination that overlap a resource. */
-export function listOverlapping({ claims }: OpenCoordination, resource: string): HeldClaim[] {
+/** Lists the claims of this coordination on the resource, on a folder above it or on a file below it. */
+export function listOverlappingOwnClaims({ claims }: OpenCoordination, resource: string): HeldClaim[] {
   return claims
     .valueSeq()
-    .filter((claim) => isCovering(claim.resource, resource) || isCovering(resource, claim.resource))
+    .filter((claim) => isClaimCovering(claim.resource, resource) || isClaimCovering(resource, claim.resource))
     .toArray();
 }
 
+/** Returns the recorded conflict with this id; `undefined` where there is none. */
 export function findConflict({ conflicts }: OpenCoordination, conflictId: string): Conflict | undefined {
   return conflicts.findLast((conflict) => conflict.conflictId === conflictId);
 }

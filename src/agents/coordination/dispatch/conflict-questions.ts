@@ -11,30 +11,38 @@ import { BOUNDS } from "../contracts/bounds.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
-import { sessionOf, type Conflict, type Escalation, type OpenCoordination } from "../ledger/state.ts";
+import {
+  findSessionOfPhase,
+  type Conflict,
+  type Escalation,
+  type OpenCoordination,
+} from "../ledger/state.ts";
 import { draftQuestion } from "./ask-people.ts";
-import { draftDetection, draftRulingOfPeople, type ContestedRequest } from "./conflict-facts.ts";
+import { draftDetectedConflict, draftRulingOfPeople, type ContestedRequest } from "./conflict-facts.ts";
 
 /** The most open questions of one requester: a call may want many resources, and people read every question. */
 export const CONFLICT_QUESTIONS_MAX = 16;
 
 type Resolution = FactPayloads["escalation.closed"]["resolution"];
 
-/** Finds the question about a conflict, open or closed. */
-export function findQuestionAbout(
+/** Returns the newest question about a conflict, open or closed; `undefined` where none was asked. */
+export function findQuestionAboutConflict(
   { escalations }: OpenCoordination,
   conflictId: string,
 ): Escalation | undefined {
   return escalations.findLast((question) => question.conflictId === conflictId);
 }
 
-/** Finds the open question that the requester's call on a resource waits for. */
-export function findOpenQuestion(
+/**
+ * Returns the open question about a conflict over this resource on whose answer the requester waits; `undefined` where
+ * there is none.
+ */
+export function findOpenConflictQuestion(
   state: OpenCoordination,
   stepId: StepId,
   resource: string,
 ): Escalation | undefined {
-  return openReviewsOf(state, stepId).find(({ conflict }) => conflict.resource === resource)?.question;
+  return listOpenReviews(state, stepId).find(({ conflict }) => conflict.resource === resource)?.question;
 }
 
 interface ReviewQuestion {
@@ -42,50 +50,57 @@ interface ReviewQuestion {
   readonly question: Escalation;
 }
 
-function openReviewsOf(state: OpenCoordination, stepId: StepId): ReviewQuestion[] {
-  return listUnderReview(state).filter(
+/** Returns the requester's conflicts under review whose question is still open. */
+function listOpenReviews(state: OpenCoordination, stepId: StepId): ReviewQuestion[] {
+  return listConflictsUnderReview(state).filter(
     ({ conflict, question }) => conflict.contest?.requester === stepId && !question.closed,
   );
 }
 
 /** Returns the unresolved conflicts that people were asked about, with their questions. */
-function listUnderReview(state: OpenCoordination): ReviewQuestion[] {
+function listConflictsUnderReview(state: OpenCoordination): ReviewQuestion[] {
   if (state.reviews.isEmpty()) return [];
   return state.conflicts
     .filter(({ conflictId }) => state.reviews.has(conflictId))
     .flatMap((conflict) => {
-      const question = findQuestionAbout(state, conflict.conflictId);
+      const question = findQuestionAboutConflict(state, conflict.conflictId);
       return question ? [{ conflict, question }] : [];
     });
 }
 
-/** Returns the conflicts that people approved and whose requester has no claim yet. */
+/** Lists the conflicts whose change people approved, while the requester has no claim for it yet. */
 export function listApprovedReviews(state: OpenCoordination): Conflict[] {
-  return listUnderReview(state)
+  return listConflictsUnderReview(state)
     .filter(({ question }) => question.closed?.resolution === "approved")
     .map(({ conflict }) => conflict);
 }
 
-/** True when somebody can be notified, the host cannot ask, and there is room for all new questions. */
-export function canAskAbout(
+/**
+ * True when people may be asked about all these contested requests: somebody is notified, the host cannot ask, and
+ * there is room for the new questions.
+ */
+export function canAskAboutContests(
   state: OpenCoordination,
   stepId: StepId,
   requests: readonly ContestedRequest[],
 ): boolean {
   const isAnybodyTold = (state.created.questions?.notify ?? []).length > 0;
   if (!isAnybodyTold || !requests.every(({ contest }) => contest.asksPeople)) return false;
-  const open = openReviewsOf(state, stepId);
+  const openReviews = listOpenReviews(state, stepId);
   const fresh = requests.filter(
-    ({ resource }) => !open.some(({ conflict }) => conflict.resource === resource),
+    ({ resource }) => !openReviews.some(({ conflict }) => conflict.resource === resource),
   ).length;
   return (
-    open.length + fresh <= CONFLICT_QUESTIONS_MAX &&
+    openReviews.length + fresh <= CONFLICT_QUESTIONS_MAX &&
     state.openQuestions.size + fresh <= BOUNDS.openQuestionsMax
   );
 }
 
-/** Drafts the conflict and the question about it. Both stay open until people answer or the question expires. */
-export function putQuestion(
+/**
+ * Drafts two facts: the conflict of a contested request and the question about it. Both stay open until people answer
+ * or the question expires.
+ */
+export function draftConflictQuestion(
   state: OpenCoordination,
   stepId: StepId,
   question: {
@@ -96,7 +111,7 @@ export function putQuestion(
   },
 ): FactDraft[] {
   const { request, conflictId, after, now } = question;
-  const askedBy = findSession(state, stepId);
+  const askedBy = findRequesterSession(state, stepId);
   const draft = draftQuestion(
     state,
     {
@@ -110,20 +125,21 @@ export function putQuestion(
     { now, questionsBefore: after },
   );
   const contest = { ...request.contest, reviewByMs: draft.payload.deadlineAtMs };
-  return [draftDetection(stepId, { ...request, contest }, { conflictId, now }), draft];
+  return [draftDetectedConflict(stepId, { ...request, contest }, { conflictId, now }), draft];
 }
 
-function findSession({ steps, created }: OpenCoordination, stepId: StepId): Escalation["askedBy"] {
+function findRequesterSession({ steps, created }: OpenCoordination, stepId: StepId): Escalation["askedBy"] {
   if (stepId === OWNER_STEP_ID) return created.ownerSession;
   const step = steps.get(stepId);
-  return step && sessionOf(step.phase);
+  return step && findSessionOfPhase(step.phase);
 }
 
 /**
- * Drafts the resolution that follows from an answer at once. An approval resolves nothing yet: the requester first needs a claim, and
- * the token of a claim is known to the ledger, not to one coordination.
+ * Drafts the fact that resolves a conflict at once when its question is closed; none for an approval, or where it is
+ * resolved already. The requester of an approved change first needs a claim, and the token of a claim is known to the
+ * ledger, not to one coordination.
  */
-export function draftAnsweredConflict(
+export function draftResolutionByAnswer(
   state: OpenCoordination,
   { conflictId }: Escalation,
   resolution: Resolution,
@@ -140,17 +156,26 @@ const RULING_OF_RESOLUTION: Partial<Record<Resolution, "unanswered" | "withdrawn
 
 type NamedConflict = Pick<Conflict, "conflictId">;
 
-/** Drafts the end of a question whose answer nobody needs any more. */
-export function draftWithdrawnQuestion(state: OpenCoordination, { conflictId }: NamedConflict): FactDraft[] {
-  const question = findQuestionAbout(state, conflictId);
+/**
+ * Drafts the fact that cancels the open question about a conflict, because nobody needs its answer any more; none
+ * where no question is open.
+ */
+export function draftConflictQuestionWithdrawal(
+  state: OpenCoordination,
+  { conflictId }: NamedConflict,
+): FactDraft[] {
+  const question = findQuestionAboutConflict(state, conflictId);
   if (!question || question.closed) return [];
   const { escalationId } = question;
   return [{ type: "escalation.closed", payload: { escalationId, resolution: "cancelled" } }];
 }
 
-/** True when people let a change happen, and nobody could make it in time. */
-export function hasLapsed(state: OpenCoordination, { conflictId }: NamedConflict): boolean {
-  return findQuestionAbout(state, conflictId)?.closed?.resolution === "approved";
+/**
+ * True when people approved a conflict by its newest question. Where such a conflict ends unresolved, nobody could
+ * make the change in time.
+ */
+export function hasApprovedQuestion(state: OpenCoordination, { conflictId }: NamedConflict): boolean {
+  return findQuestionAboutConflict(state, conflictId)?.closed?.resolution === "approved";
 }
 
 interface AcquiredClaim {
@@ -159,14 +184,20 @@ interface AcquiredClaim {
   readonly acquiredAtMs: EpochMs;
 }
 
-/** Returns a check for claims that came with an approval which was not used yet. Such claims outlast the turn. */
-export function createApprovalCheck(state: OpenCoordination): (claim: AcquiredClaim) => boolean {
+/**
+ * Returns a predicate that is true for a claim that came with an approval of people which was not used yet. Such
+ * claims outlast the turn.
+ */
+export function createUnusedApprovalCheck(state: OpenCoordination): (claim: AcquiredClaim) => boolean {
   const approvals = listUnusedApprovals(state);
   return (claim) => approvals.some((approval) => isClaimOfApproval(approval, claim));
 }
 
-/** True when people approved exactly this change and it has not happened yet. */
-export function isApproved(
+/**
+ * True when people approved the change that a claim stands for, it has not happened yet, and they knew all claims
+ * against it and what has changed outside since.
+ */
+export function isChangeApproved(
   state: OpenCoordination,
   claim: AcquiredClaim,
   { claims, current }: Against,
@@ -174,7 +205,9 @@ export function isApproved(
   return listUnusedApprovals(state).some(
     (approval) =>
       isClaimOfApproval(approval, claim) &&
-      claims.every((other) => isKnownTo(approval, other) && !hasChangedAgain(approval, other, current)),
+      claims.every(
+        (other) => isKnownAtApproval(approval, other) && !hasChangedOutsideAgain(approval, other, current),
+      ),
   );
 }
 
@@ -184,8 +217,11 @@ interface Against {
   readonly current: string | undefined;
 }
 
-/** True when somebody outside changed the resource since people were asked: when that was is not known, only that it is another version. */
-function hasChangedAgain(
+/**
+ * True when somebody outside changed the resource since people were asked. The time is not known, only that it is
+ * another version.
+ */
+function hasChangedOutsideAgain(
   { conflict }: Approval,
   { stepId }: Contestant,
   current: string | undefined,
@@ -198,6 +234,7 @@ interface Approval {
   readonly atMs: EpochMs;
 }
 
+/** True when the claim is the one that the requester got with the approval. */
 function isClaimOfApproval(
   { conflict, atMs }: Approval,
   { stepId, resource, acquiredAtMs }: AcquiredClaim,
@@ -205,8 +242,8 @@ function isClaimOfApproval(
   return conflict.resource === resource && conflict.contest?.requester === stepId && acquiredAtMs <= atMs;
 }
 
-/** True when people knew of the other contestant, and it has changed nothing since they answered. */
-function isKnownTo({ conflict, atMs }: Approval, other: Contestant): boolean {
+/** True when people knew of this contestant, and it has changed nothing since they answered. */
+function isKnownAtApproval({ conflict, atMs }: Approval, other: Contestant): boolean {
   const { stepId, coordinationId, changedAtMs } = other;
   if (changedAtMs !== undefined && changedAtMs > atMs) return false;
   return conflict.claims.some(
@@ -214,6 +251,7 @@ function isKnownTo({ conflict, atMs }: Approval, other: Contestant): boolean {
   );
 }
 
+/** Returns the approvals whose requester has not changed the resource since. */
 function listUnusedApprovals(state: OpenCoordination): Approval[] {
   return state.escalations
     .valueSeq()
@@ -222,11 +260,14 @@ function listUnusedApprovals(state: OpenCoordination): Approval[] {
     .flatMap(({ conflictId }) => {
       const conflict = state.conflicts.findLast((each) => each.conflictId === conflictId);
       const atMs = conflict?.resolution?.winner === undefined ? undefined : conflict.resolvedAtMs;
-      return conflict && atMs !== undefined && !isUsed(state, { conflict, atMs }) ? [{ conflict, atMs }] : [];
+      return conflict && atMs !== undefined && !isApprovalUsed(state, { conflict, atMs })
+        ? [{ conflict, atMs }]
+        : [];
     });
 }
 
-function isUsed({ changes }: OpenCoordination, { conflict, atMs }: Approval): boolean {
+/** True when the requester made the newest change of the resource, and made it after the approval. */
+function isApprovalUsed({ changes }: OpenCoordination, { conflict, atMs }: Approval): boolean {
   const change = changes.get(conflict.resource);
   return change?.stepId === conflict.contest?.requester && (change?.atMs ?? 0) >= atMs;
 }

@@ -18,14 +18,17 @@ import type { KnownCoordination, OpenCoordination, Step } from "../ledger/state.
 import { accept, refuse, type Decision } from "./decision.ts";
 import {
   computeBudgetLeft,
-  isNothingLeft,
-  limitBudget,
+  isAnyKindUsedUp,
+  cutBudget,
   listLoans,
   mapBudget,
   type PlannedCoordination,
 } from "./plan-rules.ts";
 
-/** Records what a run used; a record that says nothing new is a replay. Also after the end (D5): a bill may come late. */
+/**
+ * Decides on the use that a run reports: accepted as a fact, a replay where it says nothing new, or refused for an
+ * unknown step or too many runs. Also after the end (D5): a bill may come late.
+ */
 export function recordUsage(state: KnownCoordination, command: RecordUsage): Decision {
   const { type: _, ...usage } = command;
   if (findSessionAgent(state, usage.stepId) === undefined)
@@ -37,6 +40,7 @@ export function recordUsage(state: KnownCoordination, command: RecordUsage): Dec
   return accept([{ type: "usage.recorded", payload: usage }]);
 }
 
+/** True when a record adds nothing to what is counted of its run. */
 function isKnownUsage(counted: RunUsage, usage: RunUsage): boolean {
   const merged = mergeRunUsage(counted, usage);
   const names = ["calls", "inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens"] as const;
@@ -47,24 +51,31 @@ function isKnownUsage(counted: RunUsage, usage: RunUsage): boolean {
   );
 }
 
-/** Records that the budget stops a session; a replay where it does not, or where that is recorded. */
+/**
+ * Decides on a budget that stops a session: accepted as facts, or a replay where no bound is reached or that is
+ * recorded.
+ */
 export function stopAtBudget(state: OpenCoordination, { stepId, stopped }: StopAtBudget): Decision {
   const reached = findReachedBudget(state, { stepId, stopped });
-  const facts = reached ? draftStop(state, reached) : [];
+  const facts = reached ? draftBudgetStop(state, reached) : [];
   return facts.length > 0 ? accept(facts) : { kind: "replay" };
 }
 
-/** Refuses a spawn that the operator's budget does not allow; `undefined` where it does. */
+/**
+ * Returns the refusal of a spawn that the operator's budget does not allow, with the facts that record the stop;
+ * `undefined` where it does.
+ */
 export function refuseSpawnByBudget(
   state: OpenCoordination,
   parentStepId: StepId | undefined,
 ): (Decision & { readonly kind: "refused" }) | undefined {
   const reached = findReachedBudget(state, { stepId: parentStepId ?? OWNER_STEP_ID, stopped: "spawn" });
   if (!reached) return undefined;
-  return { ...refuse("BUDGET_SPENT", describeReached(reached)), facts: draftStop(state, reached) };
+  return { ...refuse("BUDGET_SPENT", explainBudgetStop(reached)), facts: draftBudgetStop(state, reached) };
 }
 
-function draftStop({ bill: { stops } }: OpenCoordination, reached: BudgetReached): FactDraft[] {
+/** Drafts the fact that a bound stops a session; nothing where it is recorded already or too many are. */
+function draftBudgetStop({ bill: { stops } }: OpenCoordination, reached: BudgetReached): FactDraft[] {
   const isRecorded = stops.some(
     ({ stepId, limit, agentId, stopped }) =>
       stepId === reached.stepId &&
@@ -85,7 +96,10 @@ interface Wish {
 /** Used by sessions of the coordination and not in the log yet, with the agents whose sessions they are. */
 export type Unrecorded = ReadonlyMap<AgentId, UsageTotals>;
 
-/** Finds the bound that stops a session: of the whole coordination first, then of its agent. */
+/**
+ * Returns the bound of the operator's budget that stops a session, of the whole coordination first, then of its agent;
+ * `undefined` where none is reached. `unrecorded`: use of runs that the log does not have yet.
+ */
 export function findReachedBudget(
   state: KnownCoordination,
   wish: Wish,
@@ -94,18 +108,18 @@ export function findReachedBudget(
   const { budget } = state.created;
   const agentId = budget && findSessionAgent(state, wish.stepId);
   if (!budget || !agentId) return undefined;
-  const depth = wish.stopped === "spawn" ? 1 + countLevels(state, wish.stepId) : 0;
+  const depth = wish.stopped === "spawn" ? 1 + countSpawnLevels(state, wish.stepId) : 0;
   const { total, spawnCount: spawns } = state.bill;
   const totals = [...unrecorded.values()].reduce(addTotals, total);
-  const reached = findLimit(budget, wish.stopped, { totals, spawns, depth });
+  const reached = findReachedBound(budget, wish.stopped, { totals, spawns, depth });
   if (reached) return { ...wish, ...reached };
   const limits = budget.agents?.[agentId];
   const reachedByAgent =
-    limits && findLimit(limits, wish.stopped, { ...sumAgent(state, agentId, unrecorded), depth });
+    limits && findReachedBound(limits, wish.stopped, { ...sumAgentUsage(state, agentId, unrecorded), depth });
   return reachedByAgent && { ...wish, agentId, ...reachedByAgent };
 }
 
-function sumAgent(
+function sumAgentUsage(
   { bill }: KnownCoordination,
   agentId: AgentId,
   unrecorded: Unrecorded,
@@ -123,7 +137,8 @@ interface Used {
 
 type Reached = Pick<BudgetReached, "limit" | "allowed" | "used">;
 
-function findLimit(
+/** Finds the first limit that the use has reached; spawns and depth count only where a spawn is to be stopped. */
+function findReachedBound(
   limits: TreeLimits,
   stopped: Wish["stopped"],
   { totals, spawns, depth }: Used,
@@ -143,7 +158,7 @@ function findLimit(
 }
 
 /** Counts the spawns between a session and the owner. */
-function countLevels({ steps }: KnownCoordination, stepId: StepId): number {
+function countSpawnLevels({ steps }: KnownCoordination, stepId: StepId): number {
   let levels = 0;
   for (let step = steps.get(stepId); step; levels += 1) {
     const { parentStepId } = step.spec;
@@ -154,22 +169,22 @@ function countLevels({ steps }: KnownCoordination, stepId: StepId): number {
 
 const MICRO = 1_000_000;
 
-/** Says in words for a model which bound is reached, how much was used, and what to do. */
-export function describeReached(reached: BudgetReached): string {
+/** Returns the text that tells a model which bound is reached, how much was used, and what to do. */
+export function explainBudgetStop(reached: BudgetReached): string {
   const advice =
     reached.limit === "depth"
       ? "do the work yourself, or leave it to the session that spawned you"
       : "finish with what you have, without another subagent, and say that the budget stopped you";
-  return `${describeBound(reached)}; ${advice}`;
+  return `${describeReachedBound(reached)}; ${advice}`;
 }
 
-/** Says which bound is reached and how much was used. */
-export function describeBound({ limit, agentId, allowed, used }: BudgetReached): string {
+/** Returns the text that says which bound of the operator's budget is reached and how much was used. */
+export function describeReachedBound({ limit, agentId, allowed, used }: BudgetReached): string {
   const of = agentId ? `agent ${agentId} in this coordination` : "this coordination";
-  return `the operator's budget of ${of} is reached: ${describeUse(limit, used, allowed)}`;
+  return `the operator's budget of ${of} is reached: ${describeBoundUse(limit, used, allowed)}`;
 }
 
-function describeUse(limit: BudgetReached["limit"], used: number, allowed: number): string {
+function describeBoundUse(limit: BudgetReached["limit"], used: number, allowed: number): string {
   switch (limit) {
     case "tokens":
       return `${used} of ${allowed} tokens are used`;
@@ -183,8 +198,9 @@ function describeUse(limit: BudgetReached["limit"], used: number, allowed: numbe
 }
 
 /**
- * Sets aside what a plan inside may use, and what those before it used: the end of its attempt books it. Where less is left than it
- * asks for, it gets that.
+ * Decides on a loan of budget to a plan that the child of a step submitted: accepted with no more than is left, a
+ * replay where it has that already, or refused. Whatever earlier plans of the attempt used stays set aside: the end of
+ * the attempt books it.
  */
 export function lendBudget(
   state: PlannedCoordination,
@@ -195,29 +211,29 @@ export function lendBudget(
   if (attempt !== step.phase.attempt || !state.plan.running.has(stepId))
     return refuse("STALE_ATTEMPT", `attempt ${attempt} of step ${stepId} is not at work`);
   const before = spentFromUsage(usedBefore);
-  const left = computeBudgetLeft(state, step, before);
-  if (isNothingLeft(left))
+  const budgetLeft = computeBudgetLeft(state, step, before);
+  if (isAnyKindUsedUp(budgetLeft))
     return refuse("BUDGET_SPENT", "the budget is used up, or plans of other steps may use the rest");
-  const most = spentFromUsage(limitBudget(wanted, left));
-  const limits = listLimits(state, step, wanted);
+  const most = spentFromUsage(cutBudget(wanted, budgetLeft));
+  const limits = listLoanLimits(state, step, wanted);
   const budget = mapBudget(limits, (_, name) => before[name] + most[name]);
   const loan = findLoan(state, stepId);
   const isLent = Object.keys(budget).length === 0 || (loan?.to === to && isSameBudget(loan.budget, budget));
-  return isLent ? { kind: "replay", stepId } : draftLoan({ stepId, attempt, to, budget });
+  return isLent ? { kind: "replay", stepId } : acceptLoan({ stepId, attempt, to, budget });
 }
 
 /**
  * Returns the limits that a loan counts for: the plan's, and those of the step whose kinds the request names. Requests in logs of
  * earlier releases name none of these.
  */
-function listLimits({ created }: PlannedCoordination, { spec }: Step, wanted: Usage): Usage {
+function listLoanLimits({ created }: PlannedCoordination, { spec }: Step, wanted: Usage): Usage {
   const ofStep = Object.entries(spec.planned?.budget ?? {}).filter(([name]) => Object.hasOwn(wanted, name));
   return { ...Object.fromEntries(ofStep), ...created.plan?.budget };
 }
 
 /**
- * Sets aside what a plan inside used, and no more, once its work is over. By then its attempt may be over, too, or have another
- * plan.
+ * Decides on the end of the work of a plan inside: accepted as a fact that cuts its loan to what it used; a replay
+ * where that is so, or the loan is another one by now.
  */
 export function returnBudget(
   state: PlannedCoordination,
@@ -230,10 +246,10 @@ export function returnBudget(
   const rest = mapBudget(loan.budget, (_, name) => used[name]);
   return isSameBudget(loan.budget, rest)
     ? { kind: "replay", stepId }
-    : draftLoan({ stepId, attempt, to, budget: rest });
+    : acceptLoan({ stepId, attempt, to, budget: rest });
 }
 
-/** Returns what is set aside for the plans of a step's attempt at work. */
+/** Returns the loan of budget that is set aside for the plans of a step's attempt; `undefined` where there is none. */
 export function findLoan(
   state: PlannedCoordination,
   stepId: StepId,
@@ -241,7 +257,7 @@ export function findLoan(
   return listLoans(state).find((loan) => loan.stepId === stepId);
 }
 
-function draftLoan(payload: FactPayloads["budget.lent"]): Decision {
+function acceptLoan(payload: FactPayloads["budget.lent"]): Decision {
   return accept([{ type: "budget.lent", payload }], payload.stepId);
 }
 

@@ -11,36 +11,44 @@ import { BOUNDS } from "../contracts/bounds.ts";
 import type { Command, RequestResources, ResourceRequest, SettleReview } from "../contracts/commands.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { OWNER_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
-import { parseFile } from "../contracts/resource-names.ts";
+import { parseFileResource } from "../contracts/resource-names.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { findWriteDifference } from "../gates/child-differences.ts";
-import { holdingOf, type Conflict, type OpenCoordination } from "../ledger/state.ts";
+import { formatHoldingKey, type Conflict, type OpenCoordination } from "../ledger/state.ts";
 import {
   formatConflictId,
-  contestOf,
-  draftDetection,
+  createArbitrationInput,
+  draftDetectedConflict,
   isContested,
   draftRulingOfPeople,
-  draftResolution,
+  draftConflictResolution,
   findSameConflict,
-  draftUnreviewed,
+  draftRefusalWithoutReview,
   type ContestedRequest,
-  listOverlapping,
+  listOverlappingOwnClaims,
   findConflict,
 } from "./conflict-facts.ts";
-import { hasLapsed, canAskAbout, findOpenQuestion, putQuestion } from "./conflict-questions.ts";
+import {
+  hasApprovedQuestion,
+  canAskAboutContests,
+  findOpenConflictQuestion,
+  draftConflictQuestion,
+} from "./conflict-questions.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
-import { draftDifferences } from "./observe-child.ts";
-import { draftRelease } from "./release-claims.ts";
+import { draftNewDifferences } from "./observe-child.ts";
+import { draftClaimRelease } from "./release-claims.ts";
 
-/** True while an attempt of the step is under way. The owner can write for as long as the coordination is open. */
-export function canWrite({ steps }: Pick<OpenCoordination, "steps">, stepId: StepId): boolean {
+/** True while an attempt of the step is under way; for the owner always. */
+export function canStepWrite({ steps }: Pick<OpenCoordination, "steps">, stepId: StepId): boolean {
   if (stepId === OWNER_STEP_ID) return true;
   const status = steps.get(stepId)?.phase.status;
   return status === "dispatched" || status === "running";
 }
 
-/** Grants a step all that it requests, or records the conflicts that stand in the way. */
+/**
+ * Decides on a step's request for resources: accepted with claims on all of them (unless these come later), or with
+ * the conflicts that stand in the way and no claim; a replay where nothing is new; else refused.
+ */
 export function requestResources(state: OpenCoordination, command: RequestResources, now: EpochMs): Decision {
   const { stepId } = command;
   const requests = [...Map.groupBy(command.requests, ({ resource }) => resource).values()].flatMap(
@@ -54,18 +62,19 @@ export function requestResources(state: OpenCoordination, command: RequestResour
   const facts = isHeldUp
     ? draftRefusals(state, stepId, { ruled, now })
     : [
-        ...draftWins(state, stepId, { ruled, now }),
+        ...draftWonConflicts(state, stepId, { ruled, now }),
         ...(command.claimsLater ? [] : draftClaims(state, stepId, { ruled, now })),
       ];
   return facts.length > 0 ? accept(facts, stepId) : { kind: "replay", stepId };
 }
 
+/** Returns the refusal of requests that break a rule or a bound; `undefined` where they may be ruled on. */
 function refuseRequests(
   state: OpenCoordination,
   stepId: StepId,
   { requests, now }: { readonly requests: readonly ResourceRequest[]; readonly now: EpochMs },
 ): Decision | undefined {
-  if (!canWrite(state, stepId) && !requests.every(isMadeAlready))
+  if (!canStepWrite(state, stepId) && !requests.every(isChangeMadeAlready))
     return refuse("STEP_ENDED", `step ${stepId} has no attempt under way, so it cannot claim resources`);
   const stale = requests.find(
     ({ held: claimToken }) =>
@@ -93,7 +102,7 @@ function refuseRequests(
 }
 
 /** True for a change that a command made before anybody ruled on it: it is put to people, and claims nothing by itself. */
-function isMadeAlready({ contest }: ResourceRequest): boolean {
+function isChangeMadeAlready({ contest }: ResourceRequest): boolean {
   return contest?.cause === "overwritten";
 }
 
@@ -116,8 +125,9 @@ function hasLiveClaim(
   return claim?.stepId === stepId && claim.expiresAtMs > now;
 }
 
+/** Returns the ruling on a request; `undefined` where nobody else wants the resource. */
 function ruleOnRequest(stepId: StepId, { contest }: ResourceRequest): Ruling | undefined {
-  return contest && arbitrate(contestOf(stepId, contest));
+  return contest && arbitrate(createArbitrationInput(stepId, contest));
 }
 
 interface RuledRequests {
@@ -125,16 +135,20 @@ interface RuledRequests {
   readonly now: EpochMs;
 }
 
-/** Drafts what comes before the claims of a requester that is granted all: the conflicts that it won, then the claims that end. */
-function draftWins(state: OpenCoordination, stepId: StepId, { ruled, now }: RuledRequests): FactDraft[] {
+/** Drafts the conflicts that a requester won, then the end of the claims that its requests take over. */
+function draftWonConflicts(
+  state: OpenCoordination,
+  stepId: StepId,
+  { ruled, now }: RuledRequests,
+): FactDraft[] {
   let conflicts = state.conflicts.length;
   const conflictFacts = ruled.flatMap(({ request, ruling }) => {
     if (!isContested(request) || ruling?.kind !== "granted") return [];
     conflicts += 1;
     const conflictId = formatConflictId(state, conflicts);
     return [
-      draftDetection(stepId, request, { conflictId, now }),
-      draftResolution(conflictId, request.contest, ruling),
+      draftDetectedConflict(stepId, request, { conflictId, now }),
+      draftConflictResolution(conflictId, request.contest, ruling),
     ];
   });
   return [...conflictFacts, ...draftPreemptions(state, ruled)];
@@ -144,7 +158,7 @@ function draftWins(state: OpenCoordination, stepId: StepId, { ruled, now }: Rule
 function draftClaims(state: OpenCoordination, stepId: StepId, { ruled, now }: RuledRequests): FactDraft[] {
   const byToken = Map.groupBy(ruled, ({ request: { held: claimToken, token } }) => claimToken ?? token);
   return [...byToken.values()].flatMap(([first]) =>
-    first ? draftClaim(state, stepId, { ...first.request, now }) : [],
+    first ? draftClaimOrRenewal(state, stepId, { ...first.request, now }) : [],
   );
 }
 
@@ -152,29 +166,30 @@ function draftClaims(state: OpenCoordination, stepId: StepId, { ruled, now }: Ru
 function draftPreemptions(state: OpenCoordination, ruled: RuledRequests["ruled"]): FactDraft[] {
   const ends = new Map<number, FactDraft>();
   for (const { request, ruling } of ruled) {
-    const reasons = listReasonsToEnd(request, ruling);
+    const reasons = listStepsLosingClaims(request, ruling);
     if (reasons.size === 0) continue;
-    for (const claim of listOverlapping(state, request.resource)) {
+    for (const claim of listOverlappingOwnClaims(state, request.resource)) {
       const because = reasons.get(claim.stepId);
-      if (because && !ends.has(claim.token)) ends.set(claim.token, draftRelease(claim, because));
+      if (because && !ends.has(claim.token)) ends.set(claim.token, draftClaimRelease(claim, because));
     }
   }
   return [...ends.values()];
 }
 
-/** Returns the steps whose claims end, with the reason. */
-function listReasonsToEnd(
+/** Returns the steps whose claims end with a request, each with the reason. */
+function listStepsLosingClaims(
   { delegated = [] }: ResourceRequest,
   ruling: Ruling | undefined,
 ): ReadonlyMap<StepId, "delegated" | "preempted"> {
-  const losers = ruling?.kind === "granted" ? ruling.losers.filter(isOwn) : [];
+  const losers = ruling?.kind === "granted" ? ruling.losers.filter(isOwnContestant) : [];
   return new Map([
     ...delegated.map((stepId) => [stepId, "delegated"] as const),
     ...losers.map(({ stepId }) => [stepId, "preempted"] as const),
   ]);
 }
 
-function isOwn({ coordinationId }: Contestant): boolean {
+/** True for a contestant of this coordination. */
+function isOwnContestant({ coordinationId }: Contestant): boolean {
   return coordinationId === undefined;
 }
 
@@ -182,13 +197,17 @@ type ClaimRequest = Pick<ResourceRequest, "resource" | "held" | "token" | "expir
   readonly now: EpochMs;
 };
 
-function draftClaim(state: OpenCoordination, stepId: StepId, request: ClaimRequest): FactDraft[] {
+/** Drafts a new claim, or the renewal of the claim that the request names. */
+function draftClaimOrRenewal(state: OpenCoordination, stepId: StepId, request: ClaimRequest): FactDraft[] {
   const { resource, held: renewedToken, token, expiresAtMs, current, now } = request;
   if (renewedToken === undefined) {
     const priority = state.steps.get(stepId)?.spec.priority ?? "normal";
     const base = current === undefined ? {} : { base: current };
     const payload = { stepId, resource, token, priority, expiresAtMs, ...base };
-    return [...draftReplacedClaim(state, stepId, { resource, now }), { type: "claim.acquired", payload }];
+    return [
+      ...draftReplacedClaimRelease(state, stepId, { resource, now }),
+      { type: "claim.acquired", payload },
+    ];
   }
   const claim = state.claims.get(renewedToken);
   if (!claim || claim.expiresAtMs >= expiresAtMs) return [];
@@ -196,44 +215,48 @@ function draftClaim(state: OpenCoordination, stepId: StepId, request: ClaimReque
 }
 
 /** Drafts the end of the earlier claim that the step itself has on the resource. */
-function draftReplacedClaim(
+function draftReplacedClaimRelease(
   { claims, holdings }: OpenCoordination,
   stepId: StepId,
   { resource, now }: { readonly resource: string; readonly now: EpochMs },
 ): FactDraft[] {
-  const earlier = claims.get(holdings.get(holdingOf(stepId, resource)) ?? 0);
-  return earlier ? [draftRelease(earlier, earlier.expiresAtMs > now ? "preempted" : "expired")] : [];
+  const earlier = claims.get(holdings.get(formatHoldingKey(stepId, resource)) ?? 0);
+  return earlier ? [draftClaimRelease(earlier, earlier.expiresAtMs > now ? "preempted" : "expired")] : [];
 }
 
-/** Drafts what is recorded where nothing is granted. The same refusal of the same claims is recorded once (D2). */
+/**
+ * Drafts the questions to people or the lost conflicts where nothing is granted. The same refusal of the same claims
+ * is recorded once (D2).
+ */
 function draftRefusals(state: OpenCoordination, stepId: StepId, { ruled, now }: RuledRequests): FactDraft[] {
   let conflicts = state.conflicts.length;
-  const refusedRequests = listRefused(ruled);
+  const refusedRequests = listRefusedRequests(ruled);
   const requests = refusedRequests.map(({ request }) => request);
-  if (canAskAbout(state, stepId, requests)) return draftQuestions(state, stepId, { requests, now });
+  if (canAskAboutContests(state, stepId, requests))
+    return draftConflictQuestions(state, stepId, { requests, now });
   return refusedRequests.flatMap(({ request, ruling }) => {
     if (findSameConflict(state, stepId, request)) return [];
     conflicts += 1;
     const conflictId = formatConflictId(state, conflicts);
-    const detected = draftDetection(stepId, request, { conflictId, now });
+    const detected = draftDetectedConflict(stepId, request, { conflictId, now });
     const { contest } = request;
-    if (ruling.kind === "refused") return [detected, draftResolution(conflictId, contest, ruling)];
+    if (ruling.kind === "refused") return [detected, draftConflictResolution(conflictId, contest, ruling)];
     if (contest.reviewByMs !== undefined) return [detected];
-    return [detected, draftUnreviewed(stepId, conflictId, { contest, because: ruling.because })];
+    return [detected, draftRefusalWithoutReview(stepId, conflictId, { contest, because: ruling.because })];
   });
 }
 
 /** Drafts one question for each request that has no open question yet. */
-function draftQuestions(
+function draftConflictQuestions(
   state: OpenCoordination,
   stepId: StepId,
   { requests, now }: { readonly requests: readonly ContestedRequest[]; readonly now: EpochMs },
 ): FactDraft[] {
   return requests
-    .filter(({ resource }) => !findOpenQuestion(state, stepId, resource))
+    .filter(({ resource }) => !findOpenConflictQuestion(state, stepId, resource))
     .flatMap((request, after) => {
       const conflictId = formatConflictId(state, state.conflicts.length + after + 1);
-      return putQuestion(state, stepId, { request, conflictId, after, now });
+      return draftConflictQuestion(state, stepId, { request, conflictId, after, now });
     });
 }
 
@@ -243,7 +266,7 @@ interface RefusedRequest {
 }
 
 /** Returns the requests that are not granted. Where one is refused outright, reviews are left out: the call cannot happen anyway. */
-function listRefused(ruled: RuledRequests["ruled"]): RefusedRequest[] {
+function listRefusedRequests(ruled: RuledRequests["ruled"]): RefusedRequest[] {
   const refusedRequests = ruled.flatMap(({ request, ruling }) =>
     isContested(request) && (ruling?.kind === "refused" || ruling?.kind === "review")
       ? [{ request, ruling }]
@@ -253,7 +276,10 @@ function listRefused(ruled: RuledRequests["ruled"]): RefusedRequest[] {
   return refusedRequests.filter(({ ruling }) => !isAnyRefused || ruling.kind === "refused");
 }
 
-/** Records how people ruled on a conflict, and the claim of the requester where they approved. */
+/**
+ * Decides on what people ruled on a conflict: accepted with its resolution, and with the requester's claim where they
+ * approved and it can still write; a replay where it is resolved already.
+ */
 export function settleReview(
   state: OpenCoordination,
   { conflictId, answer, claim }: SettleReview,
@@ -264,14 +290,19 @@ export function settleReview(
   const { requester } = conflict.contest;
   if (answer !== "approved")
     return accept(
-      [draftRulingOfPeople(conflict, hasLapsed(state, conflict) ? "withdrawn" : answer)],
+      [draftRulingOfPeople(conflict, hasApprovedQuestion(state, conflict) ? "withdrawn" : answer)],
       requester,
     );
-  if (!claim || !canWrite(state, requester))
+  if (!claim || !canStepWrite(state, requester))
     return accept([draftRulingOfPeople(conflict, "withdrawn")], requester);
   return approveReview(state, conflict, { requester, claim, now });
 }
 
+/**
+ * Decides on a conflict that people approved for its requester: accepted with the ruling, the end of other steps'
+ * claims that overlap the resource, and the requester's claim, new or renewed; refused where its token is taken or its
+ * lease is over.
+ */
 function approveReview(
   state: OpenCoordination,
   conflict: Conflict,
@@ -283,7 +314,7 @@ function approveReview(
 ): Decision {
   const { requester, claim, now } = approval;
   const { resource } = conflict;
-  const claimToken = state.holdings.get(holdingOf(requester, resource));
+  const claimToken = state.holdings.get(formatHoldingKey(requester, resource));
   const isHolding =
     claimToken !== undefined && hasLiveClaim(state, { held: claimToken, stepId: requester, now });
   if (!isHolding && claim.token <= state.newestToken) return refuseTakenToken();
@@ -292,16 +323,24 @@ function approveReview(
     [
       draftRulingOfPeople(conflict, "approved"),
       // Includes whoever claimed the resource while people thought about it.
-      ...listOverlapping(state, resource)
+      ...listOverlappingOwnClaims(state, resource)
         .filter(({ stepId }) => stepId !== requester)
-        .map((other) => draftRelease(other, "preempted")),
-      ...draftClaim(state, requester, { resource, ...claim, now, ...(isHolding && { held: claimToken }) }),
+        .map((other) => draftClaimRelease(other, "preempted")),
+      ...draftClaimOrRenewal(state, requester, {
+        resource,
+        ...claim,
+        now,
+        ...(isHolding && { held: claimToken }),
+      }),
     ],
     requester,
   );
 }
 
-/** Records a change of a resource, or that nobody can know of one. */
+/**
+ * Decides on a report that a step changed a resource, or may have: accepted as a fact, with the difference where a
+ * child wrote outside of what was asked; refused for an unknown step.
+ */
 export function recordWrite(
   state: OpenCoordination,
   command: Command & { type: "recordChange" | "recordUndetermined" },
@@ -314,17 +353,20 @@ export function recordWrite(
     return accept([{ type: "write.undetermined", payload }], stepId);
   }
   const { type: _, ...payload } = command;
-  return accept([{ type: "resource.changed", payload }, ...draftStrayWrite(state, payload)], stepId);
+  return accept(
+    [{ type: "resource.changed", payload }, ...draftStrayWriteDifference(state, payload)],
+    stepId,
+  );
 }
 
 /** Drafts the difference where a child changed a file outside of the folder that was asked for it. */
-function draftStrayWrite(
+function draftStrayWriteDifference(
   { steps }: OpenCoordination,
   { stepId, resource }: FactPayloads["resource.changed"],
 ): FactDraft[] {
   const step = steps.get(stepId);
-  const file = parseFile(resource);
-  if (!step || !canWrite({ steps }, stepId) || !file) return [];
+  const file = parseFileResource(resource);
+  if (!step || !canStepWrite({ steps }, stepId) || !file) return [];
   const { folder } = step.spec.requested ?? {};
-  return draftDifferences(step, findWriteDifference(folder, file.path));
+  return draftNewDifferences(step, findWriteDifference(folder, file.path));
 }

@@ -12,40 +12,44 @@ import type {
   StatedConfidence,
 } from "../contracts/commands.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
-import { stepError, type ContentRef, type StepError } from "../contracts/fact-fields.ts";
+import { createStepError, type ContentRef, type StepError } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
-import { isAboutResult } from "../ledger/evolve-questions.ts";
-import { worktreeKeyOf } from "../ledger/evolve-worktrees.ts";
+import { isQuestionAboutResult } from "../ledger/evolve-questions.ts";
+import { formatWorktreeKey } from "../ledger/evolve-worktrees.ts";
 import { addMs, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import type { Finding, Gate } from "../contracts/verification.ts";
 import { mustHold, mustHoldMismatch, ruleOnVerdicts, type ResultVerdict } from "../gates/verifier-gate.ts";
-import { childOf, type HeldPhase, type OpenCoordination, type Step } from "../ledger/state.ts";
-import { listDifferences } from "../ledger/step-notes.ts";
+import { findChildOfPhase, type HeldPhase, type OpenCoordination, type Step } from "../ledger/state.ts";
+import { listRunDifferences } from "../ledger/step-notes.ts";
 import { draftQuestion, isTooLateToAsk, type Asking } from "./ask-people.ts";
 import { draftEndOfClaims } from "./release-claims.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
-import { refuseLate } from "./late-outcome.ts";
-import { chooseNextAttempt, findSpentLimit } from "./next-try.ts";
+import { refuseAndRecordLate } from "./late-outcome.ts";
+import { chooseNextAttempt, findSpentLimit } from "./next-attempt.ts";
 import { isPlanned } from "./plan-rules.ts";
 
 /** A step whose result waits for a ruling. */
 export type HeldStep = Step & { readonly phase: HeldPhase };
 
 /** Lets everything pass: what is held without a gate of its own is only to be merged back first. */
-const OPEN_GATE: Gate = { threshold: 0 };
+export const OPEN_GATE: Gate = { threshold: 0 };
 
-export function gateOfStep({ spec }: Step): Gate {
+/** Returns the gate that holds a step's results; where it has none, one that lets every result pass. */
+export function readStepGate({ spec }: Step): Gate {
   return spec.gate ?? OPEN_GATE;
 }
 
-/** True while files of its worktree are being written: then it can only come to its end. */
+/** True while the work in the step's worktree is being merged back: then the merge can only come to its end. */
 export function isBeingMerged({ worktrees }: OpenCoordination, { spec, phase }: Step): boolean {
-  return worktrees.get(worktreeKeyOf(spec.stepId, phase.attempt))?.merge?.status === "begun";
+  return worktrees.get(formatWorktreeKey(spec.stepId, phase.attempt))?.merge?.status === "begun";
 }
 
 /** Returns the confidence that the agent stated. Its report counts before its last text. */
-function statedConfidenceOf({ report, withheld }: Step, { stated, attempt }: CompleteStep): StatedConfidence {
+function chooseStatedConfidence(
+  { report, withheld }: Step,
+  { stated, attempt }: CompleteStep,
+): StatedConfidence {
   if (report?.attempt === attempt && report.confidence !== undefined)
     return { confidence: report.confidence };
   const withheldText = withheld?.attempt === attempt ? withheld : undefined;
@@ -56,7 +60,10 @@ function statedConfidenceOf({ report, withheld }: Step, { stated, attempt }: Com
   };
 }
 
-/** Drafts the facts that hold a new result. `undefined` where its gate accepts the result as it is. */
+/**
+ * Drafts the facts that hold a step's new result and what follows from its gate. `undefined` where the gate lets it
+ * pass and no worktree is to be merged.
+ */
 export function draftHeldResult(
   state: OpenCoordination,
   step: Step,
@@ -67,12 +74,12 @@ export function draftHeldResult(
   }: { readonly command: CompleteStep; readonly output?: ContentRef; readonly now: EpochMs },
 ): FactDraft[] | undefined {
   const { gate, stepId, isolate } = step.spec;
-  const stated = statedConfidenceOf(step, command);
+  const stated = chooseStatedConfidence(step, command);
   const isHeldByGate =
-    gate !== undefined && (mustHold(gate, stated) || mustHoldMismatch(gate, listDifferences(step)));
+    gate !== undefined && (mustHold(gate, stated) || mustHoldMismatch(gate, listRunDifferences(step)));
   if (!isHeldByGate && !isolate) return undefined;
   const { attempt, via, usage, asEarlier } = command;
-  const { checks = [], verifyMs = BOUNDS.durationMsMax } = gateOfStep(step);
+  const { checks = [], verifyMs = BOUNDS.durationMsMax } = readStepGate(step);
   const heldFact: FactDraft = {
     type: "result.held",
     payload: {
@@ -107,29 +114,37 @@ function draftImmediateRuling(
     failures: new Map(),
     // They limit what a finding asks for, and there is none yet.
     revisions: 0,
-    differences: listDifferences(step),
+    differences: listRunDifferences(step),
   });
   return verdict.outcome === "hold" ? [draftResultQuestion(state, step, { verdict, asking })] : [];
 }
 
+/**
+ * Decides on the verdict of a check on a held result: accepted with what follows from all verdicts so far; a replay
+ * where the check has answered; refused once the result waits no more.
+ */
 export function recordFinding(state: OpenCoordination, command: RecordFinding, now: EpochMs): Decision {
   const step = state.steps.get(command.stepId);
-  const heldStep = findStepHeldBy(step, command);
-  if (!heldStep) return refuseNotHeld(step, command);
+  const heldStep = findStepAwaitingVerdict(step, command);
+  if (!heldStep) return refuseLateVerdict(step, command);
   const { finding, stepId, attempt, asEarlier } = command;
   const asking: Asking = { now, asEarlier };
   const { check } = finding;
   if (hasCheckAnswered(heldStep, check)) return { kind: "replay", stepId };
-  if (finding.self && !gateOfStep(heldStep).allowSelf)
+  if (finding.self && !readStepGate(heldStep).allowSelf)
     return acceptNoVerdict(state, heldStep, { check, because: "self_not_allowed", asking });
   const fact: FactDraft = { type: "result.verified", payload: { stepId, attempt, ...finding } };
-  return accept([fact, ...draftAfterVerdicts(state, addFinding(heldStep, finding), asking)], stepId);
+  return accept([fact, ...draftVerdictConsequences(state, addFinding(heldStep, finding), asking)], stepId);
 }
 
+/**
+ * Decides on a check that came to no verdict on a held result: accepted with what follows from all verdicts so far; a
+ * replay where it has answered; refused once the result waits no more.
+ */
 export function recordNoVerdict(state: OpenCoordination, command: RecordNoVerdict, now: EpochMs): Decision {
   const step = state.steps.get(command.stepId);
-  const heldStep = findStepHeldBy(step, command);
-  if (!heldStep) return refuseNotHeld(step, command);
+  const heldStep = findStepAwaitingVerdict(step, command);
+  if (!heldStep) return refuseLateVerdict(step, command);
   const { stepId, check, because, asEarlier } = command;
   if (hasCheckAnswered(heldStep, check)) return { kind: "replay", stepId };
   return acceptNoVerdict(state, heldStep, { check, because, asking: { now, asEarlier } });
@@ -146,33 +161,37 @@ function acceptNoVerdict(
   const fact: FactDraft = { type: "verification.failed", payload: { stepId, attempt, check, because } };
   const failures = new Map([...phase.failures, [check, because] as const]);
   return accept(
-    [fact, ...draftAfterVerdicts(state, { ...step, phase: { ...phase, failures } }, asking)],
+    [fact, ...draftVerdictConsequences(state, { ...step, phase: { ...phase, failures } }, asking)],
     stepId,
   );
 }
 
-/** Finds the held step that a verdict is about, while its checks still run. */
-function findStepHeldBy(
+/** Returns the step if it is held, the verdict is about its result, and its checks still run; else `undefined`. */
+function findStepAwaitingVerdict(
   step: Step | undefined,
   { attempt, target, ...rest }: RecordFinding | RecordNoVerdict,
 ): HeldStep | undefined {
-  if (!step || !isHeld(step) || step.phase.escalationId) return undefined;
+  if (!step || !isHeldStep(step) || step.phase.escalationId) return undefined;
   const check = "finding" in rest ? rest.finding.check : rest.check;
-  const isAsked = gateOfStep(step).checks?.includes(check) ?? false;
+  const isAsked = readStepGate(step).checks?.includes(check) ?? false;
   return isAsked && step.phase.attempt === attempt && step.phase.target === target ? step : undefined;
 }
 
-export function isHeld(step: Step): step is HeldStep {
+/** True while the result of the step waits for a ruling. */
+export function isHeldStep(step: Step): step is HeldStep {
   return step.phase.status === "held";
 }
 
-/** Refuses a verdict that came too late or is about another result. It changes nothing and is recorded once (D3). */
-function refuseNotHeld(
+/**
+ * Returns the refusal of a verdict whose caller found that it came too late or is about another result, or that there
+ * is no such step. It changes nothing but the record that it was refused, which is made once (D3).
+ */
+function refuseLateVerdict(
   step: Step | undefined,
   { stepId, attempt }: RecordFinding | RecordNoVerdict,
 ): Decision {
   return step
-    ? refuseLate(step, { attempt, outcome: "verified" })
+    ? refuseAndRecordLate(step, { attempt, outcome: "verified" })
     : refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
 }
 
@@ -180,16 +199,17 @@ function hasCheckAnswered({ phase }: HeldStep, check: string): boolean {
   return phase.failures.has(check) || phase.findings.some((finding) => finding.check === check);
 }
 
+/** Returns a copy of the step with one more finding. */
 function addFinding(step: HeldStep, finding: Finding): HeldStep {
   return { ...step, phase: { ...step.phase, findings: [...step.phase.findings, finding] } };
 }
 
 /** Drafts what follows from the verdicts that have arrived so far. */
-function draftAfterVerdicts(state: OpenCoordination, step: HeldStep, asking: Asking): FactDraft[] {
+function draftVerdictConsequences(state: OpenCoordination, step: HeldStep, asking: Asking): FactDraft[] {
   const { phase, spec, revisions = 0 } = step;
-  const differences = listDifferences(step);
+  const differences = listRunDifferences(step);
   const { stated, findings, failures } = phase;
-  const verdict = ruleOnVerdicts(gateOfStep(step), { stated, findings, failures, revisions, differences });
+  const verdict = ruleOnVerdicts(readStepGate(step), { stated, findings, failures, revisions, differences });
   switch (verdict.outcome) {
     case "wait":
       return [];
@@ -197,8 +217,8 @@ function draftAfterVerdicts(state: OpenCoordination, step: HeldStep, asking: Ask
       // Changes in a worktree are merged back first.
       return spec.isolate ? [] : draftAcceptedResult(step, { released: "verified" });
     case "fail":
-      return draftRejection(state, step, {
-        error: stepError("verification_failed", `not met: ${verdict.criteria.join(", ")}`),
+      return draftRejectedResult(state, step, {
+        error: createStepError("verification_failed", `not met: ${verdict.criteria.join(", ")}`),
         now: asking.now,
       });
     case "revise":
@@ -208,7 +228,10 @@ function draftAfterVerdicts(state: OpenCoordination, step: HeldStep, asking: Ask
   }
 }
 
-/** Drafts another turn of the agent. Where the step's own budget is used up, people rule on the result as it is. */
+/**
+ * Drafts that the agent revises its result in another turn. Where the step's own budget is used up, people rule on the
+ * result as it is.
+ */
 function draftRevision(
   state: OpenCoordination,
   step: HeldStep,
@@ -241,9 +264,9 @@ function draftResultQuestion(
     asking,
   }: { readonly verdict: ResultVerdict & { readonly outcome: "hold" }; readonly asking: Asking },
 ): FactDraft {
-  if (isTooLateToAsk(state, asking)) return draftUnaskedResult(step);
+  if (isTooLateToAsk(state, asking)) return draftResultFailedAtDeadline(step);
   const { spec, phase } = step;
-  const child = childOf(phase);
+  const child = findChildOfPhase(phase);
   const measured = "measured" in verdict ? { measured: verdict.measured } : {};
   return draftQuestion(
     state,
@@ -263,7 +286,10 @@ function draftResultQuestion(
 
 type Release = Pick<FactPayloads["step.completed"], "released"> & { readonly output?: ContentRef };
 
-/** Drafts the completion of a held step. From here on its result counts and cannot be held again (G3). */
+/**
+ * Drafts the one fact that completes a held step, with what released its result. From here on its result counts and
+ * cannot be held again (G3).
+ */
 export function draftAcceptedResult(
   { spec: { stepId }, phase }: HeldStep,
   { released, output }: Release,
@@ -283,23 +309,29 @@ export function draftAcceptedResult(
   ];
 }
 
-/** Returns what lets a held result count, once everything asked of it is there. */
-export function releaseOf({ escalations }: OpenCoordination, step: HeldStep): Release {
+/**
+ * Returns why a held result may count: people replaced its text, people approved it, or its checks passed it. An empty
+ * object where none of these was asked for.
+ */
+export function findReleaseReason({ escalations }: OpenCoordination, step: HeldStep): Release {
   const { phase, spec } = step;
   const replaced = escalations.findLast(
     (question) =>
       question.stepId === spec.stepId &&
-      isAboutResult(question) &&
+      isQuestionAboutResult(question) &&
       question.askedAtMs >= phase.endedAtMs &&
       question.closed?.resolution === "answered",
   );
   if (replaced?.answered?.text) return { released: "replaced", output: replaced.answered.text };
   if (phase.escalationId !== undefined) return { released: "approved" };
-  return gateOfStep(step).checks?.length ? { released: "verified" } : {};
+  return readStepGate(step).checks?.length ? { released: "verified" } : {};
 }
 
-/** Drafts the failure of an attempt whose result was rejected. It is retried, asked about or given up like any other failure. */
-export function draftRejection(
+/**
+ * Drafts the failure of an attempt whose result was rejected, and the question to people where one follows. It is
+ * retried, asked about or given up like any other failure, but never tried again once people withheld the result.
+ */
+export function draftRejectedResult(
   state: OpenCoordination,
   step: HeldStep,
   { error, now }: { readonly error: StepError; readonly now: EpochMs },
@@ -314,29 +346,38 @@ export function draftRejection(
   return question ? [fact, question] : [fact];
 }
 
-/** Drafts the end of a held step that is cancelled, and of the question about its result. */
-export function cancelHeld(state: OpenCoordination, step: HeldStep): FactDraft[] {
+/**
+ * Drafts the failure of a cancelled held step, and the end of the question about its result. Returns none while its
+ * work is being merged.
+ */
+export function draftHeldStepCancellation(state: OpenCoordination, step: HeldStep): FactDraft[] {
   if (isBeingMerged(state, step)) return [];
   return [...draftQuestionClosing(state, step.phase.escalationId), draftCancelledWhileHeld(step)];
 }
 
-/** Drafts the end of a result that people would have to rule on, where the plan's deadline has passed. */
-export function draftUnaskedResult({ spec: { stepId }, phase: { attempt } }: Step): FactDraft {
-  const error = stepError("withheld", "the plan's deadline passed before people could be asked");
+/**
+ * Drafts the failure of a held step whose result people should rule on, because the plan's deadline passed before they
+ * could be asked.
+ */
+export function draftResultFailedAtDeadline({ spec: { stepId }, phase: { attempt } }: Step): FactDraft {
+  const error = createStepError("withheld", "the plan's deadline passed before people could be asked");
   return { type: "step.failed", payload: { stepId, attempt, via: "gate", error, cancelled: false } };
 }
 
+/** Drafts the failure of a step that is cancelled while its result is held. */
 export function draftCancelledWhileHeld({ spec: { stepId }, phase: { attempt } }: Step): FactDraft {
-  const error = stepError("child_cancelled", "cancelled while its result was held");
+  const error = createStepError("child_cancelled", "cancelled while its result was held");
   return { type: "step.failed", payload: { stepId, attempt, via: "gate", error, cancelled: true } };
 }
 
+/** Drafts that a question is closed as cancelled; nothing where it is not open. */
 function draftQuestionClosing(state: OpenCoordination, escalationId: string | undefined): FactDraft[] {
   if (!escalationId || !state.openQuestions.has(escalationId)) return [];
   return [{ type: "escalation.closed", payload: { escalationId, resolution: "cancelled" } }];
 }
 
+/** Returns the step with this id while its result is held; `undefined` otherwise. */
 export function findHeldStep(state: OpenCoordination, stepId: StepId | undefined): HeldStep | undefined {
   const step = stepId && state.steps.get(stepId);
-  return step && isHeld(step) ? step : undefined;
+  return step && isHeldStep(step) ? step : undefined;
 }

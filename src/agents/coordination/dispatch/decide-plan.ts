@@ -1,6 +1,6 @@
 /**
  * Owns: deciding which commands about the steps of a plan are accepted. D2 to D5 as in `decide.ts`. D6 a step begins only when
- * enough of its dependencies have completed.
+ * enough of its dependencies have completed. The plan's next effects are in `effects/next-plan-effects.ts`.
  */
 import type {
   AdmitPlanSteps,
@@ -23,18 +23,18 @@ import {
 } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
-import { isEnded, openStepsOf, type OpenCoordination, type Step } from "../ledger/state.ts";
+import { isEnded, listOpenSteps, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { draftQuestion, createEscalationId, type Question } from "./ask-people.ts";
-import { cancelHeld, isHeld } from "./decide-held.ts";
+import { draftHeldStepCancellation, isHeldStep } from "./decide-held.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
-import { refuseLate } from "./late-outcome.ts";
+import { refuseAndRecordLate } from "./late-outcome.ts";
 import {
   isBeyondStop,
   isPlanned,
-  findReachedLimit,
-  isRestLent,
-  stopOf,
-  canStopRunning,
+  findReachedPlanLimit,
+  isBudgetRestLent,
+  findStopReason,
+  mustStopRunningAttempts,
   type PlannedCoordination,
   type StopReason,
 } from "./plan-rules.ts";
@@ -86,7 +86,7 @@ export function createDoubtQuestion({
   };
 }
 
-/** Decides on the next attempt of a planned step, or of a spawn whose result goes back to its agent. */
+/** Begins the next attempt of a planned step, or of a spawn whose result goes back to its agent for revision. */
 export function dispatchStep(state: OpenCoordination, command: DispatchStep, now: EpochMs): Decision {
   const { stepId, attempt } = command;
   const step = state.steps.get(stepId);
@@ -98,9 +98,9 @@ export function dispatchStep(state: OpenCoordination, command: DispatchStep, now
       "STALE_ATTEMPT",
       `attempt ${attempt} of step ${stepId} cannot begin: the next attempt is ${phase.attempt + 1}`,
     );
-  const refusal = refuseBegin(state, step, now);
+  const refusal = refuseAttemptStart(state, step, now);
   if (refusal) return refusal;
-  const deadlineAtMs = computeDeadline(state, step, now);
+  const deadlineAtMs = computeAttemptDeadline(state, step, now);
   const payload: FactPayloads["step.dispatched"] = {
     stepId,
     attempt,
@@ -114,9 +114,9 @@ export function dispatchStep(state: OpenCoordination, command: DispatchStep, now
   return accept([{ type: "step.dispatched", payload }], stepId);
 }
 
-function refuseBegin(state: OpenCoordination, step: Step, now: EpochMs): Decision | undefined {
+function refuseAttemptStart(state: OpenCoordination, step: Step, now: EpochMs): Decision | undefined {
   if (!isPlanned(state)) return refuseUnlessRevised(state, step);
-  const refusal = step.spec.planned ? refuseNotReady(state, step, now) : refuseUnlessRevised(state, step);
+  const refusal = step.spec.planned ? refuseUnreadyStep(state, step, now) : refuseUnlessRevised(state, step);
   return refusal ?? refuseStopped(state, step, now);
 }
 
@@ -134,7 +134,7 @@ function refuseUnlessRevised(
     : undefined;
 }
 
-function refuseNotReady({ plan }: PlannedCoordination, step: Step, now: EpochMs): Decision | undefined {
+function refuseUnreadyStep({ plan }: PlannedCoordination, step: Step, now: EpochMs): Decision | undefined {
   const { spec, phase } = step;
   if (isEnded(phase)) return refuse("STEP_ENDED", `step ${spec.stepId} is ${phase.status}`);
   if (plan.ready[spec.lane].has(spec.stepId) || isAttemptDue(step, now)) return undefined;
@@ -144,18 +144,18 @@ function refuseNotReady({ plan }: PlannedCoordination, step: Step, now: EpochMs)
 /** Refuses where the plan is stopped, waits for people or has spent its budget. A delivery reports the stop, so it begins. */
 function refuseStopped(state: PlannedCoordination, step: Step, now: EpochMs): Decision | undefined {
   if (isBeyondStop(state, step)) return undefined;
-  const stop = step.cancelledBy ? "cancelled" : stopOf(state, now);
+  const stop = step.cancelledBy ? "cancelled" : findStopReason(state, now);
   if (stop) return refuse("PLAN_STOPPED", `no further attempt may begin: ${stop}`);
   if (state.plan.decisionQuestion)
     return refuse("NOT_READY", "people were asked whether the plan is to begin, and have not answered");
-  const limit = state.plan.budgetQuestion ? "open question" : findReachedLimit(state, now);
+  const limit = state.plan.budgetQuestion ? "open question" : findReachedPlanLimit(state, now);
   if (limit) return refuse("BUDGET_SPENT", `the plan's budget is spent: ${limit}`);
-  return isRestLent(state)
+  return isBudgetRestLent(state)
     ? refuse("NOT_READY", "plans of other steps may use the rest of the plan's budget")
     : undefined;
 }
 
-function computeDeadline({ created }: OpenCoordination, step: Step, now: EpochMs): EpochMs {
+function computeAttemptDeadline({ created }: OpenCoordination, step: Step, now: EpochMs): EpochMs {
   const { spec, granted } = step;
   const ownDeadline = addMs(now, spec.timeoutMs);
   if (isDelivery(step)) return ownDeadline;
@@ -183,7 +183,7 @@ export function reportStep(state: OpenCoordination, { type: _, ...payload }: Rep
       "there are enough reports of this attempt; the newest one counts, so end your turn",
     );
   }
-  return refuseLate(step, { attempt, outcome: "reported" });
+  return refuseAndRecordLate(step, { attempt, outcome: "reported" });
 }
 
 function isSameReport({ report }: Step, reported: Omit<ReportStep, "type">): boolean {
@@ -207,47 +207,47 @@ export function stopChild(
 }
 
 export function skipSteps(state: PlannedCoordination, { stepIds }: SkipSteps, now: EpochMs): Decision {
-  const facts = [...new Set(stepIds)].flatMap((stepId) => draftSkip(state, stepId, now));
+  const facts = [...new Set(stepIds)].flatMap((stepId) => draftStepSkip(state, stepId, now));
   return facts.length > 0 ? accept(facts) : { kind: "replay" };
 }
 
-function draftSkip(state: PlannedCoordination, stepId: StepId, now: EpochMs): FactDraft[] {
+function draftStepSkip(state: PlannedCoordination, stepId: StepId, now: EpochMs): FactDraft[] {
   const step = state.steps.get(stepId);
   if (!step || isBeyondStop(state, step)) return [];
-  const stop = step.cancelledBy ? "cancelled" : stopOf(state, now);
-  if (stop) return draftEndAtStop(state, step, stop);
+  const stop = step.cancelledBy ? "cancelled" : findStopReason(state, now);
+  if (stop) return draftStepEndAtStop(state, step, stop);
   return state.plan.doomed.has(stepId)
-    ? [...draftQuestionClosings(state, stepId), draftSkipped(stepId, "dependency")]
+    ? [...draftDoubtQuestionClosing(state, stepId), draftSkippedStep(stepId, "dependency")]
     : [];
 }
 
 /** Drafts the end of a step at a stop. A spawn of a child of the plan ends only with a stop that also ends its parents. */
-function draftEndAtStop(state: PlannedCoordination, step: Step, stop: StopReason): FactDraft[] {
+function draftStepEndAtStop(state: PlannedCoordination, step: Step, stop: StopReason): FactDraft[] {
   const { spec, phase } = step;
-  if (!spec.planned && !canStopRunning(stop) && phase.status !== "backoff") return [];
+  if (!spec.planned && !mustStopRunningAttempts(stop) && phase.status !== "backoff") return [];
   switch (phase.status) {
     case "waiting":
     case "backoff":
-      return [...draftQuestionClosings(state, spec.stepId), draftSkipped(spec.stepId, stop)];
+      return [...draftDoubtQuestionClosing(state, spec.stepId), draftSkippedStep(spec.stepId, stop)];
     case "blocked":
-      return [draftClosing(phase.escalationId, createCancelledClosing(state))];
+      return [draftEscalationClosing(phase.escalationId, createCancelledClosing(state))];
     case "held":
-      return canStopRunning(stop) && isHeld(step) ? cancelHeld(state, step) : [];
+      return mustStopRunningAttempts(stop) && isHeldStep(step) ? draftHeldStepCancellation(state, step) : [];
     default:
       return [];
   }
 }
 
 /** Drafts the end of the open question whether the step may begin. */
-function draftQuestionClosings(state: OpenCoordination, stepId: StepId): FactDraft[] {
+function draftDoubtQuestionClosing(state: OpenCoordination, stepId: StepId): FactDraft[] {
   if (!state.steps.get(stepId)?.spec.decision) return [];
   const open = state.openQuestions
     .keySeq()
     .find((escalationId) => state.escalations.get(escalationId)?.stepId === stepId);
-  return open === undefined ? [] : [draftClosing(open, { resolution: "cancelled" })];
+  return open === undefined ? [] : [draftEscalationClosing(open, { resolution: "cancelled" })];
 }
 
-function draftSkipped(stepId: StepId, because: FactPayloads["step.skipped"]["because"]): FactDraft {
+function draftSkippedStep(stepId: StepId, because: FactPayloads["step.skipped"]["because"]): FactDraft {
   return { type: "step.skipped", payload: { stepId, because } };
 }
 
@@ -258,27 +258,32 @@ function createCancelledClosing({ cancelledBy }: PlannedCoordination): ClosingFi
   return { resolution: "cancelled", ...(cancelledBy && { by: cancelledBy }) };
 }
 
-function draftClosing(escalationId: string, rest: ClosingFields): FactDraft {
+function draftEscalationClosing(escalationId: string, rest: ClosingFields): FactDraft {
   return { type: "escalation.closed", payload: { escalationId, ...rest } };
 }
 
+/**
+ * Grants a step, or all steps that wait, their next attempt. For all, the question about the plan's budget is closed,
+ * too.
+ */
 export function retryStep(state: PlannedCoordination, { stepId, by }: RetryStep, now: EpochMs): Decision {
   if (stepId && !state.steps.has(stepId)) return refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
-  const stop = stopOf(state, now);
+  const stop = findStopReason(state, now);
   if (stop) return refuse("PLAN_STOPPED", `no further attempt may begin: ${stop}`);
   const candidates = stepId ? [stepId] : state.plan.timed.toArray();
-  const facts = draftGrants(state, { candidates, by, now });
+  const facts = draftRetryGrants(state, { candidates, by, now });
   const { budgetQuestion } = state.plan;
-  if (!stepId && budgetQuestion) facts.push(draftClosing(budgetQuestion, { resolution: "continued", by }));
+  if (!stepId && budgetQuestion)
+    facts.push(draftEscalationClosing(budgetQuestion, { resolution: "continued", by }));
   if (facts.length > 0) return accept(facts, stepId);
-  return explainNothingGranted(state, { candidates, stepId, now });
+  return refuseRetry(state, { candidates, stepId, now });
 }
 
 /**
  * Drafts the grants of the next steps that can be retried, as many as one append may hold. The same command again takes the following
  * ones, also where none of those before has begun.
  */
-function draftGrants(
+function draftRetryGrants(
   { steps }: PlannedCoordination,
   {
     candidates,
@@ -287,13 +292,13 @@ function draftGrants(
   }: Pick<RetryStep, "by"> & { readonly candidates: readonly StepId[]; readonly now: EpochMs },
 ): FactDraft[] {
   return candidates
-    .map((candidate) => draftGrant(steps.get(candidate), by, now))
+    .map((candidate) => draftRetryGrant(steps.get(candidate), by, now))
     .filter((facts) => facts.length > 0)
     .slice(0, BOUNDS.stepsPerAppendMax)
     .flat();
 }
 
-function explainNothingGranted(
+function refuseRetry(
   { steps }: PlannedCoordination,
   request: {
     readonly candidates: readonly StepId[];
@@ -318,27 +323,31 @@ function isAttemptDue(step: Step | undefined, now: EpochMs): boolean {
   return step?.phase.status === "backoff" && now >= step.phase.retryAtMs;
 }
 
-function draftGrant(step: Step | undefined, by: RetryStep["by"], now: EpochMs): FactDraft[] {
+function draftRetryGrant(step: Step | undefined, by: RetryStep["by"], now: EpochMs): FactDraft[] {
   if (!step?.spec.planned || isAttemptDue(step, now)) return [];
   const { stepId } = step.spec;
   const granted: FactDraft = { type: "step.retry_granted", payload: { stepId, by } };
   if (step.phase.status === "backoff") return [granted];
   if (step.phase.status !== "blocked" || step.phase.attempt > BOUNDS.retryBudgetMax) return [];
-  return [draftClosing(step.phase.escalationId, { resolution: "retried", by }), granted];
+  return [draftEscalationClosing(step.phase.escalationId, { resolution: "retried", by }), granted];
 }
 
 export function cancelCoordination(state: OpenCoordination, { by, stepId }: CancelCoordination): Decision {
-  if (stepId === undefined) return cancelWhole(state, by);
+  if (stepId === undefined) return cancelWholeCoordination(state, by);
   const step = state.steps.get(stepId);
   if (!step) return refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
   if (step.cancelledBy) return { kind: "replay", stepId };
   if (isEnded(step.phase)) return refuse("STEP_ENDED", `step ${stepId} is ${step.phase.status}`);
   const requested: FactDraft = { type: "coordination.cancel_requested", payload: { by, stepId } };
-  return accept([requested, ...draftEndAtOnce(state, step, by)], stepId);
+  return accept([requested, ...draftIdleStepEnd(state, step, by)], stepId);
 }
 
-/** The attempt whose agent submitted a plan ends it last: also a plan that was cancelled before, and one that is being told. */
-function cancelWhole(state: OpenCoordination, by: CancelCoordination["by"]): Decision {
+/**
+ * Records that the whole coordination is to be cancelled; refused while its owner is being told the result. The
+ * attempt whose agent submitted a plan ends it last: also a plan that was cancelled before, and one that is being
+ * told.
+ */
+function cancelWholeCoordination(state: OpenCoordination, by: CancelCoordination["by"]): Decision {
   const isLast = by === "parent" && state.cancelledBy !== "parent";
   if (state.cancelledBy && !isLast) return { kind: "replay" };
   const delivery = state.plan && state.steps.get(DELIVERY_STEP_ID);
@@ -350,31 +359,32 @@ function cancelWhole(state: OpenCoordination, by: CancelCoordination["by"]): Dec
     );
   return accept([
     { type: "coordination.cancel_requested", payload: { by } },
-    ...(isPlanned(state) ? [] : draftSpawnEnds(state, by)),
+    ...(isPlanned(state) ? [] : draftIdleSpawnEnds(state, by)),
   ]);
 }
 
 /** Drafts the end of spawns that run nowhere now. A plan needs none of this: its stop ends its steps. */
-function draftSpawnEnds(state: OpenCoordination, by: CancelCoordination["by"]): FactDraft[] {
-  return openStepsOf(state).flatMap((step) => draftEndAtOnce(state, step, by));
+function draftIdleSpawnEnds(state: OpenCoordination, by: CancelCoordination["by"]): FactDraft[] {
+  return listOpenSteps(state).flatMap((step) => draftIdleStepEnd(state, step, by));
 }
 
-/** Drafts the end of a step that does not run, because no runner has to stop it. */
-function draftEndAtOnce(state: OpenCoordination, step: Step, by: CancelCoordination["by"]): FactDraft[] {
-  if (isHeld(step)) return cancelHeld(state, step);
+/** Drafts the end of a cancelled step that does not run, so that no runner has to stop it. */
+function draftIdleStepEnd(state: OpenCoordination, step: Step, by: CancelCoordination["by"]): FactDraft[] {
+  if (isHeldStep(step)) return draftHeldStepCancellation(state, step);
   const { spec, phase } = step;
   if (phase.status === "waiting" || phase.status === "backoff")
-    return [...draftQuestionClosings(state, spec.stepId), draftSkipped(spec.stepId, "cancelled")];
+    return [...draftDoubtQuestionClosing(state, spec.stepId), draftSkippedStep(spec.stepId, "cancelled")];
   return phase.status === "blocked"
-    ? [draftClosing(phase.escalationId, { resolution: "cancelled", by })]
+    ? [draftEscalationClosing(phase.escalationId, { resolution: "cancelled", by })]
     : [];
 }
 
 /** Trips the circuit breaker: no attempt begins until people allow it. Where nobody is to be asked, the plan stops. */
 export function tripBreaker(state: PlannedCoordination, now: EpochMs): Decision {
   const { budgetQuestion, decisionQuestion } = state.plan;
-  if (budgetQuestion || decisionQuestion || stopOf(state, now)) return { kind: "replay" };
-  if (!findReachedLimit(state, now)) return refuse("NOT_READY", "the budget of the plan is not spent yet");
+  if (budgetQuestion || decisionQuestion || findStopReason(state, now)) return { kind: "replay" };
+  if (!findReachedPlanLimit(state, now))
+    return refuse("NOT_READY", "the budget of the plan is not spent yet");
   if (state.created.failurePolicy.escalationPolicy === "hitl")
     return accept([
       draftQuestion(state, { cause: "budget", kind: "approval", answers: ["approve", "deny"] }, { now }),
@@ -384,5 +394,5 @@ export function tripBreaker(state: PlannedCoordination, now: EpochMs): Decision 
     type: "coordination.escalated",
     payload: { escalationId, cause: "budget", kind: "approval", deadlineAtMs: now },
   };
-  return accept([question, draftClosing(escalationId, { resolution: "cancelled" })]);
+  return accept([question, draftEscalationClosing(escalationId, { resolution: "cancelled" })]);
 }

@@ -13,13 +13,20 @@ import { accept, refuse, type Decision } from "./decision.ts";
 export const PROGRESS_EVERY_MS = 5_000;
 const SHARE_OF_AGE = 100;
 
-/** Returns from when on the agent of a step may tell its progress again; `undefined` where it has told none. */
+/**
+ * Returns the earliest time at which the agent of a step may tell its progress again; `undefined` where it has told
+ * none yet.
+ */
 export function findNextProgressTime({ phase, progress }: Step): EpochMs | undefined {
   if (!progress) return undefined;
   const ageMs = "dispatchedAtMs" in phase ? progress.atMs - phase.dispatchedAtMs : 0;
   return addMs(progress.atMs, Math.max(PROGRESS_EVERY_MS, Math.ceil(ageMs / SHARE_OF_AGE)));
 }
 
+/**
+ * Decides on what the agent of a step tells of its progress: accepted as a fact, or refused where it tells that too
+ * often or its attempt is over.
+ */
 export function recordProgress(
   state: OpenCoordination,
   { type: _, ...payload }: RecordProgress,

@@ -7,29 +7,29 @@
  */
 import type { AnswerEscalation, AskPeople, Command } from "../contracts/commands.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
-import { stepError } from "../contracts/fact-fields.ts";
+import { createStepError } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import type { EpochMs, SessionKey } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { findAnswerRefusal } from "../escalation/rule-on-answer.ts";
-import { isAboutResult } from "../ledger/evolve-questions.ts";
+import { isQuestionAboutResult } from "../ledger/evolve-questions.ts";
 import {
   findSameQuestion,
   findUntoldQuestion,
-  isAbandoned,
+  isQuestionAbandoned,
   isAskedOfParent,
   listAgentQuestions,
-  listInSameWords,
+  listQuestionsInSameWords,
 } from "../ledger/open-questions.ts";
 import type { Escalation, OpenCoordination } from "../ledger/state.ts";
-import { draftForwarding, draftQuestion } from "./ask-people.ts";
-import { draftAnsweredConflict } from "./conflict-questions.ts";
+import { draftForwardingToPeople, draftQuestion } from "./ask-people.ts";
+import { draftResolutionByAnswer } from "./conflict-questions.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 import {
   findHeldStep,
   draftAcceptedResult,
-  draftRejection,
-  releaseOf,
+  draftRejectedResult,
+  findReleaseReason,
   type HeldStep,
 } from "./decide-held.ts";
 import { isPlanned } from "./plan-rules.ts";
@@ -37,15 +37,16 @@ import { isPlanned } from "./plan-rules.ts";
 type Resolution = FactPayloads["escalation.closed"]["resolution"];
 
 /**
- * A session has each question once, until it was told the answer. One that its parent has not answered goes to people as soon as it
- * asks them the same.
+ * Decides on a question of an agent to people, or to its parent: accepted as a fact, a replay while the session has
+ * the same one and was not told the answer, or refused where too many are open. One that its parent has not answered
+ * goes to people as soon as the session asks them the same.
  */
 export function askPeople(state: OpenCoordination, command: AskPeople, now: EpochMs): Decision {
   const { askedOf, stepId, answerMs } = command;
   const same = findSameQuestion(state, command);
   if (!same && !findUntoldQuestion(state, command)) return askNewQuestion(state, command, now);
   if (same && !askedOf && isAskedOfParent(same))
-    return accept([draftForwarding(state, same, now, answerMs)], stepId);
+    return accept([draftForwardingToPeople(state, same, now, answerMs)], stepId);
   return { kind: "replay", ...(stepId && { stepId }) };
 }
 
@@ -68,13 +69,13 @@ function askNewQuestion(state: OpenCoordination, command: AskPeople, now: EpochM
     },
     { now },
   );
-  return accept([draft, ...draftReplacedQuestions(state, command)], stepId);
+  return accept([draft, ...draftReplacedQuestionClosings(state, command)], stepId);
 }
 
 /** Closes what the session asked its parent in the same words, where it asks people now for something else in them. */
-function draftReplacedQuestions(state: OpenCoordination, command: AskPeople): FactDraft[] {
+function draftReplacedQuestionClosings(state: OpenCoordination, command: AskPeople): FactDraft[] {
   if (command.askedOf) return [];
-  return listInSameWords(state, command)
+  return listQuestionsInSameWords(state, command)
     .filter(isAskedOfParent)
     .map(({ escalationId }) => ({
       type: "escalation.closed",
@@ -82,36 +83,40 @@ function draftReplacedQuestions(state: OpenCoordination, command: AskPeople): Fa
     }));
 }
 
+/**
+ * Decides on an answer to a question: accepted with the end of the question and all that follows. An answer that is
+ * not valid is recorded and refused; one to an unknown question is only refused.
+ */
 export function answerEscalation(state: OpenCoordination, command: AnswerEscalation, now: EpochMs): Decision {
-  const { type: _, planOwners = listOwners(state), ...payload } = command;
+  const { type: _, planOwners = listOwnerOfPlan(state), ...payload } = command;
   const question = state.escalations.get(command.escalationId);
   if (!question) return refuse("UNKNOWN_QUESTION", `there is no question ${command.escalationId}`);
   const { answer, by } = command;
   const hasText = command.text !== undefined;
   const refused = findAnswerRefusal(question, { answer, by, hasText, planOwners, now });
-  if (refused) return draftRefusedAnswer(question, { given: payload, refused });
+  if (refused) return refuseAndRecordAnswer(question, { given: payload, refused });
   const fact: FactDraft = { type: "escalation.answered", payload };
-  const resolution = resolutionOf(question, command);
+  const resolution = deriveResolution(question, command);
   if (resolution === "retried" && hasNoAttemptLeft(state, question))
     return refuse(
       "NOTHING_TO_RETRY",
       "the step has had as many attempts as a step may have; deny, or cancel the plan",
     );
   return accept(
-    [fact, ...draftClosing(state, question, { resolution, given: payload, now })],
+    [fact, ...draftClosingWithConsequences(state, question, { resolution, given: payload, now })],
     question.stepId,
   );
 }
 
-/** Lists the session whose plan the coordination is. */
-function listOwners(state: OpenCoordination): SessionKey[] {
+/** Lists the one session that owns the plan; empty where the coordination has no plan. */
+function listOwnerOfPlan(state: OpenCoordination): SessionKey[] {
   return isPlanned(state) ? [state.created.ownerSession] : [];
 }
 
 type AnswerPayload = FactPayloads["escalation.answered"];
 
 /** Refuses an answer and records that (E1), up to the bound of recorded refusals. */
-function draftRefusedAnswer(
+function refuseAndRecordAnswer(
   question: Escalation,
   {
     given: answer,
@@ -152,7 +157,8 @@ function hasNoAttemptLeft({ steps }: OpenCoordination, { stepId }: Escalation): 
   return typeof attempt === "number" && attempt > BOUNDS.retryBudgetMax;
 }
 
-function resolutionOf({ cause, stepId }: Escalation, { answer }: AnswerEscalation): Resolution {
+/** Returns in which way an answer closes its question. */
+function deriveResolution({ cause, stepId }: Escalation, { answer }: AnswerEscalation): Resolution {
   if (answer === "deny") return "denied";
   if (cause === "budget" && stepId === undefined) return "continued";
   if (cause === "retries_exhausted" || cause === "deadline" || cause === "budget") return "retried";
@@ -166,24 +172,29 @@ interface QuestionClosing {
 }
 
 /** Drafts the end of a question, and of what waited for it (E3). */
-function draftClosing(state: OpenCoordination, question: Escalation, closed: QuestionClosing): FactDraft[] {
+function draftClosingWithConsequences(
+  state: OpenCoordination,
+  question: Escalation,
+  closed: QuestionClosing,
+): FactDraft[] {
   const { resolution, given: answer } = closed;
   const { escalationId } = question;
   const isOfPeople = answer?.by.kind === "operator" || answer?.by.kind === "person";
   const by = isOfPeople ? { by: "operator" as const } : {};
   const fact: FactDraft = { type: "escalation.closed", payload: { escalationId, resolution, ...by } };
-  return [fact, ...draftConsequences(state, question, closed)];
+  return [fact, ...draftClosingConsequences(state, question, closed)];
 }
 
-function draftConsequences(
+/** Drafts what the end of a question means for the result, the conflict or the step that waited for it. */
+function draftClosingConsequences(
   state: OpenCoordination,
   question: Escalation,
   closed: QuestionClosing,
 ): FactDraft[] {
   const { stepId } = question;
   const { resolution } = closed;
-  if (isAboutResult(question)) return draftResultRuling(state, question, closed);
-  if (question.cause === "conflict") return draftAnsweredConflict(state, question, resolution);
+  if (isQuestionAboutResult(question)) return draftResultRuling(state, question, closed);
+  if (question.cause === "conflict") return draftResolutionByAnswer(state, question, resolution);
   if (!stepId) return [];
   if (resolution === "retried") return [{ type: "step.retry_granted", payload: { stepId, by: "operator" } }];
   const isRefused = resolution === "denied" || resolution === "expired";
@@ -201,22 +212,31 @@ function draftResultRuling(
 ): FactDraft[] {
   const step = findHeldStep(state, question.stepId);
   if (!step || step.phase.escalationId !== question.escalationId) return [];
-  if (step.spec.isolate && LETTING_THROUGH.has(resolution)) return draftIsolatedResult(state, question, step);
+  if (step.spec.isolate && LETTING_THROUGH.has(resolution))
+    return draftAcceptedIsolatedResult(state, question, step);
   if (resolution === "approved") return draftAcceptedResult(step, { released: "approved" });
   if (resolution === "answered" && answer?.text)
     return draftAcceptedResult(step, { released: "replaced", output: answer.text });
   const why = resolution === "expired" ? "nobody answered in time" : "withheld by people";
-  return draftRejection(state, step, { error: stepError("withheld", why), now });
-}
-
-/** Drafts the result of a step that people let through: its work is merged back first, or they have looked after that. */
-function draftIsolatedResult(state: OpenCoordination, { cause }: Escalation, step: HeldStep): FactDraft[] {
-  return cause === "merge" ? draftAcceptedResult(step, releaseOf(state, step)) : [];
+  return draftRejectedResult(state, step, { error: createStepError("withheld", why), now });
 }
 
 /**
- * Closes a question whose deadline has passed, or whose answer nobody waits for any more (E2). One that the session of its parent did
- * not answer in time goes to people, unless it names an answer for this case.
+ * Drafts the acceptance of an isolated step's result that people let through. Nothing where its work is to be merged
+ * first.
+ */
+function draftAcceptedIsolatedResult(
+  state: OpenCoordination,
+  { cause }: Escalation,
+  step: HeldStep,
+): FactDraft[] {
+  return cause === "merge" ? draftAcceptedResult(step, findReleaseReason(state, step)) : [];
+}
+
+/**
+ * Decides on closing a question whose deadline has passed, or whose answer nobody waits for any more (E2); refused
+ * before that, a replay once closed. One that the session of its parent did not answer in time goes to people, unless
+ * it names an answer for this case.
  */
 export function expireQuestion(
   state: OpenCoordination,
@@ -226,15 +246,18 @@ export function expireQuestion(
   const question = state.escalations.get(escalationId);
   if (!question || question.closed) return { kind: "replay" };
   if (now < question.deadlineAtMs)
-    return isAbandoned(state, question)
-      ? accept(draftClosing(state, question, { resolution: "cancelled", now }))
+    return isQuestionAbandoned(state, question)
+      ? accept(draftClosingWithConsequences(state, question, { resolution: "cancelled", now }))
       : refuse("NOT_READY", `the question ${escalationId} is still open: its deadline has not passed`);
   if (isAskedOfParent(question) && question.onExpiry !== "default")
-    return accept([draftForwarding(state, question, now)]);
-  return accept(draftClosing(state, question, { resolution: "expired", now }));
+    return accept([draftForwardingToPeople(state, question, now)]);
+  return accept(draftClosingWithConsequences(state, question, { resolution: "expired", now }));
 }
 
-/** Records that people were notified of a question. */
+/**
+ * Decides on a notice of a question, sent or failed: accepted as a fact; a replay where it is recorded or there is no
+ * such notice.
+ */
 export function recordNotice(
   state: OpenCoordination,
   { type: _, ...payload }: Command & { type: "recordNotice" },
@@ -244,7 +267,9 @@ export function recordNotice(
   return isKnown ? { kind: "replay" } : accept([{ type: "escalation.notified", payload }]);
 }
 
-/** Records that a session was told something, or could not be. */
+/**
+ * Decides on a telling to a session, done or failed: accepted as a fact; a replay where none with this id is waiting.
+ */
 export function recordTelling(
   state: OpenCoordination,
   { type: _, ...payload }: Command & { type: "recordTelling" },
@@ -254,7 +279,7 @@ export function recordTelling(
     : { kind: "replay" };
 }
 
-/** Drafts the end of all open questions, because the coordination ends. */
+/** Drafts the facts that cancel all open questions, because the coordination ends. */
 export function draftOpenQuestionClosings(state: OpenCoordination): FactDraft[] {
   return state.openQuestions
     .keySeq()

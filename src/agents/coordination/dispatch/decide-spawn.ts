@@ -6,15 +6,24 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { addMs, createIdempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { ObservedChild } from "../contracts/observation.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
-import { openStepsOf, type OpenCoordination, type Step } from "../ledger/state.ts";
+import { listOpenSteps, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { findLoan, refuseSpawnByBudget } from "./decide-budget.ts";
 import { refuse, type Decision } from "./decision.ts";
-import { countUsed, isPlanned, isRestLent, type PlannedCoordination } from "./plan-rules.ts";
+import {
+  computeUseSinceAllowed,
+  isPlanned,
+  isBudgetRestLent,
+  type PlannedCoordination,
+} from "./plan-rules.ts";
 
-/** Admits a spawn and records the intent to begin it (D1); one that the log already has is a replay (D2). */
+/**
+ * Decides on a model's spawn: accepted as a new step with the intent to begin it (D1); a replay of one that the log
+ * already has (D2); or refused by a budget or the bound of steps. A child that is there already is admitted whatever
+ * it costs.
+ */
 export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs): Decision {
   const { type: _, child, gateway, countsLoans: _countsLoans, ...admission } = command;
-  const earlier = child ? state.children.get(child.childSessionKey) : findSameCall(state, command);
+  const earlier = child ? state.children.get(child.childSessionKey) : findSameSpawn(state, command);
   if (earlier) return { kind: "replay", stepId: earlier };
   if (state.steps.size >= BOUNDS.stepsPerCoordinationMax) {
     return refuse("TOO_MANY_STEPS", `a coordination holds at most ${BOUNDS.stepsPerCoordinationMax} steps`);
@@ -24,7 +33,7 @@ export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: Ep
   if (exhausted) return refuse("BUDGET_SPENT", `${exhausted}; finish without another subagent`);
   const overBudget = child ? undefined : refuseSpawnByBudget(state, command.parentStepId);
   if (overBudget) return overBudget;
-  const stepId = createStepId(state);
+  const stepId = createSpawnStepId(state);
   const spec: StepAdmitted = {
     ...admission,
     stepId,
@@ -38,8 +47,8 @@ export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: Ep
     stepId,
     facts: [
       { type: "step.admitted", payload: spec },
-      { type: "step.dispatched", payload: dispatchOf(state, spec, { now, gateway }) },
-      ...(child ? [draftAcknowledged(stepId, child)] : []),
+      { type: "step.dispatched", payload: createFirstDispatch(state, spec, { now, gateway }) },
+      ...(child ? [draftAcknowledgedChild(stepId, child)] : []),
     ],
   };
 }
@@ -50,12 +59,12 @@ function explainExhaustedBudget(
   { parentStepId, countsLoans }: AdmitSpawn,
 ): string | undefined {
   if (!isPlanned(state)) return undefined;
-  if (isUsedUp(countUsed(state.plan).spawns, state.created.plan?.budget))
+  if (isSpawnBudgetUsedUp(computeUseSinceAllowed(state.plan).spawns, state.created.plan?.budget))
     return "the spawn budget of the plan is spent";
   const parent = parentStepId && state.steps.get(parentStepId);
-  if (hasUsedUpBudget(parent)) return "the spawn budget of the step is spent";
-  if (isRestLent(state)) return "plans of steps may use the rest of the plan's budget";
-  const isStepLent = countsLoans && hasUsedUpBudget(parent, countLentSpawns(state, parent));
+  if (hasUsedUpSpawns(parent)) return "the spawn budget of the step is spent";
+  if (isBudgetRestLent(state)) return "plans of steps may use the rest of the plan's budget";
+  const isStepLent = countsLoans && hasUsedUpSpawns(parent, countLentSpawns(state, parent));
   return isStepLent ? "plans of this step may use the rest of its budget" : undefined;
 }
 
@@ -63,26 +72,31 @@ function countLentSpawns(state: PlannedCoordination, step: Step | undefined): nu
   return (step && findLoan(state, step.spec.stepId)?.budget.spawns) ?? 0;
 }
 
-function hasUsedUpBudget(step: Step | undefined, lent = 0): boolean {
-  return step !== undefined && isUsedUp((step.spent?.spawns ?? 0) + lent, step.spec.planned?.budget);
+function hasUsedUpSpawns(step: Step | undefined, lent = 0): boolean {
+  return (
+    step !== undefined && isSpawnBudgetUsedUp((step.spent?.spawns ?? 0) + lent, step.spec.planned?.budget)
+  );
 }
 
-function isUsedUp(spawned: number, budget: { readonly spawns?: number | undefined } | undefined): boolean {
+function isSpawnBudgetUsedUp(
+  spawned: number,
+  budget: { readonly spawns?: number | undefined } | undefined,
+): boolean {
   return spawned >= (budget?.spawns ?? Number.POSITIVE_INFINITY);
 }
 
-function draftAcknowledged(stepId: StepId, { childSessionKey, childRunId }: ObservedChild): FactDraft {
+function draftAcknowledgedChild(stepId: StepId, { childSessionKey, childRunId }: ObservedChild): FactDraft {
   return {
     type: "step.acknowledged",
     payload: { stepId, attempt: 1, childSessionKey, childRunId, via: "hook" },
   };
 }
 
-/** Finds the open step of the same tool call for the same work that the host has not acknowledged yet (D2). */
-function findSameCall(state: OpenCoordination, command: AdmitSpawn): StepId | undefined {
+/** Finds the open step of the same tool call and work that the host has not acknowledged (D2). Returns its id. */
+function findSameSpawn(state: OpenCoordination, command: AdmitSpawn): StepId | undefined {
   const { toolCallId, runId } = command.call;
   if (!toolCallId || !runId) return undefined;
-  for (const step of openStepsOf(state)) {
+  for (const step of listOpenSteps(state)) {
     const { call, input, sourceSession } = step.spec;
     const same =
       call.toolCallId === toolCallId && call.runId === runId && sourceSession === command.sourceSession;
@@ -96,11 +110,12 @@ function findSameCall(state: OpenCoordination, command: AdmitSpawn): StepId | un
  * Returns a free id for a spawn: no step ever goes, so the number is new. Ids of planned steps never begin with `@`, so
  * the id is also free of steps that are not admitted yet.
  */
-function createStepId(state: OpenCoordination): StepId {
+function createSpawnStepId(state: OpenCoordination): StepId {
   return `${isPlanned(state) ? "@step-" : "step-"}${state.steps.size + 1}` as StepId;
 }
 
-function dispatchOf(
+/** Creates the payload that dispatches the first attempt of a spawn. */
+function createFirstDispatch(
   state: OpenCoordination,
   spec: StepAdmitted,
   { now, gateway }: { readonly now: EpochMs; readonly gateway: string | undefined },

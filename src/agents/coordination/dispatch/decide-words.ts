@@ -6,10 +6,10 @@ import type { OpenCoordination, Step } from "../ledger/state.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 
 /**
- * Records what became of words of a child on their way: its parent is shown a part of them, or they did not go to a chat. The
- * attempt may be any, also one that is over: its session may go on.
+ * Decides on a child's text that its parent saw only a part of, or a message that did not go to a chat: accepted as a
+ * fact, a replay, or refused for an unknown attempt. The attempt may be over: its session may go on.
  */
-export function recordWords(
+export function recordCurtailedText(
   state: OpenCoordination,
   command: Command & { type: "recordShortened" | "recordSuppressed" },
 ): Decision {
@@ -19,11 +19,11 @@ export function recordWords(
   if (attempt < 1 || attempt > step.phase.attempt)
     return refuse("STALE_ATTEMPT", `step ${stepId} has no attempt ${attempt}`);
   return command.type === "recordShortened"
-    ? recordShortened(step, command)
-    : recordSuppressed(step, command);
+    ? recordShortenedText(step, command)
+    : recordSuppressedMessage(step, command);
 }
 
-function recordShortened(
+function recordShortenedText(
   { shortened = [] }: Step,
   { type: _, ...payload }: Command & { type: "recordShortened" },
 ): Decision {
@@ -38,7 +38,7 @@ function recordShortened(
   return accept([{ type: "result.shortened", payload }], stepId);
 }
 
-function recordSuppressed(
+function recordSuppressedMessage(
   { suppressed = 0 }: Step,
   { type: _, ...payload }: Command & { type: "recordSuppressed" },
 ): Decision {
@@ -51,7 +51,10 @@ function recordSuppressed(
   return accept([{ type: "message.suppressed", payload }], stepId);
 }
 
-/** Records the text of a child that is kept from its parent until its step is over. The newest text counts. */
+/**
+ * Decides on a text of a child that is kept from its parent until its step is over: accepted as a fact, a replay of
+ * the same text, or refused where the attempt is over or has too many. The newest text counts.
+ */
 export function withholdText(
   state: OpenCoordination,
   { type: _, ...payload }: Command & { type: "withholdText" },
@@ -78,8 +81,8 @@ export function withholdText(
 }
 
 /**
- * Records that a call was refused by the privileges of its session. Only the first ones of each step are recorded, because a model
- * may try for ever; calls beyond the bound are refused all the same.
+ * Decides on a tool call that the privileges of a session refused: accepted as a fact, refused for an unknown step.
+ * Beyond a bound for each step it is a replay, because a model may try for ever; such calls are refused all the same.
  */
 export function recordRefusedCall(
   { steps }: OpenCoordination,

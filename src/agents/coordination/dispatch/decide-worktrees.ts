@@ -6,24 +6,24 @@
  */
 import type { AskAboutMerge, Command, FinishMerge } from "../contracts/commands.ts";
 import { assertNever } from "../contracts/errors.ts";
-import { stepError } from "../contracts/fact-fields.ts";
+import { createStepError } from "../contracts/fact-fields.ts";
 import type { EpochMs, StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
-import { worktreeKeyOf } from "../ledger/evolve-worktrees.ts";
-import { childOf, type OpenCoordination, type Worktree } from "../ledger/state.ts";
+import { formatWorktreeKey } from "../ledger/evolve-worktrees.ts";
+import { findChildOfPhase, type OpenCoordination, type Worktree } from "../ledger/state.ts";
 import { draftQuestion, isTooLateToAsk } from "./ask-people.ts";
 import {
   draftAcceptedResult,
   draftCancelledWhileHeld,
-  draftRejection,
-  draftUnaskedResult,
+  draftRejectedResult,
+  draftResultFailedAtDeadline,
   findHeldStep,
-  releaseOf,
+  findReleaseReason,
   type HeldStep,
 } from "./decide-held.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
-import { canStopRunning, isPlanned, stopOf } from "./plan-rules.ts";
-import { isToMerge } from "./worktree-effects.ts";
+import { mustStopRunningAttempts, isPlanned, findStopReason } from "./plan-rules.ts";
+import { mustMergeWorktree } from "./worktree-effects.ts";
 
 /** The tool that changes of a merge are recorded under. */
 export const MERGE_TOOL = "worktree merge";
@@ -32,10 +32,13 @@ type WorktreeCommand = Command & {
   type: "openWorktree" | "beginMerge" | "finishMerge" | "askAboutMerge" | "failMerge" | "removeWorktree";
 };
 
-/** Decides on a command about the worktree of an attempt. */
+/**
+ * Decides on a command about the worktree of an attempt: to open, remove or merge it; refused where there is no such
+ * worktree.
+ */
 export function decideOnWorktrees(state: OpenCoordination, command: WorktreeCommand, now: EpochMs): Decision {
   const { stepId, attempt } = command;
-  const worktree = state.worktrees.get(worktreeKeyOf(stepId, attempt));
+  const worktree = state.worktrees.get(formatWorktreeKey(stepId, attempt));
   if (!worktree)
     return refuse("UNKNOWN_STEP", `there is no worktree of attempt ${attempt} of step ${stepId}`);
   switch (command.type) {
@@ -55,6 +58,7 @@ export function decideOnWorktrees(state: OpenCoordination, command: WorktreeComm
   }
 }
 
+/** Records that the worktree of an attempt was made; refused once the attempt no longer begins. */
 function openWorktree(
   { steps }: OpenCoordination,
   { type: _, ...payload }: Command & { type: "openWorktree" },
@@ -75,10 +79,11 @@ interface Merging {
   readonly now: EpochMs;
 }
 
+/** Decides on a command about merging the work of a held step back. */
 function decideOnMerge(state: OpenCoordination, command: MergeCommand, { worktree, now }: Merging): Decision {
   const { stepId, attempt } = command;
   const step = findHeldStep(state, stepId);
-  if (!step || !isToMerge(state, stepId, attempt))
+  if (!step || !mustMergeWorktree(state, stepId, attempt))
     return refuse("STEP_ENDED", `attempt ${attempt} of step ${stepId} is not to be merged back now`);
   switch (command.type) {
     case "beginMerge": {
@@ -88,35 +93,39 @@ function decideOnMerge(state: OpenCoordination, command: MergeCommand, { worktre
         : accept([{ type: "worktree.merge_begun", payload }], stepId);
     }
     case "finishMerge":
-      return accept(draftMerged(state, step, command), stepId);
+      return accept(draftFinishedMerge(state, step, command), stepId);
     case "askAboutMerge":
-      return accept(draftConflict(state, step, { command, now }), stepId);
+      return accept(draftMergeConflict(state, step, { command, now }), stepId);
     case "failMerge": {
-      const error = stepError("worktree_failed", command.message);
-      return accept(draftRejection(state, step, { error, now }), stepId);
+      const error = createStepError("worktree_failed", command.message);
+      return accept(draftRejectedResult(state, step, { error, now }), stepId);
     }
   }
 }
 
-function draftMerged(state: OpenCoordination, step: HeldStep, { changed }: FinishMerge): FactDraft[] {
+/** Drafts the end of a merge, the changes of files that it made, and the acceptance of the step's result. */
+function draftFinishedMerge(state: OpenCoordination, step: HeldStep, { changed }: FinishMerge): FactDraft[] {
   const { stepId } = step.spec;
   const { attempt } = step.phase;
   return [
     { type: "worktree.merged", payload: { stepId, attempt, files: changed.length } },
-    ...draftChanges(stepId, changed),
-    ...draftAcceptedResult(step, releaseOf(state, step)),
+    ...draftMergedFileChanges(stepId, changed),
+    ...draftAcceptedResult(step, findReleaseReason(state, step)),
   ];
 }
 
-function draftChanges(stepId: StepId, changed: FinishMerge["changed"]): FactDraft[] {
+function draftMergedFileChanges(stepId: StepId, changed: FinishMerge["changed"]): FactDraft[] {
   return changed.map(({ resource, version }): FactDraft => ({
     type: "resource.changed",
     payload: { stepId, resource, version, tool: MERGE_TOOL },
   }));
 }
 
-/** W3; where somebody cancelled the step meanwhile, or the plan's deadline has passed, nobody is asked. */
-function draftConflict(
+/**
+ * Drafts the conflict of a merge and the question to people about it (W3). Where somebody cancelled the step
+ * meanwhile, or the plan's deadline has passed, nobody is asked.
+ */
+function draftMergeConflict(
   state: OpenCoordination,
   step: HeldStep,
   { command, now }: { readonly command: AskAboutMerge; readonly now: EpochMs },
@@ -124,13 +133,14 @@ function draftConflict(
   const { stepId, attempt, files, changed, question: words, asEarlier } = command;
   const conflicted: FactDraft[] = [
     { type: "worktree.conflicted", payload: { stepId, attempt, files } },
-    ...draftChanges(stepId, changed),
+    ...draftMergedFileChanges(stepId, changed),
   ];
   const isStopped =
-    step.cancelledBy !== undefined || (isPlanned(state) && canStopRunning(stopOf(state, now)));
+    step.cancelledBy !== undefined ||
+    (isPlanned(state) && mustStopRunningAttempts(findStopReason(state, now)));
   if (isStopped) return [...conflicted, draftCancelledWhileHeld(step)];
-  if (isTooLateToAsk(state, { now, asEarlier })) return [...conflicted, draftUnaskedResult(step)];
-  const child = childOf(step.phase);
+  if (isTooLateToAsk(state, { now, asEarlier })) return [...conflicted, draftResultFailedAtDeadline(step)];
+  const child = findChildOfPhase(step.phase);
   const question = draftQuestion(
     state,
     {

@@ -7,10 +7,10 @@
  */
 import type { AcknowledgeStep, Command, CompleteStep, FailStep, TimeOutStep } from "../contracts/commands.ts";
 import { assertNever } from "../contracts/errors.ts";
-import { stepError } from "../contracts/fact-fields.ts";
+import { createStepError } from "../contracts/fact-fields.ts";
 import type { EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
-import { childOf, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
+import { findChildOfPhase, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { recordWrite, requestResources, settleReview } from "./decide-claims.ts";
 import { draftEndOfClaims, releaseClaims } from "./release-claims.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
@@ -27,10 +27,10 @@ import {
 } from "./decide-plan.ts";
 import { recordProgress } from "./decide-progress.ts";
 import { admitSpawn } from "./decide-spawn.ts";
-import { settleObserved, settlePlan } from "./settle-plan.ts";
+import { settleObservedSpawns, settlePlan } from "./settle-plan.ts";
 import { draftHeldResult, recordFinding, recordNoVerdict } from "./decide-held.ts";
 import { lendBudget, recordUsage, returnBudget, stopAtBudget } from "./decide-budget.ts";
-import { recordRefusedCall, recordWords, withholdText } from "./decide-words.ts";
+import { recordRefusedCall, recordCurtailedText, withholdText } from "./decide-words.ts";
 import {
   answerEscalation,
   askPeople,
@@ -40,9 +40,9 @@ import {
 } from "./decide-questions.ts";
 import { decideOnWorktrees } from "./decide-worktrees.ts";
 import { draftQuestion } from "./ask-people.ts";
-import { refuseLate } from "./late-outcome.ts";
-import { chooseNextAttempt } from "./next-try.ts";
-import { explainRefusedRun, observeChild } from "./observe-child.ts";
+import { refuseAndRecordLate } from "./late-outcome.ts";
+import { chooseNextAttempt } from "./next-attempt.ts";
+import { createRefusedRunError, observeChild } from "./observe-child.ts";
 import { isPlanned, isWorkedOff, type PlannedCoordination } from "./plan-rules.ts";
 
 /** Decides on a command: facts to append, a replay of what the log already says, or a refusal. Pure. */
@@ -54,12 +54,12 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
     if (command.type === "settleCoordination") return { kind: "replay" };
     return refuse("COORDINATION_ENDED", `the coordination ended as ${state.status}`);
   }
-  return decideOnOpen(state, command, now);
+  return decideOnOpenCoordination(state, command, now);
 }
 
 type CommandOnOpen = Exclude<Command, { type: "openCoordination" | "recordUsage" }>;
 
-function decideOnOpen(state: OpenCoordination, command: CommandOnOpen, now: EpochMs): Decision {
+function decideOnOpenCoordination(state: OpenCoordination, command: CommandOnOpen, now: EpochMs): Decision {
   const decideOnType = DECIDERS[command.type] as Decider<CommandOnOpen["type"]>;
   return decideOnType(state, command, now);
 }
@@ -94,10 +94,10 @@ const DECIDERS: { readonly [T in CommandOnOpen["type"]]: Decider<T> } = {
   askAboutMerge: decideOnWorktrees,
   failMerge: decideOnWorktrees,
   removeWorktree: decideOnWorktrees,
-  settleCoordination: (state) => (isPlanned(state) ? settlePlan(state) : settleObserved(state)),
+  settleCoordination: (state) => (isPlanned(state) ? settlePlan(state) : settleObservedSpawns(state)),
   withholdText,
-  recordShortened: recordWords,
-  recordSuppressed: recordWords,
+  recordShortened: recordCurtailedText,
+  recordSuppressed: recordCurtailedText,
   recordFinding,
   recordNoVerdict,
   answerEscalation,
@@ -115,7 +115,7 @@ const DECIDERS: { readonly [T in CommandOnOpen["type"]]: Decider<T> } = {
   returnBudget: requirePlan(returnBudget),
 };
 
-/** Refuses a command about a plan where the coordination observes spawns and has no plan. */
+/** Returns a decider that refuses its command where the coordination runs no plan. */
 function requirePlan<T extends CommandOnOpen["type"]>(
   decideOnPlan: (state: PlannedCoordination, command: Command & { type: T }, now: EpochMs) => Decision,
 ): Decider<T> {
@@ -160,12 +160,15 @@ function openCoordination(
   );
 }
 
-/** Records the child of an attempt. A child session works on one step: the reference for its key can name only one (H3). */
+/**
+ * Records which child session works on an attempt. It works on one step: the reference for its key can name only one
+ * (H3).
+ */
 function acknowledgeStep(state: OpenCoordination, command: AcknowledgeStep): Decision {
   const step = state.steps.get(command.stepId);
   if (!step) return refuse("UNKNOWN_STEP", `there is no step ${command.stepId}`);
-  if (command.attempt !== step.phase.attempt) return refuseStale(step, command.attempt);
-  const child = childOf(step.phase);
+  if (command.attempt !== step.phase.attempt) return refuseStaleAttempt(step, command.attempt);
+  const child = findChildOfPhase(step.phase);
   if (child) {
     if (child.childSessionKey === command.childSessionKey) return { kind: "replay", stepId: command.stepId };
     return refuse("OTHER_CHILD", `step ${command.stepId} already runs in session ${child.childSessionKey}`);
@@ -182,12 +185,15 @@ function acknowledgeStep(state: OpenCoordination, command: AcknowledgeStep): Dec
   return { kind: "accepted", stepId: command.stepId, facts: [{ type: "step.acknowledged", payload }] };
 }
 
-/** Ends an attempt. An outcome that the log already has is a replay (D2), and one of an older attempt is refused (D3). */
+/**
+ * Records the outcome of an attempt, and what follows for its step. An outcome that the log already has is a replay
+ * (D2), and one of an older attempt is refused (D3).
+ */
 function endStep(state: OpenCoordination, ending: Ending, now: EpochMs): Decision {
   const step = state.steps.get(ending.stepId);
   if (!step) return refuse("UNKNOWN_STEP", `there is no step ${ending.stepId}`);
   const { phase } = step;
-  const command = applyReport(step, applyRefusedRun(step, ending));
+  const command = replaceEndingByReport(step, replaceEndingOfRefusedRun(step, ending));
   if (phase.status === "waiting" && command.attempt === phase.attempt)
     return refuse("NOT_DISPATCHED", `step ${command.stepId} was not dispatched`);
   const isAttemptOver =
@@ -206,30 +212,33 @@ function endStep(state: OpenCoordination, ending: Ending, now: EpochMs): Decisio
 
 type Ending = CompleteStep | FailStep | TimeOutStep;
 
-/** Says of a run that was refused why. */
-function applyRefusedRun(step: Step, ending: Ending): Ending {
-  const refusedRun = explainRefusedRun(step);
+/** Returns a failure in place of the outcome of an attempt whose run was refused; any other outcome as it is. */
+function replaceEndingOfRefusedRun(step: Step, ending: Ending): Ending {
+  const refusedRun = createRefusedRunError(step);
   if (!refusedRun || ending.attempt !== step.phase.attempt || ending.type === "timeOutStep") return ending;
   const { stepId, attempt, via } = ending;
   const cancelled = ending.type === "failStep" && ending.cancelled;
   return { type: "failStep", stepId, attempt, via, error: refusedRun, cancelled };
 }
 
-/** The newest report of the child counts before its last words, also where it came while those were read. */
-function applyReport({ report }: Step, ending: Ending): Ending {
-  if (report?.attempt !== ending.attempt || !isOfWords(ending)) return ending;
+/**
+ * Returns the outcome that the child reported in place of the one read from its last words. The newest report counts,
+ * also where it came while those were read.
+ */
+function replaceEndingByReport({ report }: Step, ending: Ending): Ending {
+  if (report?.attempt !== ending.attempt || !isEndingByWords(ending)) return ending;
   const { stepId, attempt, via, usage, asEarlier } = ending;
   const about = { stepId, attempt, via, ...(usage && { usage }), ...(asEarlier && { asEarlier }) };
   if (report.outcome === "failed") {
-    const error = stepError("reported_failed", "the agent reported that it could not do it");
+    const error = createStepError("reported_failed", "the agent reported that it could not do it");
     return { ...about, type: "failStep", error, cancelled: false };
   }
   const stated = ending.type === "completeStep" ? ending.stated : undefined;
   return { ...about, type: "completeStep", output: report.output, ...(stated && { stated }) };
 }
 
-/** True for an end that says what the words or an earlier report of the child came to. */
-function isOfWords(ending: Ending): ending is CompleteStep | FailStep {
+/** True for an outcome that was read from the words of the child or from an earlier report. */
+function isEndingByWords(ending: Ending): ending is CompleteStep | FailStep {
   if (ending.type !== "failStep") return ending.type === "completeStep";
   return ending.error.code === "output_invalid" || ending.error.code === "reported_failed";
 }
@@ -246,12 +255,15 @@ function isRecordedOutcome({ phase }: Step, command: Ending): boolean {
 /** Refuses an outcome of an attempt that is over. For an observed spawn it is only a repetition by the host and is not recorded. */
 function refuseLateOutcome(step: Step, command: Ending): Decision {
   if (step.spec.planned)
-    return refuseLate(step, { attempt: command.attempt, outcome: OUTCOME_STATUS[command.type] });
-  if (command.attempt !== step.phase.attempt) return refuseStale(step, command.attempt);
+    return refuseAndRecordLate(step, { attempt: command.attempt, outcome: OUTCOME_STATUS[command.type] });
+  if (command.attempt !== step.phase.attempt) return refuseStaleAttempt(step, command.attempt);
   return refuse("STEP_ENDED", `step ${command.stepId} already ended as ${step.phase.status}`);
 }
 
-/** Drafts the outcome, the consequence for the step, and the question to people where there is one. */
+/**
+ * Drafts how an attempt ended, what follows for its step, a question where one is due, and the end of its claims; for
+ * a result that is held, that instead.
+ */
 function draftEndingFacts(
   state: OpenCoordination,
   step: Step,
@@ -265,9 +277,9 @@ function draftEndingFacts(
   }
   const claims = draftEndOfClaims(state, "step_ended", command.stepId);
   if (command.type === "completeStep" || !isPlanned(state)) return [fact, ...claims];
-  const next = chooseNextAttempt(state, step, { command, now });
-  const ended = { ...fact, payload: { ...fact.payload, ...next.after } } as FactDraft;
-  return [ended, ...(next.asked ? [next.asked] : []), ...claims];
+  const nextAttempt = chooseNextAttempt(state, step, { command, now });
+  const ended = { ...fact, payload: { ...fact.payload, ...nextAttempt.after } } as FactDraft;
+  return [ended, ...(nextAttempt.asked ? [nextAttempt.asked] : []), ...claims];
 }
 
 /** True when the outcome says that the host made no child. An acknowledged step contradicts it: it is about another or older call. */
@@ -304,7 +316,7 @@ function draftOutcome(step: Step, command: Ending): FactDraft {
   }
 }
 
-function refuseStale(step: Step, attempt: number): Decision {
+function refuseStaleAttempt(step: Step, attempt: number): Decision {
   return refuse(
     "STALE_ATTEMPT",
     `attempt ${attempt} of step ${step.spec.stepId} is not the current attempt, which is ${step.phase.attempt}`,

@@ -72,12 +72,12 @@ export type Decision =
       readonly facts?: readonly FactDraft[];
     };
 
-/** Returns a refusal that records nothing. */
+/** Returns a decision that refuses a command and records nothing. */
 export function refuse(code: RefusalCode, reason: string): Decision & { readonly kind: "refused" } {
   return { kind: "refused", code, reason };
 }
 
-/** Returns a decision to append these facts. */
+/** Returns a decision that accepts a command by appending these facts; `stepId`: the step that it is about. */
 export function accept(facts: readonly FactDraft[], stepId?: StepId): Decision {
   return { kind: "accepted", facts, ...(stepId && { stepId }) };
 }

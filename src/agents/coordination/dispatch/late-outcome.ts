@@ -7,15 +7,18 @@ import { refuse, type Decision } from "./decision.ts";
 /** A verdict that is refused in one of these states is about another result. */
 const OPEN: ReadonlySet<Step["phase"]["status"]> = new Set(["dispatched", "running", "held"]);
 
-/** Refuses an outcome that came too late (D3). It changes nothing and is recorded once. */
-export function refuseLate(
+/**
+ * Returns the refusal of an outcome, report or verdict that came too late, with the fact that records it; without one
+ * where that is recorded or the bound of a step is reached (D3).
+ */
+export function refuseAndRecordLate(
   step: Step,
   { attempt, outcome }: Pick<FactPayloads["step.outcome_refused"], "attempt" | "outcome">,
 ): Decision {
   const { stepId } = step.spec;
   const isStale = attempt !== step.phase.attempt;
   const isOtherTarget = !isStale && outcome === "verified" && OPEN.has(step.phase.status);
-  const refusal = refusalOf(step, { attempt, isOtherTarget });
+  const refusal = createLateRefusal(step, { attempt, isOtherTarget });
   const lateOutcomes = step.late ?? [];
   const isKnown =
     lateOutcomes.includes(`${attempt}:${outcome}`) || lateOutcomes.length >= BOUNDS.lateOutcomesPerStepMax;
@@ -27,7 +30,7 @@ export function refuseLate(
   };
 }
 
-function refusalOf(
+function createLateRefusal(
   { spec: { stepId }, phase }: Step,
   { attempt, isOtherTarget }: { readonly attempt: number; readonly isOtherTarget: boolean },
 ): Decision & { readonly kind: "refused" } {

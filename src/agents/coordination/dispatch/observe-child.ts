@@ -6,22 +6,31 @@
  */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { ObserveChild } from "../contracts/commands.ts";
-import { stepError, type ChildDifference, type ChildRun, type StepError } from "../contracts/fact-fields.ts";
+import {
+  createStepError,
+  type ChildDifference,
+  type ChildRun,
+  type StepError,
+} from "../contracts/fact-fields.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { describeRefusedDifference, findChildDifferences } from "../gates/child-differences.ts";
 import type { ObservedRun, OpenCoordination, Step } from "../ledger/state.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 
+/**
+ * Decides on what the host says of a child at work: accepted with what is new and where the child differs from what
+ * was asked; refused where its attempt is not at work.
+ */
 export function observeChild(state: OpenCoordination, command: ObserveChild): Decision {
   const { stepId, attempt } = command;
   const step = state.steps.get(stepId);
   if (!step) return refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
-  return refuseUnlessAtWork(step, attempt) ?? recordNews(step, command);
+  return refuseUnlessAtWork(step, attempt) ?? recordObservedChanges(step, command);
 }
 
-function recordNews(step: Step, { stepId, attempt, ran, refused }: ObserveChild): Decision {
+function recordObservedChanges(step: Step, { stepId, attempt, ran, refused }: ObserveChild): Decision {
   const before: ObservedRun = step.observed ?? { ran: {}, changes: 0 };
-  const changed = selectChanges(before.ran, ran);
+  const changed = selectChangedFields(before.ran, ran);
   const isNewlyRefused = refused === true && !before.refused;
   if (Object.keys(changed).length === 0 && !isNewlyRefused) return { kind: "replay", stepId };
   if (before.changes >= BOUNDS.observationsPerAttemptMax && !isNewlyRefused)
@@ -32,9 +41,10 @@ function recordNews(step: Step, { stepId, attempt, ran, refused }: ObserveChild)
   };
   const { agentId, requested } = step.spec;
   const differences = findChildDifferences({ ...requested, agentId }, { ...before.ran, ...changed });
-  return accept([fact, ...draftDifferences(step, differences)], stepId);
+  return accept([fact, ...draftNewDifferences(step, differences)], stepId);
 }
 
+/** Returns the refusal where the attempt is not the current one or not under way; else `undefined`. */
 function refuseUnlessAtWork({ spec: { stepId }, phase }: Step, attempt: number): Decision | undefined {
   if (attempt !== phase.attempt)
     return refuse(
@@ -46,21 +56,24 @@ function refuseUnlessAtWork({ spec: { stepId }, phase }: Step, attempt: number):
     : refuse("STEP_ENDED", `step ${stepId} is ${phase.status}`);
 }
 
-/** Selects what the log does not have yet. */
-function selectChanges(before: ChildRun, ran: ChildRun): ChildRun {
+/** Returns the fields with a value that the log does not have yet. */
+function selectChangedFields(before: ChildRun, ran: ChildRun): ChildRun {
   const fields = Object.entries(ran) as [keyof ChildRun, ChildRun[keyof ChildRun]][];
   const changed = fields.filter(
-    ([field, value]) => value !== undefined && !isSameValue(before[field], value),
+    ([field, value]) => value !== undefined && !isSameRunValue(before[field], value),
   );
   return Object.fromEntries(changed);
 }
 
-function isSameValue(a: ChildRun[keyof ChildRun], b: ChildRun[keyof ChildRun]): boolean {
+function isSameRunValue(a: ChildRun[keyof ChildRun], b: ChildRun[keyof ChildRun]): boolean {
   return typeof a === "object" && typeof b === "object" ? a.sha256 === b.sha256 : a === b;
 }
 
-/** Drafts the differences that the log does not have of this attempt. */
-export function draftDifferences(
+/**
+ * Drafts a fact for each found difference between a child and what was asked that the log does not have of this
+ * attempt, up to a bound.
+ */
+export function draftNewDifferences(
   { spec: { stepId }, phase: { attempt }, differences: recorded = [] }: Step,
   found: readonly ChildDifference[],
 ): FactDraft[] {
@@ -70,13 +83,18 @@ export function draftDifferences(
     .map((difference) => ({ type: "child.differed", payload: { stepId, attempt, ...difference } }));
 }
 
-/** A child that writes into many files outside of its folder differs once. */
+/**
+ * True for differences that are recorded once. A child that writes into many files outside of its folder differs once.
+ */
 function isSameDifference(a: ChildDifference, b: ChildDifference): boolean {
   return a.field === b.field && a.asked === b.asked && (a.field === "writes" || a.ran === b.ran);
 }
 
-/** Says why the run of an attempt was refused; `undefined` where it was not. */
-export function explainRefusedRun({ observed, differences = [] }: Step): StepError | undefined {
+/**
+ * Returns the error of a step whose child was not started because it differed from what was asked, with the reasons;
+ * `undefined` where its run was not refused.
+ */
+export function createRefusedRunError({ observed, differences = [] }: Step): StepError | undefined {
   if (!observed?.refused) return undefined;
-  return stepError("not_as_asked", differences.map(describeRefusedDifference).join("; "));
+  return createStepError("not_as_asked", differences.map(describeRefusedDifference).join("; "));
 }

@@ -16,7 +16,7 @@ export function isPlanned(state: OpenCoordination): state is PlannedCoordination
 export type StopReason = Exclude<FactPayloads["step.skipped"]["because"], "dependency">;
 
 /** Returns why no further step of the plan begins; its delivery still does. `undefined` while the plan runs. */
-export function stopOf(
+export function findStopReason(
   { cancelledBy, plan, created }: PlannedCoordination,
   now: EpochMs,
 ): StopReason | undefined {
@@ -26,36 +26,45 @@ export function stopOf(
   return deadlineAtMs !== undefined && now >= deadlineAtMs ? "deadline" : undefined;
 }
 
-/** True when the stop also stops attempts under way. At the deadline of the plan the attempts time out by themselves. */
-export function canStopRunning(reason: StopReason | undefined): boolean {
+/**
+ * True when the reason for which a plan stopped also stops attempts under way: it was cancelled or fails fast. At the
+ * deadline of the plan the attempts time out by themselves.
+ */
+export function mustStopRunningAttempts(reason: StopReason | undefined): boolean {
   return reason === "cancelled" || reason === "fail_fast";
 }
 
 /**
- * True for the delivery, which reports how the plan was stopped. Only the end of the attempt whose agent submitted the plan stops
- * it: that agent must be told nothing any more.
+ * True for the step that delivers the plan's result, which begins even after a stop to report it. Only the end of the
+ * attempt whose agent submitted the plan stops it: that agent must be told nothing any more.
  */
 export function isBeyondStop({ cancelledBy }: PlannedCoordination, step: Step): boolean {
   return isDelivery(step) && cancelledBy !== "parent";
 }
 
-/** True when the step must be stopped while it runs, alone or with the whole plan. */
-export function mustStop(state: PlannedCoordination, step: Step, now: EpochMs): boolean {
+/** True when a step that runs is to be stopped, because it or the whole plan was cancelled or the plan fails fast. */
+export function mustStopStep(state: PlannedCoordination, step: Step, now: EpochMs): boolean {
   if (isBeyondStop(state, step)) return false;
-  return step.cancelledBy !== undefined || canStopRunning(stopOf(state, now));
+  return step.cancelledBy !== undefined || mustStopRunningAttempts(findStopReason(state, now));
 }
 
-/** Finds the limit of the plan's budget that is reached. `undefined` where no step waits to begin. */
-export function findReachedLimit(state: PlannedCoordination, now: EpochMs): keyof SpendingLimit | undefined {
+/**
+ * Returns the name of the limit of the plan's budget that is reached since people last allowed the plan to go on;
+ * `undefined` where none is, or no step waits to begin.
+ */
+export function findReachedPlanLimit(
+  state: PlannedCoordination,
+  now: EpochMs,
+): keyof SpendingLimit | undefined {
   const budget = state.created.plan?.budget;
   if (!budget || !hasWorkToBegin(state)) return undefined;
   const { allowedFromMs } = state.plan;
   if (budget.wallMs !== undefined && now - allowedFromMs >= budget.wallMs) return "wallMs";
-  return limitIn(countUsed(state.plan), budget);
+  return findFirstReachedLimit(computeUseSinceAllowed(state.plan), budget);
 }
 
-/** Counts what the plan used since people last allowed it to go on. */
-export function countUsed({ spent, allowedFrom }: PlanProgress): Spent {
+/** Returns what the plan used since people last allowed it to go on. */
+export function computeUseSinceAllowed({ spent, allowedFrom }: PlanProgress): Spent {
   return {
     spawns: spent.spawns - allowedFrom.spawns,
     tokens: spent.tokens - allowedFrom.tokens,
@@ -66,12 +75,18 @@ export function countUsed({ spent, allowedFrom }: PlanProgress): Spent {
 /** The kinds of use that are counted; time is none of them. */
 const COUNTED = ["spawns", "tokens", "costMicroUsd"] as const;
 
-/** Returns the first limit of a budget that was reached. */
-export function limitIn(used: Spent, budget: Usage): keyof Spent | undefined {
+/**
+ * Returns the name of the first limit (spawns, tokens or cost) of a budget that the use has reached; `undefined` where
+ * none is.
+ */
+export function findFirstReachedLimit(used: Spent, budget: Usage): keyof Spent | undefined {
   return COUNTED.find((name) => used[name] >= (budget[name] ?? Number.POSITIVE_INFINITY));
 }
 
-/** Computes an amount of each kind that the budget counts. */
+/**
+ * Returns a new budget with a computed amount in place of each limit of spawns, tokens or cost that the given one
+ * sets; a limit of time is left out.
+ */
 export function mapBudget(
   budget: Usage | undefined,
   compute: (limit: number, name: keyof Spent) => number,
@@ -84,11 +99,11 @@ export function mapBudget(
   return amounts;
 }
 
-/** A budget within another one: no more than either allows. */
-export function limitBudget(
-  budget: SpendingLimit | undefined,
-  left: SpendingLimit,
-): SpendingLimit | undefined {
+/**
+ * Returns a new budget whose limits of spawns, tokens and cost are cut to what is left, also those that it does not
+ * set itself; `undefined` where nothing limits it.
+ */
+export function cutBudget(budget: SpendingLimit | undefined, left: SpendingLimit): SpendingLimit | undefined {
   const cut: SpendingLimit = { ...budget };
   for (const name of COUNTED) {
     const most = Math.min(cut[name] ?? Infinity, left[name] ?? Infinity);
@@ -97,7 +112,10 @@ export function limitBudget(
   return Object.keys(cut).length > 0 ? cut : undefined;
 }
 
-/** Lists what is set aside for plans inside. The end of an attempt books what they used, so its loan counts until then. */
+/**
+ * Lists the loans of budget that are set aside for plans of the agents of running attempts. The end of an attempt
+ * books what they used, so its loan counts until then.
+ */
 export function listLoans({ plan, steps }: PlannedCoordination): FactPayloads["budget.lent"][] {
   return plan.running.toArray().flatMap((stepId) => {
     const { loan, phase } = steps.get(stepId) ?? {};
@@ -105,56 +123,72 @@ export function listLoans({ plan, steps }: PlannedCoordination): FactPayloads["b
   });
 }
 
-/** Sums what is set aside for plans inside, but for those of one step. */
-export function sumLent(state: PlannedCoordination, except?: StepId): Spent {
+/**
+ * Returns the sum of all loans of budget to plans of running attempts' agents, without the loan of one step where
+ * `except` names it.
+ */
+export function sumLoans(state: PlannedCoordination, except?: StepId): Spent {
   return listLoans(state)
     .filter(({ stepId }) => stepId !== except)
     .reduce((sum, { budget }) => addSpent(sum, spentFromUsage(budget)), NOTHING_SPENT);
 }
 
 /**
- * True while plans inside may use the rest of the budget: nothing begins until one of their attempts has ended, or gives budget back.
- * It may be used or not, so nobody is asked and the plan is not stopped.
+ * True while plans of this plan's agents may use all that is left of some kind of its budget: nothing begins until one
+ * of their attempts has ended, or gives budget back. It may be used or not, so nobody is asked and the plan is not
+ * stopped.
  */
-export function isRestLent(state: PlannedCoordination): boolean {
+export function isBudgetRestLent(state: PlannedCoordination): boolean {
   const budget = state.created.plan?.budget;
   if (!budget) return false;
-  const lent = sumLent(state);
+  const lent = sumLoans(state);
   return (
     COUNTED.some((name) => lent[name] > 0) &&
-    limitIn(addSpent(countUsed(state.plan), lent), budget) !== undefined
+    findFirstReachedLimit(addSpent(computeUseSinceAllowed(state.plan), lent), budget) !== undefined
   );
 }
 
-/** Returns what the budgets of the step and of its plan leave to a plan inside, whose loan replaces the one before it. */
+/**
+ * Returns what the budgets of a step and of its plan leave to a plan that the step's agent submits, whose loan
+ * replaces the one before it; an empty object where nothing limits it.
+ */
 export function computeBudgetLeft(
   state: OpenCoordination,
   { spec, spent = NOTHING_SPENT }: Step,
   usedBefore: Spent,
 ): SpendingLimit {
-  const ofStep = subtractUsed(spec.planned?.budget, addSpent(spent, usedBefore));
+  const ofStep = subtractUseFromBudget(spec.planned?.budget, addSpent(spent, usedBefore));
   if (!isPlanned(state)) return ofStep;
-  const used = addSpent(countUsed(state.plan), addSpent(usedBefore, sumLent(state, spec.stepId)));
-  return limitBudget(ofStep, subtractUsed(state.created.plan?.budget, used)) ?? {};
+  const used = addSpent(
+    computeUseSinceAllowed(state.plan),
+    addSpent(usedBefore, sumLoans(state, spec.stepId)),
+  );
+  return cutBudget(ofStep, subtractUseFromBudget(state.created.plan?.budget, used)) ?? {};
 }
 
-function subtractUsed(budget: Usage | undefined, used: Spent): Usage {
+function subtractUseFromBudget(budget: Usage | undefined, used: Spent): Usage {
   return mapBudget(budget, (limit, name) => limit - used[name]);
 }
 
-/** True where nothing is left of a kind. */
-export function isNothingLeft(left: Usage): boolean {
-  return limitIn(NOTHING_SPENT, left) !== undefined;
+/** True when what is left of a budget is zero or less for at least one of the kinds that it limits. */
+export function isAnyKindUsedUp(left: Usage): boolean {
+  return findFirstReachedLimit(NOTHING_SPENT, left) !== undefined;
 }
 
-/** True when a step of the plan is idle and would be skipped when the plan stops. */
+/**
+ * True when a step of the plan, other than its delivery, waits for dependencies, people or a retry: it would be
+ * skipped when the plan stops.
+ */
 export function hasIdleSteps({ plan, steps }: PlannedCoordination): boolean {
   const isOfPlan = (stepId: StepId): boolean =>
     stepId !== DELIVERY_STEP_ID && steps.get(stepId)?.spec.planned !== undefined;
   return plan.waits.some((_, stepId) => isOfPlan(stepId)) || plan.timed.some(isOfPlan);
 }
 
-/** True when a step waits to begin. The delivery does not count: it costs the plan nothing, and no limit holds it back. */
+/**
+ * True when a step of the plan is ready to begin or waits for its retry. The delivery does not count: it costs the
+ * plan nothing, and no limit holds it back.
+ */
 export function hasWorkToBegin({ plan, steps }: PlannedCoordination): boolean {
   const isWork = (stepId: StepId): boolean => stepId !== DELIVERY_STEP_ID;
   return (
@@ -163,30 +197,43 @@ export function hasWorkToBegin({ plan, steps }: PlannedCoordination): boolean {
   );
 }
 
-/** True when all steps of the plan are admitted and have ended, with any outcome, nothing of them is left and no session waits to be told something. */
+/**
+ * True when all steps of the plan are admitted and have ended, no stray child or worktree is left, and no session
+ * waits to be told something.
+ */
 export function isWorkedOff(state: PlannedCoordination): boolean {
   const { plan, openSteps, created, worktrees } = state;
   const isLeftBehind = plan.strays.size > 0 || worktrees.size > 0;
-  const isDone = openSteps.size === 0 && !isLeftBehind && !isTelling(state);
+  const isDone = openSteps.size === 0 && !isLeftBehind && !hasAwaitedTellings(state);
   return plan.admitted === created.plan?.steps && isDone;
 }
 
-/** True while sessions wait to be told something. Nobody waits any more for what ends with the attempt whose agent submitted the plan. */
-export function isTelling({ tellings, cancelledBy }: PlannedCoordination): boolean {
+/**
+ * True while sessions of the plan wait to be told something; false once the plan was cancelled with the attempt whose
+ * agent submitted it, for which nobody waits.
+ */
+export function hasAwaitedTellings({ tellings, cancelledBy }: PlannedCoordination): boolean {
   return tellings.size > 0 && cancelledBy !== "parent";
 }
 
-/** True while people are asked about the whole plan. */
-export function isAsked({ plan }: PlannedCoordination): boolean {
+/** True while people are asked about the whole plan: about its budget, or whether to carry it out. */
+export function hasQuestionAboutPlan({ plan }: PlannedCoordination): boolean {
   return plan.budgetQuestion !== undefined || plan.decisionQuestion !== undefined;
 }
 
-/** True while the plan waits for people, or for plans inside that may use the rest of its budget: then only its delivery begins. */
-export function isHeldBack(state: PlannedCoordination): boolean {
-  return isAsked(state) || isRestLent(state);
+/**
+ * True while the plan waits for people, or for plans of its agents that may use the rest of its budget: then only its
+ * delivery begins.
+ */
+export function isPlanHeldBack(state: PlannedCoordination): boolean {
+  return hasQuestionAboutPlan(state) || isBudgetRestLent(state);
 }
 
 /** True when the plan has stopped, has spent its budget or waits: then only its delivery begins. */
 export function hasStoppedBeginning(state: PlannedCoordination, now: EpochMs): boolean {
-  return isHeldBack(state) || stopOf(state, now) !== undefined || findReachedLimit(state, now) !== undefined;
+  return (
+    isPlanHeldBack(state) ||
+    findStopReason(state, now) !== undefined ||
+    findReachedPlanLimit(state, now) !== undefined
+  );
 }

@@ -9,15 +9,18 @@ import { createEventId, formatTimestamp, type EpochMs, type EventId, type StepId
 import type { FactDraft, FactEvent, OpenWopDraft, RunEvent } from "../contracts/run-event.ts";
 import { evolve } from "../ledger/evolve.ts";
 import type { Coordination, KnownCoordination, Step } from "../ledger/state.ts";
-import { project } from "../openwop/project.ts";
+import { projectFact } from "../openwop/project.ts";
 
 export interface Recorded {
   readonly events: readonly RunEvent[];
   readonly state: Coordination;
 }
 
-/** Returns the events for these facts, and the state after them. */
-export function record(before: Coordination, facts: readonly FactDraft[], now: EpochMs): Recorded {
+/**
+ * Returns the events for these facts, each followed by the OpenWOP events projected from it, and the state after them;
+ * nothing is stored.
+ */
+export function recordFacts(before: Coordination, facts: readonly FactDraft[], now: EpochMs): Recorded {
   const events: RunEvent[] = [];
   const timestamp = formatTimestamp(now);
   let state = before;
@@ -28,13 +31,13 @@ export function record(before: Coordination, facts: readonly FactDraft[], now: E
     return event;
   };
   for (const draft of facts) {
-    const causationId = causeOf(draft, state);
+    const causationId = findCauseOfFact(draft, state);
     const fact = append({
       ...draft,
-      ...nodeIdOf(draft),
+      ...pickNodeId(draft),
       ...(causationId && { causationId }),
     }) as FactEvent;
-    if (state.kind !== "unopened") for (const counterpart of project(fact, state)) append(counterpart);
+    if (state.kind !== "unopened") for (const counterpart of projectFact(fact, state)) append(counterpart);
   }
   return { events, state };
 }
@@ -49,12 +52,13 @@ function createEvent(state: Coordination, draft: FactDraft | OpenWopDraft, times
   return { ...place, ...draft };
 }
 
-function nodeIdOf(draft: FactDraft): { nodeId?: string } {
+/** Returns the step of a fact as the node id of its event; empty where the fact is about no step. */
+function pickNodeId(draft: FactDraft): { nodeId?: string } {
   return "stepId" in draft.payload && draft.payload.stepId ? { nodeId: draft.payload.stepId } : {};
 }
 
 /** Returns the event that caused a fact. It follows from the state before the fact (L3). */
-function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
+function findCauseOfFact(draft: FactDraft, state: Coordination): EventId | undefined {
   if (state.kind === "unopened" || draft.type === "coordination.created") return undefined;
   switch (draft.type) {
     case "step.admitted":
@@ -96,7 +100,7 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     case "budget.reached":
       return state.steps.get(draft.payload.stepId)?.lastFactId ?? state.createdEventId;
     case "conflict.resolved":
-      return findDetection(state, draft.payload.conflictId);
+      return findConflictDetection(state, draft.payload.conflictId);
     case "claim.released":
     case "conflict.detected":
     case "coordination.escalated":
@@ -114,7 +118,7 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
   }
 }
 
-function findDetection(state: KnownCoordination, id: string): EventId | undefined {
+function findConflictDetection(state: KnownCoordination, id: string): EventId | undefined {
   return state.conflicts.find(({ conflictId }) => conflictId === id)?.detectedEventId;
 }
 
@@ -130,11 +134,12 @@ function findCauseOfDispatch(state: KnownCoordination, stepId: StepId): EventId 
   const dependsOn = step?.spec.planned?.dependsOn;
   if (!step || step.phase.status !== "waiting" || !dependsOn?.length) return step?.lastFactId;
   return dependsOn
-    .flatMap((dependency) => completionOf(state.steps.get(dependency)))
+    .flatMap((dependency) => listCompletion(state.steps.get(dependency)))
     .reduce((newest, fact) => (parseSequence(fact) > parseSequence(newest) ? fact : newest), step.lastFactId);
 }
 
-function completionOf(step: Step | undefined): EventId[] {
+/** Returns the event that completed the step; empty where it has not completed. */
+function listCompletion(step: Step | undefined): EventId[] {
   return step?.phase.status === "completed" ? [step.lastFactId] : [];
 }
 

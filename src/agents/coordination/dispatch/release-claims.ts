@@ -4,11 +4,18 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import type { Conflict, HeldClaim, OpenCoordination } from "../ledger/state.ts";
-import { draftRulingOfPeople, listOverlapping, findConflict } from "./conflict-facts.ts";
-import { createApprovalCheck, findQuestionAbout, draftWithdrawnQuestion } from "./conflict-questions.ts";
+import { draftRulingOfPeople, listOverlappingOwnClaims, findConflict } from "./conflict-facts.ts";
+import {
+  createUnusedApprovalCheck,
+  findQuestionAboutConflict,
+  draftConflictQuestionWithdrawal,
+} from "./conflict-questions.ts";
 import { accept, type Decision } from "./decision.ts";
 
-/** Drafts the end of all claims of a step, or of all steps, and of the reviews that they wait for. */
+/**
+ * Drafts the release of all claims of a step, or of all steps, and the withdrawal of the reviews by people that they
+ * wait for.
+ */
 export function draftEndOfClaims(
   state: OpenCoordination,
   because: FactPayloads["claim.released"]["because"],
@@ -23,38 +30,51 @@ export function draftEndOfClaims(
   const mayHold = stepId === undefined || state.claimCounts.has(stepId);
   const claims = mayHold ? state.claims.toList().filter((claim) => isOfStep(claim.stepId)) : [];
   return [
-    ...withdrawn.flatMap((conflict) => draftWithdrawal(state, conflict, because)),
-    ...claims.map((claim) => draftRelease(claim, because)),
+    ...withdrawn.flatMap((conflict) => draftReviewWithdrawal(state, conflict, because)),
+    ...claims.map((claim) => draftClaimRelease(claim, because)),
   ];
 }
 
-/** Drafts the withdrawal of a review. Its question is closed too, except at the end of the coordination, which closes all questions. */
-export function draftWithdrawal(
+/**
+ * Drafts the resolution of a conflict that people need not review any more, lost for its requester. Its open question
+ * is closed too, except at the end of the coordination, which closes all questions.
+ */
+export function draftReviewWithdrawal(
   state: OpenCoordination,
   conflict: Conflict,
   because: FactPayloads["claim.released"]["because"],
 ): FactDraft[] {
-  const closed = because === "coordination_ended" ? [] : draftWithdrawnQuestion(state, conflict);
+  const closed = because === "coordination_ended" ? [] : draftConflictQuestionWithdrawal(state, conflict);
   return [...closed, draftRulingOfPeople(conflict, "withdrawn")];
 }
 
-/** Drafts the end of a turn: its claims are released and its reviews withdrawn, but for reviews with a question of ours and claims with an approval that is not used yet. */
+/**
+ * Drafts the release of the claims that end with a turn, and the withdrawal of its reviews. Reviews with a question of
+ * ours stay, and so do claims with an approval that is not used yet.
+ */
 export function draftEndOfTurn(state: OpenCoordination, stepId?: StepId): FactDraft[] {
   const keptConflicts = new Set(
-    state.reviews.keySeq().filter((conflictId) => findQuestionAbout(state, conflictId) !== undefined),
+    state.reviews.keySeq().filter((conflictId) => findQuestionAboutConflict(state, conflictId) !== undefined),
   );
   const reviews = state.reviews.filter((_, conflictId) => !keptConflicts.has(conflictId));
-  const isKept = createApprovalCheck(state);
+  const isKept = createUnusedApprovalCheck(state);
   const claims = state.claims.filter((claim) => !isKept(claim));
   return draftEndOfClaims({ ...state, reviews, claims }, "turn_ended", stepId);
 }
 
+/**
+ * Decides on the release of the claims that a command names: accepted as facts; a replay where none of them is left.
+ */
 export function releaseClaims(state: OpenCoordination, command: ReleaseClaims): Decision {
   const { stepId } = command;
   const facts = draftReleases(state, command);
   return facts.length > 0 ? accept(facts, stepId) : { kind: "replay" };
 }
 
+/**
+ * Drafts the release of the claims that a command names: by their tokens, one step's below a resource, or all of a
+ * step or turn; none where no such claim is held.
+ */
 export function draftReleases(
   state: OpenCoordination,
   { because, tokens, stepId, within }: ReleaseClaims,
@@ -64,21 +84,23 @@ export function draftReleases(
     return because === "turn_ended"
       ? draftEndOfTurn(state, stepId)
       : draftEndOfClaims(state, because, stepId);
-  return listOverlapping(state, within)
+  return listOverlappingOwnClaims(state, within)
     .filter((claim) => claim.stepId === stepId)
-    .map((claim) => draftRelease(claim, because));
+    .map((claim) => draftClaimRelease(claim, because));
 }
 
+/** Drafts the release of the claim with this token; none where the claim is not held any more. */
 export function draftReleaseByToken(
   { claims }: OpenCoordination,
   token: number,
   because: FactPayloads["claim.released"]["because"],
 ): FactDraft[] {
   const claim = claims.get(token);
-  return claim ? [draftRelease(claim, because)] : [];
+  return claim ? [draftClaimRelease(claim, because)] : [];
 }
 
-export function draftRelease(
+/** Drafts the fact that releases one claim of a step. */
+export function draftClaimRelease(
   { stepId, token }: HeldClaim,
   because: FactPayloads["claim.released"]["because"],
 ): FactDraft {

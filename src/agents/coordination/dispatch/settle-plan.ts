@@ -3,40 +3,46 @@ import type { FactPayloads, TerminalStatus } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
-import { openStepsOf, type OpenCoordination, type Step } from "../ledger/state.ts";
+import { listOpenSteps, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { draftEndOfClaims } from "./release-claims.ts";
 import { draftOpenQuestionClosings } from "./decide-questions.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
-import { isTelling, type PlannedCoordination } from "./plan-rules.ts";
+import { hasAwaitedTellings, type PlannedCoordination } from "./plan-rules.ts";
 
 /** Limits of the delivery to the owner. */
 const DELIVERY = { timeoutMs: 600_000, retryBudget: 5, backoffMs: 2_000 } as const;
 
-/** Admits the delivery to the owner; when that has ended, ends the coordination. */
+/**
+ * Decides on a plan whose work is done: accepted with the delivery to the owner, and once that has ended with the end
+ * of the coordination; refused while work is open or success criteria are not judged. A plan whose owner was stopped
+ * with its step ends undelivered.
+ */
 export function settlePlan(state: PlannedCoordination): Decision {
-  const open = findOpenWork(state);
+  const open = describeOpenWork(state);
   if (open) return refuse("STEPS_OPEN", open);
   const delivery = state.steps.get(DELIVERY_STEP_ID);
-  if (delivery) return endCoordination(state, terminalOf(state, delivery));
+  if (delivery) return endCoordination(state, createTerminal(state, delivery));
   if (state.created.plan?.successCriteria && !state.successCriteria)
     return refuse("NOT_READY", "the success criteria of the plan have not been judged yet");
   // The owner's session was stopped together with the step that it worked on, so it must not be woken.
   if (state.cancelledBy === "parent")
-    return endCoordination(state, { ...computeVerdict(state), delivery: "not_delivered" });
+    return endCoordination(state, { ...computePlanVerdict(state), delivery: "not_delivered" });
   const admitted: FactDraft = { type: "step.admitted", payload: createDeliverySpec(state) };
   return accept([...draftOpenQuestionClosings(state), admitted], DELIVERY_STEP_ID);
 }
 
-function findOpenWork(state: PlannedCoordination): string | undefined {
+/** Says what of the plan is still open; `undefined` where nothing is. */
+function describeOpenWork(state: PlannedCoordination): string | undefined {
   const { plan, created, worktrees } = state;
-  const [open] = openStepsOf(state);
+  const [open] = listOpenSteps(state);
   if (open) return `step ${open.spec.stepId} is ${open.phase.status}`;
   if (plan.admitted < (created.plan?.steps ?? 0)) return "not all steps are admitted";
   if (plan.strays.size > 0) return "the child of an earlier attempt may still be at work";
   if (!worktrees.isEmpty()) return "the worktree of an attempt has not been removed yet";
-  return isTelling(state) ? "a session has not been told its result or answer yet" : undefined;
+  return hasAwaitedTellings(state) ? "a session has not been told its result or answer yet" : undefined;
 }
 
+/** Ends the coordination: its open questions are closed and all claims released. */
 function endCoordination(state: OpenCoordination, payload: Terminal): Decision {
   return accept([
     ...draftOpenQuestionClosings(state),
@@ -66,12 +72,15 @@ function createDeliverySpec({ created }: PlannedCoordination): FactPayloads["ste
 
 type Terminal = FactPayloads["coordination.terminal"];
 
-function terminalOf(state: PlannedCoordination, delivery: Step): Terminal {
-  return { ...computeVerdict(state), delivery: describeDelivery(state, delivery) };
+function createTerminal(state: PlannedCoordination, delivery: Step): Terminal {
+  return { ...computePlanVerdict(state), delivery: determineDeliveryOutcome(state, delivery) };
 }
 
-/** Returns how the plan ended, or how it would end if it ended now. */
-export function computeVerdict(
+/**
+ * Returns how the plan ended, or would if it ended now: its status, the counts of its steps by outcome, and which
+ * success criteria are met.
+ */
+export function computePlanVerdict(
   state: PlannedCoordination,
 ): Pick<Terminal, "status" | "steps" | "successCriteria"> {
   const steps = { total: 0, completed: 0, failed: 0, timedOut: 0, cancelled: 0, skipped: 0 };
@@ -102,8 +111,10 @@ function computeTerminalStatus(
   return plan.stop === "fail_fast" || completed === 0 ? "failed" : "partial";
 }
 
-/** Returns what became of the delivery: `unknown` after a time-out or a lost or stopped turn, because the owner may have seen the message. */
-function describeDelivery(
+/**
+ * Returns whether the owner was told. `unknown` where it may have seen the message although its turn did not complete.
+ */
+function determineDeliveryOutcome(
   { cancelledBy }: PlannedCoordination,
   { phase }: Step,
 ): NonNullable<Terminal["delivery"]> {
@@ -114,9 +125,12 @@ function describeDelivery(
   return phase.status === "timed_out" || isStopped || isLost ? "unknown" : "not_delivered";
 }
 
-/** Ends a coordination of observed spawns when nothing is open in it. */
-export function settleObserved(state: OpenCoordination): Decision {
-  const [open] = openStepsOf(state);
+/**
+ * Decides on the end of a coordination of observed spawns without a plan: accepted, or refused while a step, telling
+ * or question is open.
+ */
+export function settleObservedSpawns(state: OpenCoordination): Decision {
+  const [open] = listOpenSteps(state);
   if (open) return refuse("STEPS_OPEN", `step ${open.spec.stepId} is ${open.phase.status}`);
   if (state.tellings.size > 0)
     return refuse("STEPS_OPEN", "a session has not been told its result or answer yet");
@@ -125,10 +139,14 @@ export function settleObserved(state: OpenCoordination): Decision {
     return refuse("QUESTIONS_OPEN", "people were asked and have not answered yet");
   const { completed, failed, cancelled, timed_out: timedOut } = state.endedSteps;
   const steps = { total: state.steps.size, completed, failed, timedOut, cancelled };
-  return endCoordination(state, { status: state.cancelledBy ? "cancelled" : statusOf(steps), steps });
+  return endCoordination(state, {
+    status: state.cancelledBy ? "cancelled" : computeObservedStatus(steps),
+    steps,
+  });
 }
 
-function statusOf({ total, completed, cancelled }: Terminal["steps"]): TerminalStatus {
+/** Returns how a coordination of observed spawns ended, by how many of its steps completed. */
+function computeObservedStatus({ total, completed, cancelled }: Terminal["steps"]): TerminalStatus {
   if (completed === total) return "success";
   if (completed > 0) return "partial";
   return cancelled === total ? "cancelled" : "failed";

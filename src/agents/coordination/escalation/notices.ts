@@ -3,7 +3,10 @@ import { BOUNDS } from "../contracts/bounds.ts";
 import type { Notice, QuestionPolicy } from "../contracts/escalation.ts";
 import { addMs, type EpochMs } from "../contracts/ids.ts";
 
-/** Returns when each channel is to be notified. A notice that would come after the deadline is left out. */
+/**
+ * Returns the notices of a question, each with its channel and time. A notice that would come after the deadline is
+ * left out, and so are those beyond a bound.
+ */
 export function scheduleNotices(
   { notify = [] }: Pick<QuestionPolicy, "notify">,
   askedAtMs: EpochMs,
@@ -15,7 +18,10 @@ export function scheduleNotices(
     .slice(0, BOUNDS.noticesMax);
 }
 
-/** Counts the notices of a question that come before one of them through the same channel: 0 makes it the first, more a reminder. */
+/**
+ * Returns how many notices of a question come before the one at `place` through the same channel: 0 makes it the
+ * first, more a reminder.
+ */
 export function countEarlierNotices(notices: readonly Notice[], place: number): number {
   const counted = notices[place];
   if (!counted) return 0;
@@ -30,7 +36,7 @@ export interface UnsentNotice extends Notice {
   readonly notice: number;
 }
 
-/** The notices that nothing is known of yet. */
+/** Lists the notices of a question, due or not, of which it is not recorded that they were sent or failed. */
 export function listUnsentNotices(question: {
   readonly notices?: readonly Notice[] | undefined;
   readonly notified?: ReadonlyMap<number, unknown> | undefined;

@@ -14,11 +14,17 @@ type AskedQuestion = Pick<
 /** Answers that people could give before questions named them. */
 const ANSWERS_BEFORE = ["approve", "deny"] as const;
 
-export function listAnswers({ answers }: Pick<AskedQuestion, "answers">): readonly AnswerKind[] {
+/**
+ * Lists the kinds of answer that a question takes; for a question of 0.1.0, which named none, those of that release.
+ */
+export function listPossibleAnswers({ answers }: Pick<AskedQuestion, "answers">): readonly AnswerKind[] {
   return answers ?? ANSWERS_BEFORE;
 }
 
-/** Returns why an answer does not count; `undefined` when it does. */
+/**
+ * Returns the reason why an answer to a question does not count (closed, expired, no such answer, or not theirs to
+ * give); `undefined` when it counts.
+ */
 export function findAnswerRefusal(
   question: AskedQuestion & { readonly closed?: unknown; readonly forwardedAtMs?: EpochMs },
   {
@@ -40,15 +46,16 @@ export function findAnswerRefusal(
   if (now >= question.deadlineAtMs) return "expired";
   const refusedAgent = by.kind === "agent" ? findAgentRefusal(question, by) : undefined;
   if (refusedAgent) return refusedAgent;
-  if (!listAnswers(question).includes(answer) || hasText !== (answer === "answer")) return "not_an_answer";
+  if (!listPossibleAnswers(question).includes(answer) || hasText !== (answer === "answer"))
+    return "not_an_answer";
   return question.requireDifferentApprover && isOfSameSession(question, by, planOwners)
     ? "same_session"
     : undefined;
 }
 
 /**
- * True for the session that the question is about, and for people in a session whose plan it is, or is in. The model of such a
- * session answers only what it was asked itself.
+ * True for the session that the question is about, and for people in a session whose plan it is, or is in. The model
+ * of such a session answers only what it was asked itself.
  */
 function isOfSameSession(
   { askedBy }: AskedQuestion,

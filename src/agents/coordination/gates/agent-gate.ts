@@ -4,7 +4,10 @@ import { findAgentEntry } from "../contracts/host-agent-id.ts";
 
 export type AgentGate = GatesConfig["agents"][keyof GatesConfig["agents"]];
 
-/** The host takes several spellings for one agent, and a model may use any of them. */
+/**
+ * Returns the operator's gate settings for an agent, whatever spelling of its name is used; an empty object where
+ * there are none.
+ */
 export function findAgentGate(
   { agents = {} }: Partial<Pick<GatesConfig, "agents">>,
   agentId: string,

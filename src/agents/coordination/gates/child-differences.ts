@@ -9,7 +9,10 @@ export interface AskedOfChild extends ChildRequest {
   readonly agentId: AgentId;
 }
 
-/** Compares the call that spawned the child with the child as the host tells it; no word of a model counts. */
+/**
+ * Returns where a child as the host tells it differs from the call that spawned it, in agent, model, thinking or
+ * folder; none in a field that either leaves open. No word of a model counts.
+ */
 export function findChildDifferences(request: AskedOfChild, ran: ChildRun): ChildDifference[] {
   return [
     ...compareField("agent", request.agentId, ran.agentId, isSameName),
@@ -46,12 +49,14 @@ const LEVELS: ReadonlySet<string> = new Set([
   "ultra",
 ]);
 
-/** The host has more words for its levels, which it alone can tell. */
+/** True for the same level, and for words of the host for levels that it alone can tell. */
 function isSameThinking(requested: string, ran: string): boolean {
   return isSameName(requested, ran) || !LEVELS.has(requested.toLowerCase());
 }
 
-/** A model that was asked without a provider may be any provider's. */
+/**
+ * True when the model that ran is the one that was asked; one that was asked without a provider may be any provider's.
+ */
 export function isSameModel(requested: string, ran: string): boolean {
   if (isSameName(requested, ran)) return true;
   return !requested.includes("/") && isSameName(requested, ran.slice(ran.indexOf("/") + 1));
@@ -65,7 +70,10 @@ function removeLastSlash(path: string): string {
   return path.endsWith("/") ? path.slice(0, -1) : path;
 }
 
-/** The difference of a changed file from the folder that was asked; none for a file within it, and for what is no file. */
+/**
+ * Returns the one difference of a child that changed a file outside of the folder that was asked; an empty list for a
+ * file within it, and where no folder or file is known.
+ */
 export function findWriteDifference(
   folder: string | undefined,
   changedFile: string | undefined,
@@ -75,7 +83,10 @@ export function findWriteDifference(
   return isWithin || folder === "/" ? [] : [{ field: "writes", asked: folder, ran: changedFile }];
 }
 
-/** In words for whoever asked for the child. */
+/**
+ * Returns the sentence that tells whoever asked for a child why it was not started: what was asked, and what would
+ * have run.
+ */
 export function describeRefusedDifference({ field, asked: requested, ran }: ChildDifference): string {
   return `${field} ${requested} was asked, and ${ran} would have run`;
 }

@@ -12,21 +12,28 @@ const PLACEHOLDER = new RegExp(
 );
 const ALL = new RegExp(PLACEHOLDER.source, "gu");
 
+/** Returns the text that stands in the place of a text held back under this name. */
 export function formatPlaceholder(name: string): string {
   return `[[${SENTENCE} Ref ${name}]]`;
 }
 
-/** Finds the name of the first text that was kept back from this one. */
-export function findHeldBack(text: string): string | undefined {
+/**
+ * Returns the name in the first placeholder of a text, under which the text that it stands for is held back;
+ * `undefined` where there is no placeholder.
+ */
+export function findHeldBackName(text: string): string | undefined {
   return PLACEHOLDER.exec(text)?.groups?.["name"];
 }
 
-/** Puts something in the place of every text that was kept back. */
-export function replaceHeldBack(text: string, put: (name: string, placeholder: string) => string): string {
+/** Returns the text with what `put` returns in the place of every placeholder. */
+export function replacePlaceholders(
+  text: string,
+  put: (name: string, placeholder: string) => string,
+): string {
   return text.replace(ALL, (placeholder, name: string) => put(name, placeholder));
 }
 
 /** True when a text consists of placeholders alone. A text that quotes one is a text of its own. */
 export function isOnlyPlaceholders(text: string): boolean {
-  return findHeldBack(text) !== undefined && replaceHeldBack(text, () => "").trim() === "";
+  return findHeldBackName(text) !== undefined && replacePlaceholders(text, () => "").trim() === "";
 }

@@ -7,13 +7,17 @@ import type { StatedConfidence } from "../contracts/commands.ts";
 
 const KEY = '"confidence"';
 
+/**
+ * Returns the confidence that an agent states in JSON on the last line of its answer, or as the whole of it:
+ * unreadable where it is no number from 0 to 1, an empty object where none is stated.
+ */
 export function readStatedConfidence(text: string): StatedConfidence {
   const end = removeClosingFence(text.trimEnd());
   if (!end.includes(KEY)) return {};
   const line = end.slice(end.lastIndexOf("\n") + 1).trim();
   if (line.startsWith("{")) return line.includes(KEY) ? readConfidenceFromJson(line) : {};
   // One object over several lines ends in its bracket.
-  const start = cutBeforeFence(end).trimStart();
+  const start = cutToLastBlock(end).trimStart();
   return line.endsWith("}") && start.startsWith("{") ? readConfidenceFromJson(start) : {};
 }
 
@@ -21,38 +25,44 @@ export function readStatedConfidence(text: string): StatedConfidence {
  * Reads the confidence that an agent states at the end of an answer of which only the `beginning` and the `end` are known.
  * One that may be stated in an object which is not known as a whole counts as unreadable.
  */
-export function readConfidenceOfCut(beginning: string, end: string): StatedConfidence {
+export function readConfidenceOfCutText(beginning: string, end: string): StatedConfidence {
   const firstBreak = end.indexOf("\n");
   const stated = firstBreak === -1 ? {} : readStatedConfidence(end.slice(firstBreak + 1));
   if (Object.keys(stated).length > 0) return stated;
-  const isObjectBegun = cutBeforeFence(beginning).trimStart().startsWith("{");
+  const isObjectBegun = cutToLastBlock(beginning).trimStart().startsWith("{");
   const isNamed = end.includes(KEY) || (isObjectBegun && beginning.includes(KEY));
   return isNamed ? { confidenceUnreadable: true } : {};
 }
 
-/** Reads a confidence: a number from 0 to 1, and nothing else. */
+/** Returns a stated number from 0 to 1 as a confidence in basis points; for anything else, that it is unreadable. */
 export function parseConfidence(value: unknown): StatedConfidence {
   const isShare = typeof value === "number" && value >= 0 && value <= 1;
   return isShare ? { confidence: convertToBasisPointsDown(value) } : { confidenceUnreadable: true };
 }
 
-/** Rounded down, so that what is below a threshold stays below it; without what binary fractions add. */
+/**
+ * Returns a share from 0 to 1 in basis points, rounded down, so that what is below a threshold stays below it. The
+ * dust that binary fractions add is left out.
+ */
 export function convertToBasisPointsDown(share: number): number {
   return Math.floor(Number((share * 10_000).toFixed(6)));
 }
 
-/** Rounded up: what is demanded, so that what is below it stays below it. */
+/**
+ * Returns a threshold from 0 to 1 in basis points, rounded up, so that a share below it stays below it. The dust that
+ * binary fractions add is left out.
+ */
 export function convertToBasisPointsUp(share: number): number {
   return Math.ceil(Number((share * 10_000).toFixed(6)));
 }
 
-/** Agents put JSON into a block of code. */
+/** Removes the end of a block of code, into which agents put JSON. */
 function removeClosingFence(text: string): string {
   return text.endsWith("```") ? text.slice(0, -3).trimEnd() : text;
 }
 
 /** Returns the content of the last block of code, or the whole text when there is none. */
-function cutBeforeFence(text: string): string {
+function cutToLastBlock(text: string): string {
   const fence = text.lastIndexOf("```");
   return fence === -1 ? text : text.slice(text.indexOf("\n", fence) + 1);
 }

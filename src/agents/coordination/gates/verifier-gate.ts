@@ -41,20 +41,27 @@ export type ResultVerdict =
       readonly required: number;
     };
 
-/** True when the gate holds a result before anything was checked. */
+/**
+ * True when a gate holds a new result although nothing was checked yet: the gate has checks, or the stated confidence
+ * does not pass.
+ */
 export function mustHold(gate: Gate, stated: StatedConfidence): boolean {
-  return (gate.checks?.length ?? 0) > 0 || ruleOnActor(gate, stated).outcome === "hold";
+  return (gate.checks?.length ?? 0) > 0 || ruleOnStatedConfidence(gate, stated).outcome === "hold";
 }
 
-/** True when the gate holds what a child says, because it does not run as it was asked. */
+/** True when a gate holds the result of a child because it did not run as it was asked. */
 export function mustHoldMismatch(gate: Gate, differences: readonly ChildDifference[] = []): boolean {
   return gate.holdMismatch === true && differences.length > 0;
 }
 
+/**
+ * Returns the ruling on a held result by the verdicts of its checks, then by its confidence: wait, pass, fail, revise,
+ * or hold for people (G1).
+ */
 export function ruleOnVerdicts(gate: Gate, verified: Verified): ResultVerdict {
   const { findings, failures, revisions } = verified;
   const failed = findings.filter(({ verdict }) => verdict === "fail");
-  if (failed.length > 0) return { outcome: "fail", criteria: criteriaOf(failed) };
+  if (failed.length > 0) return { outcome: "fail", criteria: listCriteria(failed) };
   const answered = new Set([...findings.map(({ check }) => check), ...failures.keys()]);
   const checks = (gate.checks ?? []).filter((check) => !answered.has(check));
   if (checks.length > 0) return { outcome: "wait", checks };
@@ -62,12 +69,13 @@ export function ruleOnVerdicts(gate: Gate, verified: Verified): ResultVerdict {
   const revise = findings.filter(({ verdict }) => verdict === "revise");
   if (revise.length === 0) return ruleByConfidence(gate, verified);
   return revisions < (gate.revisionsMax ?? 0)
-    ? { outcome: "revise", criteria: criteriaOf(revise) }
+    ? { outcome: "revise", criteria: listCriteria(revise) }
     : { outcome: "hold", cause: "verifier", reason: "revisions_spent" };
 }
 
+/** Rules on a result by its agent's confidence, then its critics', then by differences of the child. */
 function ruleByConfidence(gate: Gate, { stated, findings, differences }: Verified): ResultVerdict {
-  const actor = ruleOnActor(gate, stated);
+  const actor = ruleOnStatedConfidence(gate, stated);
   if (actor.outcome === "hold") {
     const { measured, required } = actor;
     const measuredPart = measured === undefined ? {} : { measured };
@@ -79,7 +87,7 @@ function ruleByConfidence(gate: Gate, { stated, findings, differences }: Verifie
   return mustHoldMismatch(gate, differences) ? { outcome: "hold", cause: "mismatch" } : { outcome: "pass" };
 }
 
-function ruleOnActor(gate: Gate, stated: StatedConfidence) {
+function ruleOnStatedConfidence(gate: Gate, stated: StatedConfidence) {
   return ruleOnConfidence(stated, {
     required: gate.threshold,
     isDemanded: gate.requireConfidence === true,
@@ -95,7 +103,10 @@ type ConfidenceVerdict =
       readonly required: number;
     };
 
-/** Rules whether a stated confidence lets something through. */
+/**
+ * Returns whether a stated confidence passes or holds the result: it holds when too low, unreadable, or missing where
+ * it is demanded.
+ */
 export function ruleOnConfidence(
   { confidence, confidenceUnreadable }: StatedConfidence,
   { required, isDemanded }: { readonly required: number; readonly isDemanded: boolean },
@@ -108,7 +119,8 @@ export function ruleOnConfidence(
     : { outcome: "pass", measured: confidence, required };
 }
 
-function criteriaOf(findings: readonly Finding[]): string[] {
+/** Lists the criteria that findings name, each once; a check that names none counts as one. */
+function listCriteria(findings: readonly Finding[]): string[] {
   return [
     ...new Set(findings.flatMap(({ check, criteria = [] }) => (criteria.length > 0 ? criteria : [check]))),
   ];

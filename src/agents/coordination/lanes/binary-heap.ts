@@ -7,7 +7,10 @@ export interface BinaryHeap<T> {
   takeFirst(): T | undefined;
 }
 
-/** `compare` is negative when its first argument comes first. */
+/**
+ * Returns an empty heap whose first item is the least by `compare`, which is negative when its first argument comes
+ * first.
+ */
 export function createBinaryHeap<T extends object>(compare: (a: T, b: T) => number): BinaryHeap<T> {
   const items: T[] = [];
   return {

@@ -12,11 +12,15 @@ export interface Backlog {
   readonly wasFull: boolean;
 }
 
-export function isFull({ waiting, queueMax, wasFull }: Backlog): boolean {
+/**
+ * True when a lane takes no more requests into its queue: the queue is full, or was and is not half free again (N3).
+ */
+export function isLaneFull({ waiting, queueMax, wasFull }: Backlog): boolean {
   const free = queueMax - waiting;
   return free < (wasFull ? Math.max(1, Math.ceil(queueMax / 2)) : 1);
 }
 
+/** Returns how many more requests fit into the queue of a lane; 0 while it counts as full, although some would fit. */
 export function computeLaneRoom(backlog: Backlog): number {
-  return isFull(backlog) ? 0 : backlog.queueMax - backlog.waiting;
+  return isLaneFull(backlog) ? 0 : backlog.queueMax - backlog.waiting;
 }

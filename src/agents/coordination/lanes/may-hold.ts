@@ -12,7 +12,7 @@ export interface HeldPlaces {
   readonly ofAgent: number;
 }
 
-/** True when a session and an agent that hold so many places may hold one more. */
+/** True when a session and an agent that hold so many places of a lane may hold one more under the limits for each. */
 export function canHoldPlace(
   { perSessionMax = Infinity, perAgentMax = Infinity }: Caps,
   { ofSession, ofAgent }: HeldPlaces,

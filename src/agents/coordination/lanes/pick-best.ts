@@ -31,8 +31,11 @@ interface Candidate<T> {
   readonly rank: LaneRank;
 }
 
-/** The first of the requests in the order of their ranks; among equals in the order given. O(n log count). */
-export function pickBest<T extends ReadyRequest>(requests: Iterable<T>, rules: PickRules): T[] {
+/**
+ * Returns up to `count` requests in the order of their ranks, among equals in the order given, leaving out those whose
+ * allowance is used up. O(n log count).
+ */
+export function pickBestRequests<T extends ReadyRequest>(requests: Iterable<T>, rules: PickRules): T[] {
   const { count, agingMs, allowance = {} } = rules;
   const spend = createSpending(allowance);
   const groups = new Map<string, BinaryHeap<Candidate<T>>>();
@@ -42,7 +45,7 @@ export function pickBest<T extends ReadyRequest>(requests: Iterable<T>, rules: P
     const name = formatGroupName(request, allowance);
     const group = groups.get(name) ?? createBinaryHeap<Candidate<T>>(compareLastFirst);
     groups.set(name, group);
-    keepBest(group, { request, rank }, Math.min(count, spend.left(request)));
+    keepIfBetter(group, { request, rank }, Math.min(count, spend.left(request)));
   }
   const picked: T[] = [];
   for (const { request } of sortCandidates(groups.values())) {
@@ -52,13 +55,13 @@ export function pickBest<T extends ReadyRequest>(requests: Iterable<T>, rules: P
   return picked;
 }
 
-/** Requests of one group have the same session and agent, as far as these have allowances. */
+/** Names the group of requests with the same session and agent, as far as these have allowances. */
 function formatGroupName({ session, agentId }: ReadyRequest, { ofSession, ofAgent }: Allowance): string {
   return ofSession || ofAgent ? JSON.stringify([ofSession && session, ofAgent && agentId]) : "";
 }
 
-/** The last of those kept is on top, to be replaced by a better one. */
-function keepBest<T>(kept: BinaryHeap<Candidate<T>>, candidate: Candidate<T>, max: number): void {
+/** Keeps a candidate while there is room, or in place of the last of those kept, which is on top. */
+function keepIfBetter<T>(kept: BinaryHeap<Candidate<T>>, candidate: Candidate<T>, max: number): void {
   const last = kept.first();
   if (kept.size() < max) kept.add(candidate);
   else if (last && compareLastFirst(candidate, last) > 0) {
@@ -84,6 +87,7 @@ interface Spending {
   take(request: ReadyRequest): boolean;
 }
 
+/** Creates the account of what is handed in against the allowances of sessions and agents. */
 function createSpending({ ofSession, ofAgent }: Allowance): Spending {
   const bySession = new Map<SessionKey, number>();
   const byAgent = new Map<AgentId, number>();

@@ -65,12 +65,13 @@ const BEGUN_MAX = 256;
 const LEAD_SHARE = 0.1;
 const LEAD_MS_MAX = 500;
 
+/** Returns the lane of a model provider of which no call is known yet: open, and without a pace. */
 export function createProviderLane(): ProviderLane {
   return { begun: [], closedUntilMs: 0 as EpochMs, refusedInRow: 0, leadMs: 0 };
 }
 
-/** `releasedAtMs`: when the call was let go on; absent where it had not been held back. */
-export function recordBegun(lane: ProviderLane, now: EpochMs, releasedAtMs?: EpochMs): ProviderLane {
+/** Returns a provider's lane after a model call began. A call that was held back was let go on at `releasedAtMs`. */
+export function recordCallBeginning(lane: ProviderLane, now: EpochMs, releasedAtMs?: EpochMs): ProviderLane {
   const longerMs = releasedAtMs === undefined ? 0 : clamp(now - releasedAtMs, 0, LEAD_MS_MAX) - lane.leadMs;
   return {
     ...lane,
@@ -79,8 +80,11 @@ export function recordBegun(lane: ProviderLane, now: EpochMs, releasedAtMs?: Epo
   };
 }
 
-/** V2. The answer to a call that was let go on before the pace changed says nothing about the new one. */
-export function recordAnswered(lane: ProviderLane, letGoAtMs: EpochMs): ProviderLane {
+/**
+ * Returns a provider's lane after a model call was answered, which quickens its pace (V2); unchanged where it has
+ * none, or the call was let go on before the pace changed and says nothing about the new one.
+ */
+export function recordCallAnswer(lane: ProviderLane, letGoAtMs: EpochMs): ProviderLane {
   const { pace } = lane;
   if (!pace || letGoAtMs <= pace.sinceMs) return lane;
   const { together, perSecond } = pace;
@@ -88,14 +92,17 @@ export function recordAnswered(lane: ProviderLane, letGoAtMs: EpochMs): Provider
   return { ...lane, refusedInRow: 0, pace: { ...pace, perSecond: perSecond + wayBack + PER_SECOND_ADDED } };
 }
 
-/** V2, V3. */
-export function recordRefused(
+/**
+ * Returns a provider's lane after it refused a call for its rate or load: slower, and closed for a while (V2, V3). One
+ * more refusal of the same crowd only corrects the pace, and closes it only by its `retry-after`.
+ */
+export function recordCallRefusal(
   lane: ProviderLane,
   call: RefusedCall,
   { now, rules }: { readonly now: EpochMs; readonly rules: ProviderRules },
 ): ProviderLane {
   const begun = removeFirst(lane.begun, call.begunAtMs);
-  const pace = findPace(lane, now);
+  const pace = findCurrentPace(lane, now);
   const isSameCrowd = pace !== undefined && call.letGoAtMs <= pace.sinceMs;
   const refusedInRow = isSameCrowd ? lane.refusedInRow : lane.refusedInRow + 1;
   const unsaidMs = isSameCrowd ? 0 : computeRefusedWaitMs(refusedInRow, call.fraction);
@@ -104,18 +111,21 @@ export function recordRefused(
     ...lane,
     begun,
     refusedInRow,
-    pace: isSameCrowd ? correctPace(pace, begun) : slowDown(pace, { begun, metAtMs: call.begunAtMs, now }),
+    pace: isSameCrowd ? correctPace(pace, begun) : slowPace(pace, { begun, metAtMs: call.begunAtMs, now }),
     closedUntilMs: pickLater(lane.closedUntilMs, addMs(now, waitMs)),
   };
 }
 
-/** Returns the wait after so many refusals in a row that name no time: doubling, with a jitter of half of it. */
+/**
+ * Returns how long to hold a provider's calls back after so many refusals in a row, where it named no time. It doubles
+ * up to a bound, and `fraction` of half of it is jitter.
+ */
 export function computeRefusedWaitMs(refusedInRow: number, fraction: number): number {
   const mostMs = Math.min(WAIT_MS * 2 ** clamp(refusedInRow - 1, 0, 16), WAIT_MS_MAX);
   return Math.ceil(mostMs / 2) + Math.floor((fraction * mostMs) / 2);
 }
 
-function slowDown(
+function slowPace(
   pace: Pace | undefined,
   {
     begun,
@@ -129,58 +139,61 @@ function slowDown(
       perSecond: Math.max(PER_SECOND_MIN, pace.perSecond * PACE_KEPT),
       sinceMs: now,
     };
-  const answeredCalls = Math.max(1, countLastSecond(begun, metAtMs));
+  const answeredCalls = Math.max(1, countCallsInSecond(begun, metAtMs));
   return { together: answeredCalls, perSecond: answeredCalls, sinceMs: now, metAtMs };
 }
 
-/** More calls of the first crowd were refused, so the provider took fewer of them than it had seemed. */
+/** Corrects the pace after more refusals of the first crowd: the provider took fewer calls than it had seemed. */
 function correctPace(pace: Pace, begun: readonly EpochMs[]): Pace {
   if (pace.metAtMs === undefined) return pace;
-  const together = clamp(countLastSecond(begun, pace.metAtMs), 1, pace.together);
+  const together = clamp(countCallsInSecond(begun, pace.metAtMs), 1, pace.together);
   return { ...pace, together, perSecond: Math.min(pace.perSecond, together) };
 }
 
-function countLastSecond(begun: readonly EpochMs[], endMs: EpochMs): number {
+function countCallsInSecond(begun: readonly EpochMs[], endMs: EpochMs): number {
   return begun.filter((atMs) => atMs <= endMs && atMs > endMs - SECOND_MS).length;
 }
 
-/** Returns how many calls a second may begin; `Infinity` while they may be as dense as they come. */
+/** Returns how many model calls a second a provider's lane lets begin; `Infinity` while it has no pace. */
 export function computeCallsPerSecond(lane: ProviderLane, now: EpochMs): number {
-  return findPace(lane, now)?.perSecond ?? Infinity;
+  return findCurrentPace(lane, now)?.perSecond ?? Infinity;
 }
 
-/** V1. */
-function findPace({ pace }: ProviderLane, now: EpochMs): Pace | undefined {
+/** Returns the lane's pace; `undefined` before a refusal, and after a minute without one (V1). */
+function findCurrentPace({ pace }: ProviderLane, now: EpochMs): Pace | undefined {
   return pace && now - pace.sinceMs < FORGET_MS ? pace : undefined;
 }
 
-/** True while calls and steps of the provider may have to wait. */
+/** True while a provider's lane is closed or has a pace, so that model calls and steps may have to wait. */
 export function canHoldBack(lane: ProviderLane, now: EpochMs): boolean {
-  return now < lane.closedUntilMs || findPace(lane, now) !== undefined;
+  return now < lane.closedUntilMs || findCurrentPace(lane, now) !== undefined;
 }
 
 /**
- * Returns when the next call may be let go on: `now` or later. `released`: how many were let go on and have not begun,
- * and may begin at any moment.
+ * Returns the earliest time, `now` or later, at which a provider's next model call may be let go on. `released`: how
+ * many were let go on and have not begun, and may begin at any moment.
  */
 export function findNextCallTime(
   lane: ProviderLane,
   { released, now }: { readonly released: number; readonly now: EpochMs },
 ): EpochMs {
   const openAtMs = pickLater(now, lane.closedUntilMs);
-  const pace = findPace(lane, now);
+  const pace = findCurrentPace(lane, now);
   if (!pace) return openAtMs;
   const { together, perSecond } = pace;
   const spanMs = Math.ceil((together / perSecond) * SECOND_MS * SPAN_SPARE - lane.leadMs);
   // Fewer have begun than may where there is no such call.
-  const first = released >= together ? now : lane.begun.at(released - together);
-  if (first === undefined) return openAtMs;
-  const placeAtMs = addMs(first, spanMs);
+  const oldestCountedMs = released >= together ? now : lane.begun.at(released - together);
+  if (oldestCountedMs === undefined) return openAtMs;
+  const placeAtMs = addMs(oldestCountedMs, spanMs);
   const forgottenAtMs = addMs(pace.sinceMs, FORGET_MS);
   return pickLater(openAtMs, placeAtMs < forgottenAtMs ? placeAtMs : forgottenAtMs);
 }
 
-/** True when one more step may begin. `waitingCalls`: calls that wait for their turn. */
+/**
+ * True when a provider's lane is open and few enough model calls wait for one more step to begin. `waitingCalls`:
+ * calls that wait for their turn.
+ */
 export function canBeginStep(
   lane: ProviderLane,
   { waitingCalls, now }: { readonly waitingCalls: number; readonly now: EpochMs },

@@ -25,6 +25,9 @@ export interface LaneRank {
   readonly arrival: number;
 }
 
+/**
+ * Returns the rank of a lane's request, by priority, age, critical path and arrival; it never changes with time (N2).
+ */
 export function rankRequest(
   { priority, readyAtMs, criticalPathMs }: Rankable,
   agingMs: number,
@@ -33,7 +36,7 @@ export function rankRequest(
   return { key: readyAtMs - LEVEL[priority] * agingMs, criticalPathMs, arrival };
 }
 
-/** Negative when `a` goes first. Never 0 for two requests, because no two have the same arrival. */
+/** Compares two ranks: negative when `a` goes first. Never 0 for two requests, because no two have the same arrival. */
 export function compareRanks(a: LaneRank, b: LaneRank): number {
   return a.key - b.key || b.criticalPathMs - a.criticalPathMs || a.arrival - b.arrival;
 }

@@ -20,14 +20,18 @@ export type SpawnRuling =
   | { readonly kind: "delay" }
   | { readonly kind: "refused"; readonly reason: string };
 
-/** `mayWait`: the time for a delay is not over yet. */
+/**
+ * Returns whether a model's spawn is admitted, delayed, or refused with a reason, by how many subagents are open.
+ * `mayWait`: the time for a delay is not over yet.
+ */
 export function ruleOnSpawn(limits: SpawnLimits, open: OpenSpawns, mayWait: boolean): SpawnRuling {
-  const reason = explainFull(limits, open);
+  const reason = explainSpawnLimit(limits, open);
   if (reason === undefined) return { kind: "admitted" };
   return mayWait ? { kind: "delay" } : { kind: "refused", reason };
 }
 
-function explainFull(
+/** Returns why no more subagents may run now, and what to do, for the model; `undefined` while one may. */
+function explainSpawnLimit(
   { spawnsMax, spawnsPerSessionMax = Infinity }: SpawnLimits,
   { all, ofSession }: OpenSpawns,
 ): string | undefined {

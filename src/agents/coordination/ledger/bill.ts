@@ -46,7 +46,8 @@ export const NO_USAGE: UsageTotals = {
   costMicroUsd: 0,
 };
 
-export function createBill(): Bill {
+/** Returns the bill of a coordination in which nothing was used yet. */
+export function createEmptyBill(): Bill {
   return {
     total: NO_USAGE,
     sum: { tokens: 0, costMicroUsd: 0 },
@@ -59,11 +60,15 @@ export function createBill(): Bill {
   };
 }
 
+/** Returns the key of a model run in the bill, made of its step, its meter and its id. */
 export function nameRun({ stepId, runId, meter }: RunUsage): string {
   return `${stepId}\n${meter}\n${runId}`;
 }
 
-/** Adds what is new in a record. `agentId`: whose session it is. */
+/**
+ * Returns the bill with what a record of a model run says beyond the earlier records of that run. `agentId`: whose
+ * session it is.
+ */
 export function addRunUsage(bill: Bill, usage: RunUsage, agentId: AgentId): Bill {
   const name = nameRun(usage);
   const counted = bill.runs.get(name);
@@ -81,8 +86,11 @@ export function addRunUsage(bill: Bill, usage: RunUsage, agentId: AgentId): Bill
   };
 }
 
-/** Returns what a step used, or the owner (B2). `spent`: as the runner of a plan's step says. */
-export function sumOfStep(bill: Bill, stepId: StepId, spent: UsageSum | undefined): UsageSum {
+/**
+ * Returns the tokens and cost of a step, or of the owner: for each, the larger of what its model calls and its runner
+ * say (B2). `spent`: as the runner of a plan's step says.
+ */
+export function computeStepUsage(bill: Bill, stepId: StepId, spent: UsageSum | undefined): UsageSum {
   const totals = bill.steps.get(stepId)?.totals ?? NO_USAGE;
   return {
     tokens: Math.max(countTokens(totals), spent?.tokens ?? 0),
@@ -90,8 +98,8 @@ export function sumOfStep(bill: Bill, stepId: StepId, spent: UsageSum | undefine
   };
 }
 
-/** Puts what a step uses now in the place of what it used before. */
-export function replaceSum(bill: Bill, { before, after }: Record<"before" | "after", UsageSum>): Bill {
+/** Returns the bill with its sum changed by the difference of what a step used before and after. */
+export function replaceStepUsage(bill: Bill, { before, after }: Record<"before" | "after", UsageSum>): Bill {
   const { tokens, costMicroUsd } = bill.sum;
   const sum = {
     tokens: tokens + after.tokens - before.tokens,
@@ -100,7 +108,10 @@ export function replaceSum(bill: Bill, { before, after }: Record<"before" | "aft
   return { ...bill, sum };
 }
 
-/** The larger of each (B1). */
+/**
+ * Returns a model run's use with the larger total of each kind from an earlier and a new record (B1); the new one
+ * where there is no earlier.
+ */
 export function mergeRunUsage(counted: RunUsage | undefined, usage: RunUsage): RunUsage {
   if (!counted) return usage;
   const { stepId, runId, meter } = usage;
@@ -108,16 +119,18 @@ export function mergeRunUsage(counted: RunUsage | undefined, usage: RunUsage): R
   return { stepId, runId, meter, models, ...combineTotals(counted, usage, Math.max) };
 }
 
-/** Counts one spawn of an agent more or less. */
+/** Returns the bill with one spawn of an agent more or less, in its count and in that of all. */
 export function changeSpawnCount(bill: Bill, agentId: AgentId, by: 1 | -1): Bill {
   const spawns = bill.spawns.set(agentId, (bill.spawns.get(agentId) ?? 0) + by);
   return { ...bill, spawns, spawnCount: bill.spawnCount + by };
 }
 
+/** Returns the sums of two totals of usage, kind by kind. */
 export function addTotals(a: UsageTotals, b: UsageTotals): UsageTotals {
   return combineTotals(a, b, (one, other) => one + other);
 }
 
+/** Returns the differences of two totals of usage, kind by kind. */
 export function subtractTotals(a: UsageTotals, b: UsageTotals): UsageTotals {
   return combineTotals(a, b, (one, other) => one - other);
 }
@@ -137,7 +150,10 @@ function combineTotals(
   };
 }
 
-/** Sums the tokens of all kinds, as providers count them. */
+/**
+ * Returns the sum of the tokens of all kinds in totals of usage: input, output, and those read from and written to the
+ * cache.
+ */
 export function countTokens(totals: UsageTotals): number {
   const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = totals;
   return inputTokens + outputTokens + cacheReadTokens + cacheWriteTokens;

@@ -3,8 +3,11 @@ import { epochMsOf } from "../contracts/ids.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import type { ClaimChange } from "../contracts/claim-entry.ts";
 
-/** Returns what an event changes in the claims that a ledger keeps beside the log. `verify` computes the same again. */
-export function claimChangesOf(event: RunEvent): ClaimChange[] {
+/**
+ * Lists the changes that an event makes to the table of claims that a ledger keeps beside the log; none for an event
+ * about anything else. `verify` computes the same again.
+ */
+export function listClaimChanges(event: RunEvent): ClaimChange[] {
   switch (event.type) {
     case "claim.acquired": {
       const { token, resource, stepId, priority, expiresAtMs } = event.payload;

@@ -5,7 +5,7 @@
 import { assertInvariant, assertNever } from "../contracts/errors.ts";
 import { epochMsOf, OWNER_STEP_ID, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
-import { holdingOf, type OpenCoordination } from "./state.ts";
+import { formatHoldingKey, type OpenCoordination } from "./state.ts";
 
 export type ClaimEvent = FactEvent & {
   type:
@@ -18,28 +18,32 @@ export type ClaimEvent = FactEvent & {
     | "conflict.resolved";
 };
 
+/**
+ * Returns the state of a coordination after a fact about a claim, a changed resource or a conflict; unchanged after an
+ * undetermined write.
+ */
 export function evolveClaims(state: OpenCoordination, event: ClaimEvent): OpenCoordination {
   switch (event.type) {
     case "claim.acquired":
-      return evolveAcquired(state, event);
+      return evolveClaimAcquired(state, event);
     case "claim.renewed":
-      return evolveRenewed(state, event);
+      return evolveClaimRenewed(state, event);
     case "claim.released":
-      return evolveReleased(state, event);
+      return evolveClaimReleased(state, event);
     case "resource.changed":
-      return evolveChanged(state, event);
+      return evolveResourceChanged(state, event);
     case "write.undetermined":
       return state;
     case "conflict.detected":
-      return evolveDetected(state, event);
+      return evolveConflictDetected(state, event);
     case "conflict.resolved":
-      return evolveResolved(state, event);
+      return evolveConflictResolved(state, event);
     default:
       return assertNever(event, "claim fact");
   }
 }
 
-function evolveAcquired(
+function evolveClaimAcquired(
   state: OpenCoordination,
   { eventId, timestamp, payload }: FactEvent & { type: "claim.acquired" },
 ): OpenCoordination {
@@ -55,31 +59,31 @@ function evolveAcquired(
     claims: state.claims.set(token, claim),
     claimCounts: state.claimCounts.update(stepId, 0, (count) => count + 1),
     newestToken: token,
-    holdings: state.holdings.set(holdingOf(stepId, resource), token),
+    holdings: state.holdings.set(formatHoldingKey(stepId, resource), token),
   };
 }
 
-function evolveReleased(
+function evolveClaimReleased(
   state: OpenCoordination,
   event: FactEvent & { type: "claim.released" },
 ): OpenCoordination {
   const { token, stepId, resource } = requireClaim(state, event);
-  const holding = holdingOf(stepId, resource);
+  const holding = formatHoldingKey(stepId, resource);
   const isNewest = state.holdings.get(holding) === token;
   return {
     ...state,
     claims: state.claims.remove(token),
-    claimCounts: countOneLess(state, stepId),
+    claimCounts: lowerClaimCount(state, stepId),
     holdings: isNewest ? state.holdings.remove(holding) : state.holdings,
   };
 }
 
-function countOneLess({ claimCounts }: OpenCoordination, stepId: StepId): OpenCoordination["claimCounts"] {
+function lowerClaimCount({ claimCounts }: OpenCoordination, stepId: StepId): OpenCoordination["claimCounts"] {
   const left = claimCounts.get(stepId, 0) - 1;
   return left > 0 ? claimCounts.set(stepId, left) : claimCounts.remove(stepId);
 }
 
-function evolveRenewed(
+function evolveClaimRenewed(
   state: OpenCoordination,
   event: FactEvent & { type: "claim.renewed" },
 ): OpenCoordination {
@@ -88,7 +92,7 @@ function evolveRenewed(
   return { ...state, claims: state.claims.set(token, { ...claim, expiresAtMs }) };
 }
 
-/** A2: only the step that holds a claim does something with it. */
+/** Returns the claim that a fact renews or releases; only the step that holds it may do so (A2). */
 function requireClaim(
   { claims }: OpenCoordination,
   { eventId, payload }: FactEvent & { type: "claim.renewed" | "claim.released" },
@@ -101,7 +105,7 @@ function requireClaim(
   return claim;
 }
 
-function evolveChanged(
+function evolveResourceChanged(
   state: OpenCoordination,
   { timestamp, payload }: FactEvent & { type: "resource.changed" },
 ): OpenCoordination {
@@ -118,7 +122,7 @@ function evolveChanged(
   return { ...state, changes: state.changes.set(resource, change) };
 }
 
-function evolveDetected(
+function evolveConflictDetected(
   state: OpenCoordination,
   event: FactEvent & { type: "conflict.detected" },
 ): OpenCoordination {
@@ -135,7 +139,7 @@ function evolveDetected(
   };
 }
 
-function evolveResolved(
+function evolveConflictResolved(
   state: OpenCoordination,
   event: FactEvent & { type: "conflict.resolved" },
 ): OpenCoordination {
@@ -154,6 +158,7 @@ function evolveResolved(
   };
 }
 
+/** True for a step of the coordination; its owner counts as one. */
 function hasStep({ steps }: OpenCoordination, stepId: StepId): boolean {
   return stepId === OWNER_STEP_ID || steps.has(stepId);
 }

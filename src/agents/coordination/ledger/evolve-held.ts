@@ -2,20 +2,24 @@
 import { assertInvariant } from "../contracts/errors.ts";
 import { epochMsOf, type EventId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
-import { childOf, type HeldPhase, type Step, type StepPhase } from "./state.ts";
+import { findChildOfPhase, type HeldPhase, type Step, type StepPhase } from "./state.ts";
 
 export type HeldEvent = FactEvent & {
   type: "result.withheld" | "result.held" | "result.verified" | "verification.failed" | "result.revised";
 };
 
-export function evolveHeld(step: Step, event: HeldEvent): Step {
+/**
+ * Returns a step after a fact about its withheld, held, checked or revised result; throws where a verdict is about a
+ * step that is not held.
+ */
+export function evolveHeldStep(step: Step, event: HeldEvent): Step {
   switch (event.type) {
     case "result.withheld": {
       const { stepId: _, ...withheld } = event.payload;
       return { ...step, withheld, withheldCount: (step.withheldCount ?? 0) + 1 };
     }
     case "result.held":
-      return { ...step, phase: holdResult(step.phase, event) };
+      return { ...step, phase: createHeldPhase(step.phase, event) };
     case "result.verified": {
       const { stepId: _, attempt: _attempt, ...finding } = event.payload;
       const phase = requireHeldPhase(step.phase, event);
@@ -27,18 +31,18 @@ export function evolveHeld(step: Step, event: HeldEvent): Step {
       return { ...step, phase: { ...phase, failures: new Map([...phase.failures, [check, because]]) } };
     }
     case "result.revised":
-      return { ...step, ...evolveRevised(step, event) };
+      return { ...step, ...evolveResultRevised(step, event) };
   }
 }
 
-function holdResult(phase: StepPhase, event: FactEvent & { type: "result.held" }): HeldPhase {
+function createHeldPhase(phase: StepPhase, event: FactEvent & { type: "result.held" }): HeldPhase {
   const { attempt, output, usage, verifyByMs, confidence, confidenceUnreadable } = event.payload;
   assertInvariant(attempt === phase.attempt, `D3: result of attempt ${attempt}: ${event.eventId}`);
   assertInvariant(
     phase.status === "dispatched" || phase.status === "running",
     `D5: held while ${phase.status}: ${event.eventId}`,
   );
-  const child = childOf(phase);
+  const child = findChildOfPhase(phase);
   return {
     status: "held",
     attempt,
@@ -61,11 +65,15 @@ function holdResult(phase: StepPhase, event: FactEvent & { type: "result.held" }
   };
 }
 
-/** The `agent.decided` behind the fact is what verdicts are about. */
+/**
+ * Returns a held step with the event that verdicts on its result are about, the `agent.decided` behind the fact; any
+ * other step unchanged.
+ */
 export function setVerdictTarget(step: Step, target: EventId): Step {
   return step.phase.status === "held" ? { ...step, phase: { ...step.phase, target } } : step;
 }
 
+/** Returns the phase, which must be held in the attempt of the event (G1). */
 function requireHeldPhase(
   phase: StepPhase,
   event: { readonly eventId: string; readonly payload: { readonly attempt: number } },
@@ -77,7 +85,7 @@ function requireHeldPhase(
   return phase;
 }
 
-function evolveRevised(
+function evolveResultRevised(
   step: Step,
   event: FactEvent & { type: "result.revised" },
 ): Pick<Step, "phase" | "revisions"> {

@@ -6,7 +6,7 @@
 import type { FactPayloads } from "../contracts/facts.ts";
 import { epochMsOf, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
-import { updateAfterAnswer, updateAfterQuestion, releaseApprovedStep } from "./plan-progress.ts";
+import { updateAfterQuestionClosed, updateAfterPlanQuestion, releaseApprovedStep } from "./plan-progress.ts";
 import type { Escalation, OpenCoordination, Step, Telling } from "./state.ts";
 import { createQuestionTelling, nameQuestionTelling } from "./tellings.ts";
 
@@ -22,6 +22,10 @@ export type QuestionEvent = FactEvent & {
 
 type UpdateStep = (state: OpenCoordination, stepId: StepId, change: (step: Step) => Step) => OpenCoordination;
 
+/**
+ * Returns the state of a coordination after a fact about a question, or about what a session was told; `withStep`
+ * updates the step of the question.
+ */
 export function evolveQuestion(
   state: OpenCoordination,
   event: QuestionEvent,
@@ -30,10 +34,10 @@ export function evolveQuestion(
   const atMs = epochMsOf(event.timestamp);
   switch (event.type) {
     case "coordination.escalated":
-      return evolveAsked(state, event.payload, { atMs, withStep });
+      return evolveQuestionAsked(state, event.payload, { atMs, withStep });
     case "escalation.answered":
       return updateQuestion(state, event.payload.escalationId, (question) =>
-        evolveAnswered(question, event.payload, atMs),
+        evolveQuestionAnswered(question, event.payload, atMs),
       );
     case "escalation.notified": {
       const { escalationId, notice, outcome } = event.payload;
@@ -43,15 +47,15 @@ export function evolveQuestion(
       }));
     }
     case "escalation.forwarded":
-      return evolveForwarded(state, event.payload, atMs);
+      return evolveQuestionForwarded(state, event.payload, atMs);
     case "escalation.closed":
-      return evolveClosed(state, event, withStep);
+      return evolveQuestionClosed(state, event, withStep);
     case "session.told":
-      return evolveTold(state, event.payload);
+      return evolveSessionTold(state, event.payload);
   }
 }
 
-function evolveAsked(
+function evolveQuestionAsked(
   state: OpenCoordination,
   payload: FactPayloads["coordination.escalated"],
   { atMs, withStep }: { readonly atMs: EpochMs; readonly withStep: UpdateStep },
@@ -63,9 +67,9 @@ function evolveAsked(
     openQuestions: state.openQuestions.set(escalationId, deadlineAtMs),
     tellings: addQuestionTelling(state.tellings, payload, atMs),
   };
-  const withProgress = next.plan ? { ...next, plan: updateAfterQuestion(next.plan, payload) } : next;
+  const withProgress = next.plan ? { ...next, plan: updateAfterPlanQuestion(next.plan, payload) } : next;
   const phase = stepId && withProgress.steps.get(stepId)?.phase;
-  if (!stepId || phase?.status !== "held" || !isAboutResult(payload)) return withProgress;
+  if (!stepId || phase?.status !== "held" || !isQuestionAboutResult(payload)) return withProgress;
   return withStep(withProgress, stepId, (step) => ({ ...step, phase: { ...phase, escalationId } }));
 }
 
@@ -79,7 +83,7 @@ function addQuestionTelling(
   return telling ? tellings.set(telling.tellingId, telling) : tellings;
 }
 
-function evolveTold(
+function evolveSessionTold(
   state: OpenCoordination,
   { tellingId, delivery }: FactPayloads["session.told"],
 ): OpenCoordination {
@@ -88,7 +92,7 @@ function evolveTold(
 }
 
 /** Puts a question to people. The session that was asked first need not hear of it any more. */
-function evolveForwarded(
+function evolveQuestionForwarded(
   state: OpenCoordination,
   { escalationId, deadlineAtMs, notices }: FactPayloads["escalation.forwarded"],
   atMs: EpochMs,
@@ -107,15 +111,18 @@ function evolveForwarded(
 }
 
 /**
- * True when a question is about the result of its step, and not about beginning it or about what its agent wants to
- * know.
+ * True when a question is about the result of its step. It is false for a question whether to begin the step, or about
+ * what its agent wants to know.
  */
-export function isAboutResult({ cause, confidence }: FactPayloads["coordination.escalated"]): boolean {
+export function isQuestionAboutResult({
+  cause,
+  confidence,
+}: FactPayloads["coordination.escalated"]): boolean {
   if (cause === "verifier" || cause === "mismatch" || cause === "merge") return true;
   return cause === "confidence" && (confidence?.of ?? "decision") !== "decision";
 }
 
-function evolveAnswered(
+function evolveQuestionAnswered(
   question: Escalation,
   { escalationId: _, refused, ...answer }: FactPayloads["escalation.answered"],
   atMs: EpochMs,
@@ -125,7 +132,7 @@ function evolveAnswered(
     : { ...question, answered: { ...answer, atMs } };
 }
 
-function evolveClosed(
+function evolveQuestionClosed(
   state: OpenCoordination,
   event: FactEvent & { type: "escalation.closed" },
   withStep: UpdateStep,
@@ -142,14 +149,14 @@ function evolveClosed(
     escalationId,
     (open) => ({ ...open, closed: event.payload }),
   );
-  const withTold = question ? addTelling(withAnswer, question, { resolution, atMs }) : withAnswer;
+  const withTold = question ? addAnswerTelling(withAnswer, question, { resolution, atMs }) : withAnswer;
   const next = withTold.plan
-    ? { ...withTold, plan: updateAfterAnswer(withTold.plan, event.payload, atMs) }
+    ? { ...withTold, plan: updateAfterQuestionClosed(withTold.plan, event.payload, atMs) }
     : withTold;
   return question?.stepId ? settleWaitingStep(next, { event, stepId: question.stepId, withStep }) : next;
 }
 
-/** The step that waited for the answer fails, unless the answer lets it go on. */
+/** Fails the step that waited for the answer, unless the answer lets it go on. */
 function settleWaitingStep(
   state: OpenCoordination,
   {
@@ -181,7 +188,7 @@ function markApproved(step: Step): Step {
 }
 
 /** Adds a telling: the session that asked is told the answer, or that there will be none. */
-function addTelling(
+function addAnswerTelling(
   state: OpenCoordination,
   { escalationId, cause, askedBy }: Escalation,
   {

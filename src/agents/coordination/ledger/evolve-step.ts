@@ -3,10 +3,10 @@ import { BOUNDS } from "../contracts/bounds.ts";
 import { assertInvariant, assertNever } from "../contracts/errors.ts";
 import { epochMsOf, type EpochMs } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
-import { evolveHeld, type HeldEvent } from "./evolve-held.ts";
-import { listDifferences } from "./step-notes.ts";
+import { evolveHeldStep, type HeldEvent } from "./evolve-held.ts";
+import { listRunDifferences } from "./step-notes.ts";
 import {
-  childOf,
+  findChildOfPhase,
   type EndedPhase,
   type Failure,
   type ObservedRun,
@@ -35,36 +35,40 @@ export type StepEvent =
     })
   | HeldEvent;
 
+/**
+ * Returns a step after a fact about it, which becomes its last cause unless it is one that is only seen, such as
+ * progress.
+ */
 export function evolveStep(before: Step, event: StepEvent): Step {
   const step = { ...before, lastFactId: event.eventId };
   switch (event.type) {
     case "step.dispatched":
-      return evolveDispatched(step, event);
+      return evolveStepDispatched(step, event);
     case "step.acknowledged":
-      return evolveAcknowledged(step, event);
+      return evolveStepAcknowledged(step, event);
     case "step.completed":
     case "step.failed":
     case "step.timed_out":
       return { ...step, ...countRefusal(step, event), phase: evolveOutcome(step.phase, event) };
     case "step.reported":
-      return evolveReported(step, event);
+      return evolveStepReported(step, event);
     case "step.progressed":
       // It changes nothing, so nothing is caused by it.
-      return evolveProgressed(before, event);
+      return evolveStepProgressed(before, event);
     // Nothing is caused by what is only seen.
     case "child.observed":
-      return { ...before, observed: evolveObserved(before, event) };
+      return { ...before, observed: evolveChildObserved(before, event) };
     case "child.differed":
-      return evolveDiffered(before, event);
+      return evolveChildDiffered(before, event);
     case "step.outcome_refused": {
       const { attempt, outcome } = event.payload;
       // It changes nothing, so nothing is caused by it.
       return { ...before, late: [...(before.late ?? []), `${attempt}:${outcome}`] };
     }
     case "step.retry_granted":
-      return grantRetry(step, event);
+      return evolveRetryGranted(step, event);
     case "step.skipped":
-      return { ...step, phase: evolveSkipped(step.phase, event) };
+      return { ...step, phase: evolveStepSkipped(step.phase, event) };
     case "result.shortened": {
       const { stepId: _, ...shortened } = event.payload;
       return { ...before, shortened: [...(before.shortened ?? []), shortened] };
@@ -72,19 +76,19 @@ export function evolveStep(before: Step, event: StepEvent): Step {
     case "message.suppressed":
       return { ...before, suppressed: (before.suppressed ?? 0) + 1 };
     case "budget.lent":
-      return evolveLent(before, event);
+      return evolveBudgetLent(before, event);
     case "result.withheld":
     case "result.held":
     case "result.verified":
     case "verification.failed":
     case "result.revised":
-      return evolveHeld(step, event);
+      return evolveHeldStep(step, event);
     default:
       return assertNever(event, "step fact");
   }
 }
 
-function evolveDispatched(step: Step, event: FactEvent & { type: "step.dispatched" }): Step {
+function evolveStepDispatched(step: Step, event: FactEvent & { type: "step.dispatched" }): Step {
   const { phase } = step;
   const { attempt, deadlineAtMs, targetSession, message, gateway } = event.payload;
   assertInvariant(attempt === phase.attempt + 1, `D3: attempt ${attempt} out of order: ${event.eventId}`);
@@ -120,18 +124,18 @@ function evolveDispatched(step: Step, event: FactEvent & { type: "step.dispatche
   };
 }
 
-/** A revised result builds on the work of the attempts before, so where they ran otherwise than they were asked still counts. */
+/** Returns the differences of earlier attempts that still count, because the next attempt revises their result. */
 function keepDifferences(step: Step): Pick<Step, "revisedDifferences"> {
   const { phase } = step;
   if (phase.status !== "backoff" || !phase.revision) return {};
-  const revisedDifferences = listDifferences(step);
+  const revisedDifferences = listRunDifferences(step);
   return revisedDifferences.length > 0 ? { revisedDifferences } : {};
 }
 
-function evolveAcknowledged(step: Step, event: FactEvent & { type: "step.acknowledged" }): Step {
+function evolveStepAcknowledged(step: Step, event: FactEvent & { type: "step.acknowledged" }): Step {
   const { phase } = step;
   const { childSessionKey, childRunId } = event.payload;
-  checkAttempt(phase, event);
+  assertCurrentAttempt(phase, event);
   assertInvariant(phase.status === "dispatched", `acknowledged while ${phase.status}: ${event.eventId}`);
   const { attempt, dispatchedAtMs, deadlineAtMs, gateway } = phase;
   return {
@@ -150,23 +154,23 @@ function evolveAcknowledged(step: Step, event: FactEvent & { type: "step.acknowl
   };
 }
 
-function evolveReported(step: Step, event: FactEvent & { type: "step.reported" }): Step {
-  checkAttempt(step.phase, event);
+function evolveStepReported(step: Step, event: FactEvent & { type: "step.reported" }): Step {
+  assertCurrentAttempt(step.phase, event);
   const { stepId: _, ...report } = event.payload;
   return { ...step, report, reports: (step.reports ?? 0) + 1 };
 }
 
-function evolveProgressed(step: Step, event: FactEvent & { type: "step.progressed" }): Step {
-  checkAttempt(step.phase, event);
+function evolveStepProgressed(step: Step, event: FactEvent & { type: "step.progressed" }): Step {
+  assertCurrentAttempt(step.phase, event);
   const { stepId: _, attempt: _attempt, ...progress } = event.payload;
   return { ...step, progress: { ...progress, atMs: epochMsOf(event.timestamp) } };
 }
 
-function evolveObserved(
+function evolveChildObserved(
   { phase, observed: before }: Step,
   event: FactEvent & { type: "child.observed" },
 ): ObservedRun {
-  checkAttempt(phase, event);
+  assertCurrentAttempt(phase, event);
   const { ran, refused } = event.payload;
   return {
     ran: { ...before?.ran, ...ran },
@@ -175,19 +179,19 @@ function evolveObserved(
   };
 }
 
-function evolveDiffered(step: Step, event: FactEvent & { type: "child.differed" }): Step {
-  checkAttempt(step.phase, event);
+function evolveChildDiffered(step: Step, event: FactEvent & { type: "child.differed" }): Step {
+  assertCurrentAttempt(step.phase, event);
   const { stepId: _, attempt: _attempt, ...difference } = event.payload;
   return { ...step, differences: [...(step.differences ?? []), difference] };
 }
 
-function evolveLent(step: Step, event: FactEvent & { type: "budget.lent" }): Step {
-  checkAttempt(step.phase, event);
+function evolveBudgetLent(step: Step, event: FactEvent & { type: "budget.lent" }): Step {
+  assertCurrentAttempt(step.phase, event);
   const { stepId: _, ...loan } = event.payload;
   return { ...step, loan };
 }
 
-function checkAttempt(
+function assertCurrentAttempt(
   phase: StepPhase,
   event: { readonly eventId: string; readonly payload: { readonly attempt: number } },
 ) {
@@ -197,42 +201,45 @@ function checkAttempt(
   );
 }
 
-/** D5: work that goes on, was completed or was cancelled is not begun again. */
+/** True unless the work goes on, was completed or was cancelled: then it is not begun again (D5). */
 function canBeDispatched({ status }: StepPhase): boolean {
   return status === "waiting" || status === "backoff" || status === "failed" || status === "timed_out";
 }
 
-/** An attempt is over: the step ends with it, or waits for the next one. */
+/** Returns the phase after an attempt is over: the step ends with it, or waits for the next one. */
 function evolveOutcome(phase: StepPhase, event: OutcomeEvent): StepPhase {
-  const end = endPhase(phase, event);
+  const end = createEndedPhase(phase, event);
   if (event.type === "step.completed") return end;
   const { retryAtMs, escalated } = event.payload;
   if (retryAtMs === undefined && !escalated) return end;
   const { status, output: _, ...attempt } = end;
-  assertInvariant(isFailure(status), `D5: a retry of what is ${status}: ${event.eventId}`);
+  assertInvariant(isFailureStatus(status), `D5: a retry of what is ${status}: ${event.eventId}`);
   if (retryAtMs !== undefined) return { ...attempt, status: "backoff", cause: status, retryAtMs };
   assertInvariant(escalated !== undefined, `blocked without a question: ${event.eventId}`);
   return { ...attempt, status: "blocked", cause: status, ...escalated };
 }
 
-/** D4: an attempt that a provider refused does not count as a retry, as long as there are not too many of them. */
+/**
+ * Counts one more attempt that a provider refused. It does not count as a retry, as long as there are not too many of
+ * them (D4).
+ */
 function countRefusal({ spec, refusals = 0 }: Step, event: OutcomeEvent): { readonly refusals?: number } {
   const isRefused = event.type === "step.failed" && event.payload.error.code === "provider_refused";
   if (!isRefused || !spec.planned || refusals >= BOUNDS.refusedAttemptsMax) return {};
   return { refusals: refusals + 1 };
 }
 
-function isFailure(status: EndedPhase["status"]): status is Failure {
+function isFailureStatus(status: EndedPhase["status"]): status is Failure {
   return status === "failed" || status === "timed_out";
 }
 
-function endPhase(phase: StepPhase, event: OutcomeEvent): EndedPhase {
-  checkAttempt(phase, event);
+function createEndedPhase(phase: StepPhase, event: OutcomeEvent): EndedPhase {
+  assertCurrentAttempt(phase, event);
   assertInvariant(
     phase.status === "dispatched" || phase.status === "running" || phase.status === "held",
     `D5: ${event.type} while ${phase.status}: ${event.eventId}`,
   );
-  const child = childOf(phase);
+  const child = findChildOfPhase(phase);
   const acknowledgedAtMs = "acknowledgedAtMs" in phase ? phase.acknowledgedAtMs : undefined;
   const common = {
     attempt: phase.attempt,
@@ -263,7 +270,8 @@ function endPhase(phase: StepPhase, event: OutcomeEvent): EndedPhase {
   }
 }
 
-function grantRetry(step: Step, event: FactEvent & { type: "step.retry_granted" }): Step {
+/** Returns a step whose next attempt is due now; one that waited for people gets an attempt more. */
+function evolveRetryGranted(step: Step, event: FactEvent & { type: "step.retry_granted" }): Step {
   const { phase } = step;
   const retryAtMs: EpochMs = epochMsOf(event.timestamp);
   if (phase.status === "backoff") return { ...step, phase: { ...phase, retryAtMs } };
@@ -276,8 +284,8 @@ function grantRetry(step: Step, event: FactEvent & { type: "step.retry_granted" 
   };
 }
 
-/** Ends a skipped step. One that was tried before ends as its last attempt did. */
-function evolveSkipped(phase: StepPhase, event: FactEvent & { type: "step.skipped" }): StepPhase {
+/** Returns the phase in which a skipped step ends. One that was tried before ends as its last attempt did. */
+function evolveStepSkipped(phase: StepPhase, event: FactEvent & { type: "step.skipped" }): StepPhase {
   if (phase.status === "waiting") {
     const { because } = event.payload;
     return { status: "skipped", attempt: 0, endedAtMs: epochMsOf(event.timestamp), because };

@@ -3,11 +3,14 @@ import { assertInvariant } from "../contracts/errors.ts";
 import type { StepAdmitted } from "../contracts/fact-fields.ts";
 import { OWNER_STEP_ID, type AgentId, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
-import { addRunUsage, changeSpawnCount, countTokens, replaceSum, sumOfStep } from "./bill.ts";
+import { addRunUsage, changeSpawnCount, countTokens, replaceStepUsage, computeStepUsage } from "./bill.ts";
 import { addPlanSpending } from "./plan-progress.ts";
 import type { KnownCoordination, OpenCoordination, Step } from "./state.ts";
 
-/** Books what a run used. Also after the end of the coordination, which it does not change. */
+/**
+ * Returns the state with what a run used added to the bill, and to the plan where a child outside of its steps used
+ * it; throws for an unknown step. Also after the end of the coordination, which it does not change.
+ */
 export function evolveUsage<S extends KnownCoordination>(
   state: S,
   { payload, eventId }: FactEvent & { type: "usage.recorded" },
@@ -17,9 +20,9 @@ export function evolveUsage<S extends KnownCoordination>(
   const { stepId } = payload;
   const step = state.steps.get(stepId);
   const counted = addRunUsage(state.bill, payload, agentId);
-  const bill = replaceSum(counted, {
-    before: sumOfStep(state.bill, stepId, step?.spent),
-    after: sumOfStep(counted, stepId, step?.spent),
+  const bill = replaceStepUsage(counted, {
+    before: computeStepUsage(state.bill, stepId, step?.spent),
+    after: computeStepUsage(counted, stepId, step?.spent),
   });
   if (!state.plan || !step || step.spec.planned) return { ...state, bill };
   // Runners of a plan's steps tell their usage themselves; for children of theirs only the calls tell it.
@@ -31,8 +34,11 @@ export function evolveUsage<S extends KnownCoordination>(
   return { ...state, bill, plan: addPlanSpending(state.plan, spent) };
 }
 
-/** Sums again after the runner of a plan's step said what it used. */
-export function sumAfterSpending(
+/**
+ * Returns the state `after` a fact with its bill updated where that fact changed what the runner of a plan's step says
+ * it used.
+ */
+export function updateBillAfterSpending(
   before: OpenCoordination,
   after: OpenCoordination,
   stepId: StepId,
@@ -40,29 +46,35 @@ export function sumAfterSpending(
   const [spentBefore, spent] = [before.steps.get(stepId)?.spent, after.steps.get(stepId)?.spent];
   if (spentBefore === spent) return after;
   const { bill } = after;
-  const sums = { before: sumOfStep(bill, stepId, spentBefore), after: sumOfStep(bill, stepId, spent) };
-  return { ...after, bill: replaceSum(bill, sums) };
+  const sums = {
+    before: computeStepUsage(bill, stepId, spentBefore),
+    after: computeStepUsage(bill, stepId, spent),
+  };
+  return { ...after, bill: replaceStepUsage(bill, sums) };
 }
 
-/** Counts a spawn that a model made. */
-export function addSpawn(state: OpenCoordination, { spec }: Step): OpenCoordination {
-  return { ...state, bill: changeSpawnCount(state.bill, findSpawner(state, spec), 1) };
+/** Returns the state with one more spawn on the bill, for the agent whose model made it. */
+export function addSpawnToBill(state: OpenCoordination, { spec }: Step): OpenCoordination {
+  return { ...state, bill: changeSpawnCount(state.bill, findSpawningAgent(state, spec), 1) };
 }
 
-/** Takes a spawn off the bill that ended before the host made its child. `before`: the step as it was until then. */
-export function takeBackSpawn(state: OpenCoordination, { spec, phase }: Step): OpenCoordination {
+/**
+ * Returns the state with one spawn less on the bill where it failed before the host made its child; otherwise
+ * unchanged. The step is given as it was before that end.
+ */
+export function takeSpawnOffBill(state: OpenCoordination, { spec, phase }: Step): OpenCoordination {
   const endStatus = state.steps.get(spec.stepId)?.phase.status;
   const hasFailed = endStatus === "failed" || endStatus === "cancelled" || endStatus === "timed_out";
   const wasBeginning = phase.status === "dispatched" && phase.attempt === 1;
   if (spec.planned || !hasFailed || !wasBeginning) return state;
-  return { ...state, bill: changeSpawnCount(state.bill, findSpawner(state, spec), -1) };
+  return { ...state, bill: changeSpawnCount(state.bill, findSpawningAgent(state, spec), -1) };
 }
 
-function findSpawner(state: OpenCoordination, { parentStepId }: StepAdmitted): AgentId {
+function findSpawningAgent(state: OpenCoordination, { parentStepId }: StepAdmitted): AgentId {
   return findSessionAgent(state, parentStepId ?? OWNER_STEP_ID) ?? state.created.ownerAgent;
 }
 
-/** Returns the agent of the session that works on a step, or of the owner's; `undefined` for a step that there is not. */
+/** Returns the agent whose session works on a step, or the owner's agent; `undefined` for an unknown step. */
 export function findSessionAgent({ created, steps }: KnownCoordination, stepId: StepId): AgentId | undefined {
   return stepId === OWNER_STEP_ID ? created.ownerAgent : steps.get(stepId)?.spec.agentId;
 }

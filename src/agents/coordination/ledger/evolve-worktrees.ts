@@ -17,47 +17,55 @@ export type WorktreeEvent = FactEvent & {
     | "worktree.removed";
 };
 
-export function worktreeKeyOf(stepId: StepId, attempt: number): string {
+/** Returns the key by which the state finds the worktree of an attempt. */
+export function formatWorktreeKey(stepId: StepId, attempt: number): string {
   return `${stepId}\n${attempt}`;
 }
 
-/** True where the log says that the worktree of a dispatched attempt is gone. */
+/**
+ * True when the log has no worktree of this attempt, which was dispatched: it was removed, or the coordination ended.
+ */
 export function isWorktreeGone(
   state: Coordination,
   { stepId, attempt }: Pick<Worktree, "stepId" | "attempt">,
 ): boolean {
   if (state.kind === "unopened") return false;
-  return state.kind === "ended" || !state.worktrees.has(worktreeKeyOf(stepId, attempt));
+  return state.kind === "ended" || !state.worktrees.has(formatWorktreeKey(stepId, attempt));
 }
 
-/** W1: the dispatch is the intent to make it. */
+/**
+ * Returns the state with a worktree noted that a dispatched attempt may have: the dispatch is the intent to make it
+ * (W1). Unchanged for a step that asks for none.
+ */
 export function expectWorktree(
   state: OpenCoordination,
   { payload: { stepId, attempt } }: FactEvent & { type: "step.dispatched" },
 ): OpenCoordination {
   if (!state.steps.get(stepId)?.spec.isolate) return state;
   const worktree: Worktree = { stepId, attempt };
-  return { ...state, worktrees: state.worktrees.set(worktreeKeyOf(stepId, attempt), worktree) };
+  return { ...state, worktrees: state.worktrees.set(formatWorktreeKey(stepId, attempt), worktree) };
 }
 
+/** Returns the state after a fact about the worktree of an attempt; throws where the state has none (W1). */
 export function evolveWorktree(state: OpenCoordination, event: WorktreeEvent): OpenCoordination {
   const { stepId, attempt } = event.payload;
-  const key = worktreeKeyOf(stepId, attempt);
+  const key = formatWorktreeKey(stepId, attempt);
   const before = state.worktrees.get(key);
   assertInvariant(before !== undefined, `W1: no worktree of attempt ${attempt}: ${event.eventId}`);
   if (event.type === "worktree.removed") return { ...state, worktrees: state.worktrees.remove(key) };
   const changed = { ...state, worktrees: state.worktrees.set(key, changeWorktree(before, event)) };
-  return event.type === "worktree.merged" ? noteMerged(changed, before) : changed;
+  return event.type === "worktree.merged" ? noteMergedFiles(changed, before) : changed;
 }
 
 /** Notes with the step which files it merged: later worktrees begin with them. */
-function noteMerged(state: OpenCoordination, { stepId, opened, merge }: Worktree): OpenCoordination {
+function noteMergedFiles(state: OpenCoordination, { stepId, opened, merge }: Worktree): OpenCoordination {
   const step = state.steps.get(stepId);
   if (!step || !opened || merge?.status !== "begun") return state;
   const merged = { repository: opened.repository, paths: merge.files.map(({ path }) => path) };
   return { ...state, steps: state.steps.set(stepId, { ...step, merged }) };
 }
 
+/** Returns a worktree after a fact about it. */
 function changeWorktree(
   before: Worktree,
   event: Exclude<WorktreeEvent, { type: "worktree.removed" }>,

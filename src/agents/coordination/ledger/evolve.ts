@@ -14,25 +14,25 @@ import { evolveClaims, type ClaimEvent } from "./evolve-claims.ts";
 import { setVerdictTarget } from "./evolve-held.ts";
 import { evolveQuestion, type QuestionEvent } from "./evolve-questions.ts";
 import { evolveStep, type StepEvent } from "./evolve-step.ts";
-import { createBill } from "./bill.ts";
-import { addSpawn, evolveUsage, sumAfterSpending, takeBackSpawn } from "./evolve-usage.ts";
+import { createEmptyBill } from "./bill.ts";
+import { addSpawnToBill, evolveUsage, updateBillAfterSpending, takeSpawnOffBill } from "./evolve-usage.ts";
 import { evolveWorktree, expectWorktree, type WorktreeEvent } from "./evolve-worktrees.ts";
 import {
-  addAdmission,
-  updateAfterPhase,
+  addAdmittedStep,
+  updateAfterPhaseChange,
   isDelivery,
-  createProgress,
+  createEmptyProgress,
   ONE_SPAWN,
   spentFromUsage,
   removeStray,
-  countSpawn,
+  addSpawnSpending,
   takeSpawnOffPlan,
-  addSpending,
+  addStepSpending,
   addStray,
 } from "./plan-progress.ts";
 import {
   isEnded,
-  createUnopened,
+  createUnopenedCoordination,
   type CarriedPhase,
   type Coordination,
   type EndStatus,
@@ -42,12 +42,14 @@ import {
 } from "./state.ts";
 import { createResultTelling } from "./tellings.ts";
 
+/** Returns the state of a coordination after all of these events, from the first one on. */
 export function fold(coordinationId: CoordinationId, events: Iterable<RunEvent>): Coordination {
-  let state: Coordination = createUnopened(coordinationId);
+  let state: Coordination = createUnopenedCoordination(coordinationId);
   for (const event of events) state = evolve(state, event);
   return state;
 }
 
+/** Returns the state after the next event of the log; throws where the log is damaged. */
 export function evolve(state: Coordination, event: RunEvent): Coordination {
   assertInvariant(
     event.runId === state.coordinationId,
@@ -57,7 +59,7 @@ export function evolve(state: Coordination, event: RunEvent): Coordination {
     event.sequence === state.nextSequence,
     `L2: expected sequence ${state.nextSequence} at ${event.eventId}`,
   );
-  const evolved = isFact(event) ? evolveFact(state, event) : evolveOpenWop(state, event);
+  const evolved = isFact(event) ? evolveFact(state, event) : evolveOpenWopEvent(state, event);
   const nextSequence = event.sequence + 1;
   // Whoever waits for quiet waits for no bill.
   if (event.type === "usage.recorded") return { ...evolved, nextSequence };
@@ -65,7 +67,7 @@ export function evolve(state: Coordination, event: RunEvent): Coordination {
 }
 
 function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
-  if (event.type === "coordination.created") return evolveCreated(state, event);
+  if (event.type === "coordination.created") return evolveCoordinationCreated(state, event);
   if (event.type === "usage.recorded" && state.kind !== "unopened") return evolveUsage(state, event);
   assertInvariant(
     state.kind === "open" && event.type !== "usage.recorded",
@@ -74,7 +76,7 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
   const open = { ...state, lastFactId: event.eventId };
   switch (event.type) {
     case "step.admitted":
-      return evolveAdmitted(open, event);
+      return evolveStepAdmitted(open, event);
     case "claim.acquired":
     case "claim.renewed":
     case "claim.released":
@@ -109,11 +111,11 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "coordination.terminal":
       return { ...open, kind: "ended", status: event.payload.status, endedAtMs: epochMsOf(event.timestamp) };
     default:
-      return changeStep(open, event satisfies StepEvent);
+      return evolveStepFact(open, event satisfies StepEvent);
   }
 }
 
-function evolveCreated(
+function evolveCoordinationCreated(
   state: Coordination,
   event: FactEvent & { type: "coordination.created" },
 ): OpenCoordination {
@@ -144,13 +146,13 @@ function evolveCreated(
     held: OrderedSet(),
     tellings: OrderedMap(),
     untold: ImmutableSet(),
-    bill: createBill(),
+    bill: createEmptyBill(),
     worktrees: OrderedMap(),
-    ...(event.payload.plan && { plan: createProgress(epochMsOf(event.timestamp)) }),
+    ...(event.payload.plan && { plan: createEmptyProgress(epochMsOf(event.timestamp)) }),
   };
 }
 
-function evolveAdmitted(
+function evolveStepAdmitted(
   state: OpenCoordination,
   event: FactEvent & { type: "step.admitted" },
 ): OpenCoordination {
@@ -173,15 +175,18 @@ function evolveAdmitted(
     `a result for what is no step of a plan: ${event.eventId}`,
   );
   if (state.plan && planned)
-    return evolveCarried({ ...admittedState, plan: addAdmission(state.plan, step, state.steps) }, event);
-  const counted = addSpawn(admittedState, step);
+    return evolveResultCarried(
+      { ...admittedState, plan: addAdmittedStep(state.plan, step, state.steps) },
+      event,
+    );
+  const counted = addSpawnToBill(admittedState, step);
   if (!state.plan) return counted;
   const plan = { ...state.plan, timed: state.plan.timed.add(stepId) };
-  return countSpawn({ ...counted, plan }, parentStepId);
+  return addSpawnSpending({ ...counted, plan }, parentStepId);
 }
 
-/** D6: what is completed in the source is so in the fork from its admission on. */
-function evolveCarried(
+/** Completes a step whose result a fork carries from its source, from its admission on (D6). */
+function evolveResultCarried(
   state: OpenCoordination,
   { payload, eventId, timestamp }: FactEvent & { type: "step.admitted" },
 ): OpenCoordination {
@@ -200,38 +205,42 @@ function evolveCarried(
   return updateStep(state, stepId, (step) => ({ ...step, phase }));
 }
 
-/** A fact about one step: its phase, who works on it, what it used. */
-function changeStep(state: OpenCoordination, event: StepEvent): OpenCoordination {
+/** Returns the state after a fact about one step: its phase, who works on it, what it used. */
+function evolveStepFact(state: OpenCoordination, event: StepEvent): OpenCoordination {
   const { stepId } = event.payload;
   const before = state.steps.get(stepId);
   assertInvariant(before !== undefined, `no step ${stepId} in ${state.coordinationId}`);
-  const changed = takeBackSpawn(
+  const changed = takeSpawnOffBill(
     updateStep(state, stepId, (step) => evolveStep(step, event)),
     before,
   );
-  const withChildKnown = recordChild(changed, before, event);
+  const withChildKnown = noteChildSession(changed, before, event);
   if (!withChildKnown.plan) return withChildKnown;
   switch (event.type) {
     case "step.dispatched": {
       const wait = state.plan?.waits.get(stepId);
       const fanIn = before.spec.planned?.fanIn ?? 0;
       assertInvariant(!wait || wait.met >= fanIn, `D6: dispatched too early: ${event.eventId}`);
-      return expectWorktree(addSpending(withChildKnown, stepId, ONE_SPAWN), event);
+      return expectWorktree(addStepSpending(withChildKnown, stepId, ONE_SPAWN), event);
     }
     case "step.failed":
-      return countUsage(takeSpawnOffPlan(withChildKnown, before, event.payload), stepId, event.payload.usage);
+      return addAttemptUsage(
+        takeSpawnOffPlan(withChildKnown, before, event.payload),
+        stepId,
+        event.payload.usage,
+      );
     case "step.completed":
     case "result.held":
-      return countUsage(withChildKnown, stepId, event.payload.usage);
+      return addAttemptUsage(withChildKnown, stepId, event.payload.usage);
     case "step.timed_out":
-      return leaveStray(countUsage(withChildKnown, stepId, event.payload.usage), before, event);
+      return noteStray(addAttemptUsage(withChildKnown, stepId, event.payload.usage), before, event);
     default:
       return withChildKnown;
   }
 }
 
-/** D3: the child of an attempt that was given up at its deadline may be at work. */
-function leaveStray(
+/** Notes that the child of an attempt that was given up at its deadline may still be at work (D3). */
+function noteStray(
   state: OpenCoordination,
   step: Step,
   { payload: { via } }: FactEvent & { type: "step.timed_out" },
@@ -240,23 +249,27 @@ function leaveStray(
   return { ...state, plan: addStray(state.plan, step) };
 }
 
-/** A stray is stopped. Its usage is there where the end of its attempt could not count it. */
+/** Removes a stray that was stopped, and books what it used where the end of its attempt could not. */
 function evolveChildStopped(
   state: OpenCoordination,
   { payload: { stepId, childSessionKey, usage } }: FactEvent & { type: "step.child_stopped" },
 ): OpenCoordination {
-  const counted = countUsage(state, stepId, usage);
+  const counted = addAttemptUsage(state, stepId, usage);
   return { ...counted, ...(counted.plan && { plan: removeStray(counted.plan, childSessionKey) }) };
 }
 
 /** Books what an attempt used, as its runner says. */
-function countUsage(state: OpenCoordination, stepId: StepId, usage: Usage | undefined): OpenCoordination {
+function addAttemptUsage(
+  state: OpenCoordination,
+  stepId: StepId,
+  usage: Usage | undefined,
+): OpenCoordination {
   if (!usage) return state;
-  return sumAfterSpending(state, addSpending(state, stepId, spentFromUsage(usage)), stepId);
+  return updateBillAfterSpending(state, addStepSpending(state, stepId, spentFromUsage(usage)), stepId);
 }
 
-/** H3: the session that works on the step. The owner's session does not: it is only told. */
-function recordChild(state: OpenCoordination, step: Step, event: StepEvent): OpenCoordination {
+/** Notes which session works on the step (H3). The owner's session does not: it is only told. */
+function noteChildSession(state: OpenCoordination, step: Step, event: StepEvent): OpenCoordination {
   if (isDelivery(step)) return state;
   const session =
     event.type === "step.acknowledged"
@@ -276,7 +289,7 @@ function evolveCancelRequested(
   return updateStep(state, stepId, (step) => ({ ...step, cancelledBy: by, lastFactId: event.eventId }));
 }
 
-/** Notes a call that was refused. It changes nothing of the step, so nothing is caused by it. */
+/** Notes a tool call that was refused. It changes nothing of the step, so nothing is caused by it. */
 function evolveRefusedCall(
   state: OpenCoordination,
   { payload, timestamp }: FactEvent & { type: "privilege.refused" },
@@ -289,7 +302,7 @@ function evolveRefusedCall(
   }));
 }
 
-function evolveOpenWop(state: Coordination, event: OpenWopEvent): KnownCoordination {
+function evolveOpenWopEvent(state: Coordination, event: OpenWopEvent): KnownCoordination {
   assertInvariant(
     state.kind !== "unopened",
     `L5: ${event.type} before coordination.created: ${event.eventId}`,
@@ -298,19 +311,21 @@ function evolveOpenWop(state: Coordination, event: OpenWopEvent): KnownCoordinat
     const decided = { ...state, iterations: event.payload.iteration };
     const { decision } = event.payload;
     if (decision.kind === "terminate") return decided;
-    return decision.nextWorkerIds.reduce((next, id) => evolveChained(next, id, event), decided);
+    return decision.nextWorkerIds.reduce((next, id) => noteChainEvent(next, id, event), decided);
   }
   if (event.type === "agent.decided" && event.nodeId)
     return updateStep(state, event.nodeId as StepId, (step) => setVerdictTarget(step, event.eventId));
   return event.type === "core.workflowChain.event"
-    ? evolveChained(state, event.payload.workerId, event)
+    ? noteChainEvent(state, event.payload.workerId, event)
     : state;
 }
 
-function evolveChained(state: KnownCoordination, workerId: string, event: OpenWopEvent): KnownCoordination {
+/** Notes with a step the OpenWOP event that names it as a worker. */
+function noteChainEvent(state: KnownCoordination, workerId: string, event: OpenWopEvent): KnownCoordination {
   return updateStep(state, workerId as StepId, (step) => ({ ...step, chainEventId: event.eventId }));
 }
 
+/** Changes a step, and with its phase all that the state keeps of ended, held and planned steps. */
 function updateStep<S extends KnownCoordination>(state: S, stepId: StepId, change: (step: Step) => Step): S {
   const before = state.steps.get(stepId);
   assertInvariant(before !== undefined, `no step ${stepId} in ${state.coordinationId}`);
@@ -324,7 +339,10 @@ function updateStep<S extends KnownCoordination>(state: S, stepId: StepId, chang
   };
   if (moved.kind !== "open" || !moved.plan) return moved;
   const open = moved as S & OpenCoordination & Required<Pick<OpenCoordination, "plan">>;
-  return { ...open, plan: updateAfterPhase(open, { before, after, atMs: timeOf(after, state) }) };
+  return {
+    ...open,
+    plan: updateAfterPhaseChange(open, { before, after, atMs: findPhaseTime(after, state) }),
+  };
 }
 
 type StepEnds = Pick<KnownCoordination, "openSteps" | "endedSteps">;
@@ -364,7 +382,7 @@ function updateHeldAndTellings(
   return { held: next, tellings: telling ? tellings.set(telling.tellingId, telling) : tellings };
 }
 
-/** When the step came into its phase, as far as an end says it. */
-function timeOf({ phase }: Step, { changedAtMs }: KnownCoordination): EpochMs {
+/** Returns when the step came into its phase: the time of its end, or of the newest change of the coordination. */
+function findPhaseTime({ phase }: Step, { changedAtMs }: KnownCoordination): EpochMs {
   return "endedAtMs" in phase ? phase.endedAtMs : changedAtMs;
 }

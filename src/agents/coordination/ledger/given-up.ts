@@ -1,9 +1,12 @@
 /** Owns: whether a session works for nobody any more: its own attempt was given up, or one above it. */
 import type { SessionKey, StepId } from "../contracts/ids.ts";
-import { sessionOf, type KnownCoordination } from "./state.ts";
+import { findSessionOfPhase, type KnownCoordination } from "./state.ts";
 
-/** True when a session is the child of an attempt that is over without having completed. */
-export function isGivenUp({ children, steps }: KnownCoordination, session: SessionKey): boolean {
+/**
+ * True when a session is the child of an attempt that is over without having completed; of a spawn that a model made,
+ * only when it was cancelled.
+ */
+export function isSessionGivenUp({ children, steps }: KnownCoordination, session: SessionKey): boolean {
   const stepId = children.get(session);
   const step = stepId === undefined ? undefined : steps.get(stepId);
   if (!step) return false;
@@ -35,7 +38,7 @@ export function isGivenUp({ children, steps }: KnownCoordination, session: Sessi
 function isReplaced({ children, steps }: KnownCoordination, session: SessionKey): boolean {
   const stepId = children.get(session);
   const step = stepId === undefined ? undefined : steps.get(stepId);
-  const newest = step?.spec.planned && sessionOf(step.phase);
+  const newest = step?.spec.planned && findSessionOfPhase(step.phase);
   return newest !== undefined && newest !== session;
 }
 
@@ -43,11 +46,11 @@ function isReplaced({ children, steps }: KnownCoordination, session: SessionKey)
  * True when a session, or one that spawned it or spawned its parents, was given up or replaced by a later attempt: nobody waits for
  * what it does.
  */
-export function isForNobody(state: KnownCoordination, worker: SessionKey): boolean {
+export function isWorkingForNobody(state: KnownCoordination, worker: SessionKey): boolean {
   const visited = new Set<SessionKey>();
   let session: SessionKey | undefined = worker;
   while (session !== undefined && !visited.has(session)) {
-    if (isGivenUp(state, session) || isReplaced(state, session)) return true;
+    if (isSessionGivenUp(state, session) || isReplaced(state, session)) return true;
     visited.add(session);
     const stepId: StepId | undefined = state.children.get(session);
     session = stepId && state.steps.get(stepId)?.spec.sourceSession;

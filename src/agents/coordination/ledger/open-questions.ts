@@ -3,20 +3,21 @@
  * nobody waits for its answer.
  */
 import type { AskPeople } from "../contracts/commands.ts";
-import { isGivenUp } from "./given-up.ts";
+import { isSessionGivenUp } from "./given-up.ts";
 import type { Coordination, Escalation, OpenCoordination } from "./state.ts";
 
 /**
- * Finds the open question that the command asks again: one of the same session, of the same kind and in the same words, whoever is
- * asked.
+ * Returns the open question that the command asks again, whoever is asked; `undefined` where there is none. It is one
+ * of the same session and kind and in the same words.
  */
 export function findSameQuestion(state: OpenCoordination, command: AskPeople): Escalation | undefined {
-  return listInSameWords(state, command).find(({ kind }) => kind === command.kind);
+  return listQuestionsInSameWords(state, command).find(({ kind }) => kind === command.kind);
 }
 
 /**
- * Finds the newest question that the command asks again after it was answered, while its session has not been told the answer. An
- * answer that only a parent gave is none for people. An answer that the session is being told would count twice.
+ * Returns the newest answered question that the command asks again while its session has not been told the answer;
+ * `undefined` where there is none. An answer that only a parent gave is none for people. An answer that the session is
+ * being told would count twice.
  */
 export function findUntoldQuestion(state: OpenCoordination, command: AskPeople): Escalation | undefined {
   return state.tellings
@@ -31,14 +32,17 @@ export function findUntoldQuestion(state: OpenCoordination, command: AskPeople):
     .findLast((question) => command.askedOf !== undefined || !isAskedOfParent(question));
 }
 
-/** Finds the question that the command asks again, open or with an answer that its session was not told. */
+/**
+ * Returns the question that the command asks again, open or with an answer that its session was not told; `undefined`
+ * where it is new or the coordination is not open.
+ */
 export function findAskedQuestion(state: Coordination, command: AskPeople): Escalation | undefined {
   if (state.kind !== "open") return undefined;
   return findSameQuestion(state, command) ?? findUntoldQuestion(state, command);
 }
 
-/** Lists the open questions of the session that are in the words of the command. */
-export function listInSameWords(state: OpenCoordination, command: AskPeople): Escalation[] {
+/** Lists the open questions that the session of the command asked in the same words, of any kind. */
+export function listQuestionsInSameWords(state: OpenCoordination, command: AskPeople): Escalation[] {
   return listAgentQuestions(state).filter((question) => isInSameWords(question, command));
 }
 
@@ -51,16 +55,20 @@ export function isAskedOfParent({ askedOf, forwardedAtMs }: Escalation): boolean
   return askedOf !== undefined && forwardedAtMs === undefined;
 }
 
-/** Lists the open questions of agents. */
-export function listAgentQuestions({ openQuestions, escalations }: OpenCoordination): Escalation[] {
+/** Lists the open questions that agents asked, and not those that a rule of the coordination did. */
+export function listAgentQuestions(state: OpenCoordination): Escalation[] {
+  return listOpenQuestions(state).filter(({ cause }) => cause === "agent");
+}
+
+/** Lists the open questions, in the order in which they were asked. */
+export function listOpenQuestions({ openQuestions, escalations }: OpenCoordination): Escalation[] {
   return openQuestions
     .keySeq()
     .toArray()
-    .flatMap((escalationId) => escalations.get(escalationId) ?? [])
-    .filter(({ cause }) => cause === "agent");
+    .flatMap((escalationId) => escalations.get(escalationId) ?? []);
 }
 
-/** True when nobody waits for the answer any more: the attempt whose agent asked is over. */
-export function isAbandoned(state: OpenCoordination, { cause, askedBy }: Escalation): boolean {
-  return cause === "agent" && askedBy !== undefined && isGivenUp(state, askedBy);
+/** True when an agent asked the question and its session is given up, so that nobody waits for the answer any more. */
+export function isQuestionAbandoned(state: OpenCoordination, { cause, askedBy }: Escalation): boolean {
+  return cause === "agent" && askedBy !== undefined && isSessionGivenUp(state, askedBy);
 }

@@ -8,7 +8,10 @@ export interface Overwrite {
   readonly stepEnded?: true;
 }
 
-/** Finds the overwritten file that a question is about; `undefined` where it is about anything else. */
+/**
+ * Returns the mark that a question is about a file that was overwritten, and whether the step that it is about has
+ * ended; `undefined` where it is about anything else.
+ */
 export function findOverwrite(
   { conflicts, steps }: Pick<KnownCoordination, "conflicts" | "steps">,
   { cause, conflictId, stepId, closed }: Pick<Escalation, "cause" | "conflictId" | "stepId" | "closed">,

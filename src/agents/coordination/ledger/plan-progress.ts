@@ -17,7 +17,8 @@ import {
 
 export const NOTHING_SPENT: Spent = { spawns: 0, tokens: 0, costMicroUsd: 0 };
 
-export function createProgress(atMs: EpochMs): PlanProgress {
+/** Returns the progress of a plan of which no step is admitted and nothing is used; its time counts from `atMs`. */
+export function createEmptyProgress(atMs: EpochMs): PlanProgress {
   return {
     admitted: 0,
     ready: { control: OrderedMap(), data: OrderedMap(), escalation: OrderedMap() },
@@ -34,11 +35,16 @@ export function createProgress(atMs: EpochMs): PlanProgress {
   };
 }
 
+/** True for the step that tells the owner how its plan ended. */
 export function isDelivery({ spec }: Pick<Step, "spec">): boolean {
   return spec.stepId === DELIVERY_STEP_ID;
 }
 
-export function addAdmission(
+/**
+ * Returns the plan's progress with an admitted step in it: ready, doomed, or waiting for its dependencies; unchanged
+ * for a step of no plan.
+ */
+export function addAdmittedStep(
   plan: PlanProgress,
   { spec, admittedAtMs }: Step,
   steps: OpenCoordination["steps"],
@@ -58,7 +64,10 @@ export function addAdmission(
   return placeWaitingStep({ ...plan, admitted, dependents }, { spec, planned, wait, atMs: admittedAtMs });
 }
 
-/** G2: people let a step begin although its planner doubts it. */
+/**
+ * Returns the state with a step no longer held by its planner's doubt (G2), because people approved it: ready where
+ * enough of its dependencies are met.
+ */
 export function releaseApprovedStep(
   state: OpenCoordination,
   stepId: StepId,
@@ -98,29 +107,33 @@ function placeWaitingStep(
   return { ...plan, waits, doomed: plan.doomed.add(stepId) };
 }
 
-/** A step of the plan went from one phase to another. */
-export function updateAfterPhase(
+/**
+ * Returns the plan's progress after a step went from one phase to another: what waits for the step goes on or is
+ * doomed, and a failure may stop the plan.
+ */
+export function updateAfterPhaseChange(
   state: OpenCoordination & { readonly plan: PlanProgress },
   { before, after, atMs }: { readonly before: Step; readonly after: Step; readonly atMs: EpochMs },
 ): PlanProgress {
   const { stepId } = after.spec;
-  const moved = moveStep(state.plan, before, after);
+  const moved = moveStepByPhase(state.plan, before, after);
   if (!isEnded(after.phase) || isEnded(before.phase)) return moved;
   const { status } = after.phase;
   const stopped = mustStopPlan(state, after)
     ? { ...moved, stop: moved.stop ?? ("fail_fast" as const) }
     : moved;
-  const change = status === "completed" ? { met: 1, lost: 0 } : { met: 0, lost: 1 };
+  const waitChange = status === "completed" ? { met: 1, lost: 0 } : { met: 0, lost: 1 };
   return (stopped.dependents.get(stepId) ?? List<StepId>()).reduce((plan, dependent) => {
     const wait = plan.waits.get(dependent);
     const waiting = state.steps.get(dependent);
     if (!wait || !waiting?.spec.planned) return plan;
     const { spec, isApproved } = waiting;
-    const next = { met: wait.met + change.met, lost: wait.lost + change.lost };
+    const next = { met: wait.met + waitChange.met, lost: wait.lost + waitChange.lost };
     return placeWaitingStep(plan, { spec, planned: waiting.spec.planned, wait: next, atMs, isApproved });
   }, stopped);
 }
 
+/** True when the step has failed and the policy of its plan is to fail fast. */
 function mustStopPlan({ created }: OpenCoordination, { spec, phase }: Step): boolean {
   const isFailure = phase.status === "failed" || phase.status === "timed_out";
   return (
@@ -131,8 +144,12 @@ function mustStopPlan({ created }: OpenCoordination, { spec, phase }: Step): boo
   );
 }
 
-/** Takes the step from where its phase before had it to where the one after has it. None goes back to waiting. */
-function moveStep(plan: PlanProgress, { phase: before }: Step, { phase: after, spec }: Step): PlanProgress {
+/** Moves a step from the sets of its earlier phase to those of its new one. None goes back to waiting. */
+function moveStepByPhase(
+  plan: PlanProgress,
+  { phase: before }: Step,
+  { phase: after, spec }: Step,
+): PlanProgress {
   const { stepId } = spec;
   const withoutWaiting =
     before.status === "waiting"
@@ -156,7 +173,7 @@ function moveStep(plan: PlanProgress, { phase: before }: Step, { phase: after, s
   };
 }
 
-/** Returns the sum of two uses. */
+/** Returns the sum of two amounts of spawns, tokens and cost. */
 export function addSpent(a: Spent, b: Spent): Spent {
   return {
     spawns: a.spawns + b.spawns,
@@ -165,14 +182,18 @@ export function addSpent(a: Spent, b: Spent): Spent {
   };
 }
 
+/** Returns the spawns, tokens and cost that a usage names, 0 for those that it does not name. */
 export function spentFromUsage(usage: Usage | undefined): Spent {
   return { spawns: usage?.spawns ?? 0, tokens: usage?.tokens ?? 0, costMicroUsd: usage?.costMicroUsd ?? 0 };
 }
 
 export const ONE_SPAWN: Spent = { ...NOTHING_SPENT, spawns: 1 };
 
-/** Books what a step used with the step and with the plan. */
-export function addSpending(state: OpenCoordination, stepId: StepId, spent: Spent): OpenCoordination {
+/**
+ * Returns the state with what a step of the plan used added to the step and to the plan; unchanged for the delivery
+ * and a step of no plan.
+ */
+export function addStepSpending(state: OpenCoordination, stepId: StepId, spent: Spent): OpenCoordination {
   const step = state.steps.get(stepId);
   if (!state.plan || !step?.spec.planned || isDelivery(step)) return state;
   return {
@@ -182,25 +203,29 @@ export function addSpending(state: OpenCoordination, stepId: StepId, spent: Spen
   };
 }
 
-/** Books what is no step's of the plan with the plan. */
+/** Returns the plan's progress with use added that belongs to none of its steps. */
 export function addPlanSpending(plan: PlanProgress, spent: Spent): PlanProgress {
   return { ...plan, spent: addSpent(plan.spent, spent) };
 }
 
-/** A child of the plan spawned: that counts for the step that it works on, too. */
-export function countSpawn(
+/**
+ * Returns the state with a spawn by a child of the plan added to the plan, and to the step that the child works on
+ * where that is known. `count`: another amount than one spawn.
+ */
+export function addSpawnSpending(
   state: OpenCoordination & { readonly plan: PlanProgress },
   parentStepId: StepId | undefined,
   count = ONE_SPAWN,
 ): OpenCoordination {
   const parent = parentStepId && state.steps.get(parentStepId);
-  if (parent?.spec.planned) return addSpending(state, parent.spec.stepId, count);
+  if (parent?.spec.planned) return addStepSpending(state, parent.spec.stepId, count);
   return { ...state, plan: addPlanSpending(state.plan, count) };
 }
 
 /**
- * Takes back what the admission of a spawn counted, where the host made no child of it. Where people let the plan go on since, their
- * budget counts from after that admission, and so from one less now.
+ * Returns the state without the spawn that its admission added to the plan, where the host made no child of it;
+ * otherwise unchanged. Where people let the plan go on since, their budget counts from after that admission, and so
+ * from one less now.
  */
 export function takeSpawnOffPlan(
   state: OpenCoordination,
@@ -208,7 +233,7 @@ export function takeSpawnOffPlan(
   { unspawned }: FactPayloads["step.failed"],
 ): OpenCoordination {
   if (!unspawned || !state.plan || spec.planned) return state;
-  const counted = countSpawn({ ...state, plan: state.plan }, spec.parentStepId, {
+  const counted = addSpawnSpending({ ...state, plan: state.plan }, spec.parentStepId, {
     ...NOTHING_SPENT,
     spawns: -1,
   });
@@ -218,7 +243,10 @@ export function takeSpawnOffPlan(
   return { ...counted, plan: { ...plan, allowedFrom: { ...allowedFrom, spawns: allowedFrom.spawns - 1 } } };
 }
 
-/** D3: the child of an attempt that we gave up at its deadline may still be at work. */
+/**
+ * Returns the plan's progress with the child of an attempt that was given up at its deadline, which may still be at
+ * work (D3); unchanged where no session of it is known.
+ */
 export function addStray(plan: PlanProgress, { spec, phase }: Step): PlanProgress {
   if (isDelivery({ spec }) || (phase.status !== "dispatched" && phase.status !== "running")) return plan;
   const session = phase.status === "running" ? phase.childSessionKey : phase.targetSession;
@@ -234,12 +262,16 @@ export function addStray(plan: PlanProgress, { spec, phase }: Step): PlanProgres
   return { ...plan, strays: plan.strays.set(session, stray) };
 }
 
+/** Returns the plan's progress without a given-up attempt's child, once its session is stopped. */
 export function removeStray(plan: PlanProgress, session: SessionKey): PlanProgress {
   return { ...plan, strays: plan.strays.remove(session) };
 }
 
-/** A question about the budget was asked, or answered. */
-export function updateAfterQuestion(
+/**
+ * Returns the plan's progress with an opened question about the whole plan noted, about its budget or whether to carry
+ * it out; unchanged for any other question.
+ */
+export function updateAfterPlanQuestion(
   plan: PlanProgress,
   { escalationId, cause, stepId }: FactPayloads["coordination.escalated"],
 ): PlanProgress {
@@ -248,7 +280,11 @@ export function updateAfterQuestion(
   return cause === "confidence" ? { ...plan, decisionQuestion: escalationId } : plan;
 }
 
-export function updateAfterAnswer(
+/**
+ * Returns the plan's progress after a question was closed: one about the whole plan lets it go on or stops it; any
+ * that expired is noted.
+ */
+export function updateAfterQuestionClosed(
   plan: PlanProgress,
   { escalationId, resolution }: FactPayloads["escalation.closed"],
   atMs: EpochMs,
@@ -261,8 +297,8 @@ export function updateAfterAnswer(
     return { ...decided, stop: decided.stop ?? "denied" };
   }
   if (plan.budgetQuestion !== escalationId) return expired;
-  const { budgetQuestion: _, ...rest } = expired;
+  const { budgetQuestion: _, ...withoutQuestion } = expired;
   if (resolution === "continued" || resolution === "approved")
-    return { ...rest, allowedFrom: plan.spent, allowedFromMs: atMs };
-  return { ...rest, ...(!plan.stop && { stop: "budget" as const }) };
+    return { ...withoutQuestion, allowedFrom: plan.spent, allowedFromMs: atMs };
+  return { ...withoutQuestion, ...(!plan.stop && { stop: "budget" as const }) };
 }

@@ -1,8 +1,14 @@
 /** Owns: which results of a step those may read who may read it at all. G1: what is held, or was withheld, is not among them. */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { ContentRef } from "../contracts/fact-fields.ts";
-import { sessionOf, type Escalation, type KnownCoordination, type Step, type StepPhase } from "./state.ts";
-import { isEverythingWithheld, isReleased } from "./withheld-words.ts";
+import {
+  findSessionOfPhase,
+  type Escalation,
+  type KnownCoordination,
+  type Step,
+  type StepPhase,
+} from "./state.ts";
+import { isEverythingWithheld, isResultReleased } from "./withheld-words.ts";
 
 export interface ReadableResult {
   /** Whether it is the agent's words, or its outputs as JSON. */
@@ -11,33 +17,39 @@ export interface ReadableResult {
   readonly content: ContentRef;
 }
 
-/** Returns the outputs of a completed step. A step that has not completed has none, and one that has may have left none. */
-export function outputOf(phase: StepPhase | undefined): ContentRef | undefined {
+/** Returns the outputs of a completed step; `undefined` where the step has not completed, or left none. */
+export function findCompletedOutput(phase: StepPhase | undefined): ContentRef | undefined {
   return phase?.status === "completed" ? phase.output : undefined;
 }
 
-/** The newest last. */
+/** Lists the texts and outputs of a step that others may read, the newest last. */
 export function listReadableResults(step: Step): ReadableResult[] {
   const { phase } = step;
-  const output = outputOf(phase) ?? findFailedReport(step);
+  const output = findCompletedOutput(phase) ?? findFailedReport(step);
   const { attempt } = phase;
-  return [...listTexts(step), ...(output ? [{ kind: "outputs" as const, attempt, content: output }] : [])];
+  return [
+    ...listReadableTexts(step),
+    ...(output ? [{ kind: "outputs" as const, attempt, content: output }] : []),
+  ];
 }
 
 /**
- * Finds the outputs with which the agent of the newest attempt reported that it could not do the work. `undefined` where it did not,
- * and where its words are kept from others.
+ * Returns the outputs with which the agent of a failed step reported that it could not do the work; `undefined` where
+ * it did not, or where its words are kept from others.
  */
 export function findFailedReport(step: Step): ContentRef | undefined {
   const { phase, report } = step;
   const isReported = "error" in phase && phase.error.code === "reported_failed";
   if (!isReported || report?.attempt !== phase.attempt || report.outcome !== "failed") return undefined;
-  const isWithheld = isKeptFromOthers(step) || isEverythingWithheld(step, sessionOf(phase));
+  const isWithheld = isResultKeptFromOthers(step) || isEverythingWithheld(step, findSessionOfPhase(phase));
   return isWithheld ? undefined : report.output;
 }
 
-/** Finds the failed report of a step while people are asked, by this question, whether to try the step once more. */
-export function findReportBehind(
+/**
+ * Returns the outputs of a step's failed report while people are asked, by this question, whether to try the step once
+ * more; `undefined` otherwise.
+ */
+export function findReportBehindQuestion(
   steps: KnownCoordination["steps"],
   { escalationId, stepId }: Pick<Escalation, "escalationId" | "stepId">,
 ): ContentRef | undefined {
@@ -46,23 +58,24 @@ export function findReportBehind(
   return isAsked ? findFailedReport(step) : undefined;
 }
 
-function listTexts(step: Step): ReadableResult[] {
+function listReadableTexts(step: Step): ReadableResult[] {
   const { phase, withheld, shortened = [] } = step;
-  if (isKeptFromOthers(step)) return [];
+  if (isResultKeptFromOthers(step)) return [];
   const texts = shortened.map(({ attempt, text }) => ({ kind: "text" as const, attempt, content: text }));
-  const isOwn = isReleased(step) && withheld?.attempt === phase.attempt;
+  const isOwn = isResultReleased(step) && withheld?.attempt === phase.attempt;
   return isOwn ? [...texts, { kind: "text", attempt: withheld.attempt, content: withheld.text }] : texts;
 }
 
-/** True where one more long text of a step may be kept whole. */
+/** True when fewer shortened texts of a step are kept whole than the bound allows. */
 export function hasRoomForText({ shortened }: Pick<Step, "shortened">): boolean {
   return (shortened?.length ?? 0) < BOUNDS.shortenedTextsMax;
 }
 
 const REJECTED: ReadonlySet<string> = new Set(["verification_failed", "withheld", "result_lost"]);
 
-function isKeptFromOthers(step: Step): boolean {
+/** True when the result of a step is held, was withheld or was rejected: others may not read it. */
+function isResultKeptFromOthers(step: Step): boolean {
   const { phase, withheld } = step;
-  if (phase.status === "held" || (withheld !== undefined && !isReleased(step))) return true;
+  if (phase.status === "held" || (withheld !== undefined && !isResultReleased(step))) return true;
   return "error" in phase && REJECTED.has(phase.error.code);
 }

@@ -69,7 +69,7 @@ interface KnownFields {
   readonly claimCounts: ImmutableMap<StepId, number>;
   /** 0 before the first claim. */
   readonly newestToken: number;
-  /** The token of the newest of these by step and resource, as `holdingOf` names them. */
+  /** The token of the newest of these by step and resource, as `formatHoldingKey` names them. */
   readonly holdings: ImmutableMap<string, number>;
   /** The newest change of each resource that a step of this coordination changed. */
   readonly changes: ImmutableMap<string, ResourceChange>;
@@ -83,7 +83,7 @@ interface KnownFields {
   readonly tellings: OrderedMap<string, Telling>;
   /** The ids of tellings of which no turn began, and none will. */
   readonly untold: ImmutableSet<string>;
-  /** Worktrees of attempts that are not known to be gone, as `worktreeKeyOf` names them. */
+  /** Worktrees of attempts that are not known to be gone, as `formatWorktreeKey` names them. */
   readonly worktrees: OrderedMap<string, Worktree>;
   /** How far the plan reached what it is for. */
   readonly successCriteria?: readonly CriterionMet[];
@@ -330,7 +330,7 @@ export interface Child {
 
 export type HeldClaim = FactPayloads["claim.acquired"] & { readonly acquiredAtMs: EpochMs };
 
-export function holdingOf(stepId: StepId, resource: string): string {
+export function formatHoldingKey(stepId: StepId, resource: string): string {
   return `${stepId}\n${resource}`;
 }
 
@@ -379,22 +379,22 @@ const ENDED: ReadonlySet<StepPhase["status"]> = new Set([
   "skipped",
 ] satisfies EndStatus[]);
 
-/** The steps that have not ended, in order of admission. */
-export function openStepsOf(state: OpenCoordination | EndedCoordination): Step[] {
+export function listOpenSteps(state: OpenCoordination | EndedCoordination): Step[] {
   return state.openSteps.toArray().flatMap((stepId) => state.steps.get(stepId) ?? []);
 }
 
-/** The child of the newest attempt. */
-export function childOf(phase: StepPhase): Child | undefined {
+export function findChildOfPhase(phase: StepPhase): Child | undefined {
   if (phase.status === "running") return phase;
   return "child" in phase ? phase.child : undefined;
 }
 
-/** The session of the newest attempt: known from the dispatch on where we chose it. */
-export function sessionOf(phase: StepPhase): SessionKey | undefined {
-  return childOf(phase)?.childSessionKey ?? (phase.status === "dispatched" ? phase.targetSession : undefined);
+export function findSessionOfPhase(phase: StepPhase): SessionKey | undefined {
+  return (
+    findChildOfPhase(phase)?.childSessionKey ??
+    (phase.status === "dispatched" ? phase.targetSession : undefined)
+  );
 }
 
-export function createUnopened(coordinationId: CoordinationId): UnopenedCoordination {
+export function createUnopenedCoordination(coordinationId: CoordinationId): UnopenedCoordination {
   return { kind: "unopened", coordinationId, nextSequence: 0 };
 }

@@ -31,10 +31,13 @@ export interface StepNotes {
 }
 
 /**
- * Lists where the children that made the current result did not run as they were asked: also those whose results it revises. Each
- * difference is in it once.
+ * Lists, each once, the differences between how the children behind a step's current result were asked and how they
+ * ran. It includes those of attempts whose results it revises.
  */
-export function listDifferences({ revisedDifferences = [], differences = [] }: StepNotes): ChildDifference[] {
+export function listRunDifferences({
+  revisedDifferences = [],
+  differences = [],
+}: StepNotes): ChildDifference[] {
   const all = [...revisedDifferences, ...differences];
   return all.filter((one, place) => place === all.findIndex((other) => isSameDifference(one, other)));
 }

@@ -18,7 +18,11 @@ import { isEnded, type KnownCoordination } from "./state.ts";
 
 type Opening = FactPayloads["coordination.created"];
 
-export function summarize(state: KnownCoordination): Summary {
+/**
+ * Returns what lists of coordinations show of one: its status, owner, objective, the counts of its steps and what it
+ * used.
+ */
+export function summarizeCoordination(state: KnownCoordination): Summary {
   const { ownerSession, objective, forkedFrom, gateway } = state.created;
   return {
     status: state.kind === "ended" ? state.status : "running",
@@ -32,7 +36,7 @@ export function summarize(state: KnownCoordination): Summary {
   };
 }
 
-/** Telling the owner is no step of the plan that it tells of. */
+/** Counts the steps without the delivery: telling the owner is no step of the plan that it tells of. */
 function countSteps({ steps, openSteps, endedSteps }: KnownCoordination): Summary["steps"] {
   const delivery = steps.get(DELIVERY_STEP_ID)?.phase;
   const isUntold = delivery?.status === "failed" || delivery?.status === "timed_out";
@@ -43,7 +47,11 @@ function countSteps({ steps, openSteps, endedSteps }: KnownCoordination): Summar
   };
 }
 
-export function referencesOf(event: RunEvent): Reference[] {
+/**
+ * Lists the reference names, each with its step where it has one, under which a ledger lists an event's coordination;
+ * none for most events.
+ */
+export function listEventReferences(event: RunEvent): Reference[] {
   switch (event.type) {
     case "coordination.created":
       return listOpeningReferences(event.payload);
@@ -72,13 +80,15 @@ function listChildReferences(
   if (stepId === DELIVERY_STEP_ID) return [];
   if (event.type === "step.dispatched") {
     const { targetSession } = event.payload;
-    return targetSession ? [{ name: nameOfChild(targetSession), stepId }] : [];
+    return targetSession ? [{ name: nameChildReference(targetSession), stepId }] : [];
   }
   // A runner's acknowledgement follows a dispatch that named the session.
-  return event.payload.via === "runner" ? [] : [{ name: nameOfChild(event.payload.childSessionKey), stepId }];
+  return event.payload.via === "runner"
+    ? []
+    : [{ name: nameChildReference(event.payload.childSessionKey), stepId }];
 }
 
-/** A question of 0.1.0 has none. */
+/** Lists the reference of a question to people; a question of 0.1.0 has none. */
 function listQuestionReferences({ answers }: FactPayloads["coordination.escalated"]): Reference[] {
   return answers ? [{ name: QUESTIONS_NAME }] : [];
 }
@@ -88,37 +98,42 @@ function listContestReferences(
 ): Reference[] {
   if (event.type === "resource.changed") {
     const { resource, stepId } = event.payload;
-    return [{ name: nameOfChanged(resource), stepId }];
+    return [{ name: nameChangeReference(resource), stepId }];
   }
   const { contest } = event.payload;
   return contest ? [{ name: CONFLICTS_NAME, stepId: contest.requester }] : [];
 }
 
-/** A plan is not found by its owner's trace: what the owner's model spawns meanwhile is no part of it. */
+/**
+ * Lists the references of a new coordination: by its trace, and as a plan inside. A plan is not found by its owner's
+ * trace: what the owner's model spawns meanwhile is no part of it.
+ */
 function listOpeningReferences({ origin, ownerSession, trace, parent, gateway }: Opening): Reference[] {
   const traced =
     origin === "observed" && trace.traceId
-      ? [{ name: formatTraceName({ session: ownerSession, gateway }, trace.traceId) }]
+      ? [{ name: nameTraceReference({ session: ownerSession, gateway }, trace.traceId) }]
       : [];
-  return parent ? [...traced, { name: nameOfNested(parent.coordinationId, parent.stepId) }] : traced;
+  return parent
+    ? [...traced, { name: nameNestedPlanReference(parent.coordinationId, parent.stepId) }]
+    : traced;
 }
 
-/** The coordination that a session's spawns on one W3C trace belong to. */
-export function formatTraceName({ session, gateway }: PlacedSession, traceId: string): string {
+/** Returns the reference name of the coordination that a session's spawns on one W3C trace belong to. */
+export function nameTraceReference({ session, gateway }: PlacedSession, traceId: string): string {
   return gateway === undefined ? `trace:${traceId}:${session}` : `trace@${gateway}:${traceId}:${session}`;
 }
 
-/** H3: the step that a child session works on. */
-export function nameOfChild(childSessionKey: SessionKey): string {
+/** Returns the reference name of the step that a child session works on (H3). */
+export function nameChildReference(childSessionKey: SessionKey): string {
   return `child:${childSessionKey}`;
 }
 
-/** The plans that children of a step submitted. */
-export function nameOfNested(coordinationId: CoordinationId, stepId: StepId): string {
+/** Returns the reference name of the plans that children of a step submitted. */
+export function nameNestedPlanReference(coordinationId: CoordinationId, stepId: StepId): string {
   return `nested:${coordinationId}:${stepId}`;
 }
 
-/** Names who changed a resource last. */
-export function nameOfChanged(resource: string): string {
+/** Returns the reference name of the step that changed a resource last. */
+export function nameChangeReference(resource: string): string {
   return `changed:${resource}`;
 }

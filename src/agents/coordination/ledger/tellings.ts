@@ -6,12 +6,15 @@ import { isEnded, type KnownCoordination, type Step, type Telling } from "./stat
 /** A session has few questions and held results of its children open at once. */
 const TELLINGS_MAX = 20;
 
-/** Names the telling by which a session learns that it is asked. */
+/** Returns the id of the telling by which a parent's session learns that it is asked a question. */
 export function nameQuestionTelling(escalationId: string): string {
   return `question:${escalationId}`;
 }
 
-/** Creates the telling by which a session learns that it is asked in place of people; `undefined` where people are asked. */
+/**
+ * Returns the telling by which a session learns that it is asked a question in place of people; `undefined` where
+ * people are asked.
+ */
 export function createQuestionTelling(
   { escalationId, askedOf }: FactPayloads["coordination.escalated"],
   sinceMs: EpochMs,
@@ -21,10 +24,13 @@ export function createQuestionTelling(
   return { tellingId, session: askedOf, sinceMs, of: { kind: "question", escalationId } };
 }
 
-/** Creates the telling by which a parent learns what became of a result; `undefined` unless that was kept from it and is settled. */
+/**
+ * Returns the telling by which a parent learns what became of a result that was kept from it; `undefined` where the
+ * step has not ended, or nobody waits for that.
+ */
 export function createResultTelling(step: Step): Telling | undefined {
   const { spec, phase } = step;
-  if (!isEnded(phase) || !isAwaited(step)) return undefined;
+  if (!isEnded(phase) || !isResultAwaited(step)) return undefined;
   const { stepId, sourceSession: session } = spec;
   const { attempt, endedAtMs: sinceMs } = phase;
   const tellingId = `result:${stepId}:${attempt}`;
@@ -32,21 +38,26 @@ export function createResultTelling(step: Step): Telling | undefined {
 }
 
 /** True when the parent has a placeholder, which promises that it will be told more. */
-function isAwaited({ spec, phase, withheld }: Step): boolean {
+function isResultAwaited({ spec, phase, withheld }: Step): boolean {
   if (spec.planned) return false;
   return withheld !== undefined || ("error" in phase && phase.error.code === "result_lost");
 }
 
-/** Lists the tellings to a session that may have a turn, or may get one, but for old ones, whose turns are long over. */
-export function listTellingsTo(state: KnownCoordination, session: SessionKey): Telling[] {
+/**
+ * Lists, by time and up to a bound, the newest tellings that a session may have had, or may still get. Those of which
+ * no turn began are left out.
+ */
+export function listTellingsToSession(state: KnownCoordination, session: SessionKey): Telling[] {
   const { escalations, steps, tellings, untold } = state;
   const questions = escalations
     .toList()
     .map((question) => createQuestionTelling(question, question.askedAtMs));
   const results = steps.toList().map(createResultTelling);
-  const all = [...questions, ...results, ...tellings.values()].filter((telling) => telling !== undefined);
+  const allTellings = [...questions, ...results, ...tellings.values()].filter(
+    (telling) => telling !== undefined,
+  );
   const byId = new Map(
-    all
+    allTellings
       .filter((telling) => telling.session === session && !untold.has(telling.tellingId))
       .map((each) => [each.tellingId, each]),
   );

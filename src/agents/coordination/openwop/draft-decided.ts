@@ -3,7 +3,8 @@ import type { OpenWopDraft } from "../contracts/run-event.ts";
 import type { EventId, StepId } from "../contracts/ids.ts";
 import type { KnownCoordination } from "../ledger/state.ts";
 
-export function draftDecided(
+/** Drafts the OpenWOP event by which the orchestrator decides to dispatch these steps. */
+export function draftDispatchDecision(
   state: KnownCoordination,
   stepIds: readonly StepId[],
   causationId: EventId,
@@ -20,7 +21,10 @@ export function draftDecided(
   };
 }
 
-export function actorOf(state: KnownCoordination, stepId: StepId | undefined): string {
+/**
+ * Returns the OpenWOP id (`agent:...`) of the step's agent, or of the owner's where there is no step or it names none.
+ */
+export function nameActor(state: KnownCoordination, stepId: StepId | undefined): string {
   const agentId = (stepId && state.steps.get(stepId)?.spec.agentId) ?? state.created.ownerAgent;
   return `agent:${agentId}`;
 }

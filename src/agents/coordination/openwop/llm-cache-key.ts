@@ -31,7 +31,10 @@ export interface SemanticRequest {
 export type CacheKeyText =
   { readonly ok: true; readonly text: string } | { readonly ok: false; readonly problem: string };
 
-/** The text whose sha256, in hexadecimal, is the key. */
+/**
+ * Returns the canonical JSON of a model request, whose hexadecimal sha256 is its cache key; a problem where the
+ * request has no canonical JSON.
+ */
 export function createLlmCacheKeyText({
   provider,
   model,
@@ -53,8 +56,8 @@ export function createLlmCacheKeyText({
       stop,
       responseFormat,
       safetySettings,
-      ...numbersOf(numbers),
-      ...(tools && tools.length > 0 && { tools: tools.toSorted(compareNames) }),
+      ...pickNumbers(numbers),
+      ...(tools && tools.length > 0 && { tools: tools.toSorted(compareToolNames) }),
     },
   };
   const problem = findCanonicalProblem(semantic);
@@ -62,17 +65,17 @@ export function createLlmCacheKeyText({
 }
 
 /** Picks these numbers only, because an object may hold more than its type says. */
-function numbersOf({ temperature, topP, topK, maxOutputTokens, seed }: Partial<SemanticRequest>) {
+function pickNumbers({ temperature, topP, topK, maxOutputTokens, seed }: Partial<SemanticRequest>) {
   return { temperature, topP, topK, maxOutputTokens, seed };
 }
 
-/** RFC 0212: by the UTF-16 code units of the name. */
-function compareNames(one: unknown, other: unknown): number {
-  const [a, b] = [nameOf(one), nameOf(other)];
+/** Compares two tools by the UTF-16 code units of their names (RFC 0212). */
+function compareToolNames(one: unknown, other: unknown): number {
+  const [a, b] = [readToolName(one), readToolName(other)];
   return a === b ? 0 : a < b ? -1 : 1;
 }
 
-function nameOf(tool: unknown): string {
+function readToolName(tool: unknown): string {
   const name: unknown = typeof tool === "object" && tool !== null && "name" in tool ? tool.name : undefined;
   return typeof name === "string" ? name : "";
 }
@@ -82,8 +85,8 @@ const LISTS = ["tools", "stop"] as const;
 const OBJECTS = ["responseFormat", "safetySettings", "providerOptions"] as const;
 
 /**
- * Reads a request from a JSON object. A field of another type is left out; `undefined` when the object is no
- * request.
+ * Returns the fields of a model request that its answer depends on, from a JSON object. A field of another type is
+ * left out; `undefined` when the object is no request.
  */
 export function readSemanticRequest(value: Readonly<Record<string, unknown>>): SemanticRequest | undefined {
   const { provider, model, messages } = value;

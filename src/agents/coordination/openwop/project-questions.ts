@@ -5,25 +5,30 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, type StepId } from "../contracts/ids.ts";
 import type { OpenWopPayloads } from "../contracts/openwop-events.ts";
 import type { KnownCoordination } from "../ledger/state.ts";
-import { draftDecided, actorOf } from "./draft-decided.ts";
+import { draftDispatchDecision, nameActor } from "./draft-decided.ts";
 
 export type Escalated = FactEvent & { type: "coordination.escalated" };
 
-/** G2: the event that records the doubt, then the interrupt. A question to another session interrupts nothing yet. */
-export function projectEscalated(state: KnownCoordination, fact: Escalated): OpenWopDraft[] {
-  return fact.payload.askedOf ? [] : [...draftDoubted(state, fact), ...draftInterrupt(state, fact)];
+/**
+ * Drafts the OpenWOP events of a new question to people: a doubt about a decision, where it has one, then the
+ * interrupt (G2). A question to another session has none yet.
+ */
+export function draftOpenedQuestion(state: KnownCoordination, fact: Escalated): OpenWopDraft[] {
+  return fact.payload.askedOf
+    ? []
+    : [...draftDecisionDoubt(state, fact), ...draftQuestionInterrupt(state, fact)];
 }
 
-/** The interrupt of a question that goes to people now. */
-export function projectForwarded(
+/** Drafts the OpenWOP events of the interrupt for a question that goes to people now; none for an unknown question. */
+export function draftForwardedQuestion(
   state: KnownCoordination,
   { eventId, payload }: FactEvent & { type: "escalation.forwarded" },
 ): OpenWopDraft[] {
   const question = state.escalations.get(payload.escalationId);
-  return question ? draftInterrupt(state, { eventId, payload: question }) : [];
+  return question ? draftQuestionInterrupt(state, { eventId, payload: question }) : [];
 }
 
-function draftInterrupt(
+function draftQuestionInterrupt(
   state: KnownCoordination,
   question: Pick<Escalated, "eventId" | "payload">,
 ): OpenWopDraft[] {
@@ -35,7 +40,7 @@ function draftInterrupt(
       type: "interrupt.requested",
       nodeId,
       causationId: question.eventId,
-      payload: { kind, key: escalationId, data: questionOf(question.payload), timeoutMs },
+      payload: { kind, key: escalationId, data: createQuestionData(question.payload), timeoutMs },
     },
     {
       type: "node.suspended",
@@ -46,14 +51,17 @@ function draftInterrupt(
         interruptId: escalationId,
         kind,
         key: escalationId,
-        ...describeLowConfidence(state, question),
+        ...createLowConfidenceFields(state, question),
       },
     },
   ];
 }
 
-/** RFC 0039: of a decision to dispatch; what an agent doubts of its own result is said with the suspension. */
-export function draftDoubted(state: KnownCoordination, fact: Escalated): OpenWopDraft[] {
+/**
+ * Drafts the OpenWOP event of a low confidence in a decision to dispatch (RFC 0039); none for any other question.
+ * Whatever an agent doubts of its own result is said with the suspension.
+ */
+export function draftDecisionDoubt(state: KnownCoordination, fact: Escalated): OpenWopDraft[] {
   const { stepId, cause, kind, confidence } = fact.payload;
   if (cause !== "confidence" || confidence?.measured === undefined) return [];
   if ((confidence.of ?? "decision") !== "decision") return [];
@@ -73,21 +81,25 @@ export function draftDoubted(state: KnownCoordination, fact: Escalated): OpenWop
   ];
 }
 
-export function describeLowConfidence(
+/**
+ * Returns the fields by which OpenWOP's `node.suspended` tells an agent's doubt about its own result; an empty object
+ * for any other question.
+ */
+export function createLowConfidenceFields(
   state: KnownCoordination,
   { payload: { stepId, cause, confidence } }: Pick<Escalated, "payload">,
 ): Partial<OpenWopPayloads["node.suspended"]> {
   if (cause !== "confidence" || !confidence || (confidence.of ?? "decision") === "decision") return {};
   return {
     reason: "low-confidence",
-    agentId: actorOf(state, stepId),
+    agentId: nameActor(state, stepId),
     threshold: confidence.floor / 10_000,
     ...(confidence.measured !== undefined && { observed: confidence.measured / 10_000 }),
   };
 }
 
-/** Returns the question in the shape that OpenWOP demands for its kind, free of content. */
-export function questionOf({
+/** Returns the data of a question's OpenWOP interrupt in the shape that its kind demands, free of content. */
+export function createQuestionData({
   escalationId,
   stepId,
   cause,
@@ -114,8 +126,11 @@ export const RESUMED = {
   cancelled: "cancelled",
 } as const;
 
-/** A question of 0.1.0 had no counterpart when it was closed, and has none now (L4). */
-export function projectClosed(
+/**
+ * Drafts the OpenWOP events that end a question's interrupt, and the decision that people approved by it; none where
+ * no interrupt was drafted. A question of 0.1.0 had no counterpart when it was closed, and has none now (L4).
+ */
+export function draftClosedQuestion(
   state: KnownCoordination,
   fact: FactEvent & { type: "escalation.closed" },
 ): OpenWopDraft[] {
@@ -140,7 +155,10 @@ export function projectClosed(
   ];
 }
 
-/** RFC 0006, CP-1: the one decision, once people let it be carried out. */
+/**
+ * Drafts the OpenWOP events of a decision to dispatch that people have approved, split where it has too many steps;
+ * none for any other question or answer (RFC 0006, CP-1).
+ */
 export function draftApprovedDecision(
   state: KnownCoordination,
   fact: FactEvent & { type: "escalation.closed" },
@@ -149,14 +167,17 @@ export function draftApprovedDecision(
   const { cause, confidence, stepId } = state.escalations.get(escalationId) ?? {};
   const isDecision = cause === "confidence" && (confidence?.of ?? "decision") === "decision";
   if (!isDecision || resolution !== "approved") return [];
-  const stepIds = stepId ? [stepId] : listUndoubted(state);
-  return splitIntoParts(stepIds).map((part, index) =>
-    draftDecided({ ...state, iterations: state.iterations + index }, part, fact.eventId),
+  const stepIds = stepId ? [stepId] : listStepsAwaitingPlan(state);
+  return splitForEvents(stepIds).map((part, index) =>
+    draftDispatchDecision({ ...state, iterations: state.iterations + index }, part, fact.eventId),
   );
 }
 
-/** Lists the steps that wait for nothing but the decision about the whole plan. */
-export function listUndoubted({ steps }: KnownCoordination): StepId[] {
+/**
+ * Lists the waiting steps of a plan, without its delivery, that have no doubtful decision of their own: the approval
+ * of the whole plan lets them go on.
+ */
+export function listStepsAwaitingPlan({ steps }: KnownCoordination): StepId[] {
   return steps
     .filter(({ spec, phase }) => spec.planned && !spec.decision && phase.status === "waiting")
     .keySeq()
@@ -164,8 +185,10 @@ export function listUndoubted({ steps }: KnownCoordination): StepId[] {
     .toArray();
 }
 
-/** An event has its bound, and a plan of 10,000 steps breaks it. */
-export function splitIntoParts(stepIds: readonly StepId[]): StepId[][] {
+/**
+ * Splits the ids of steps, in order, into lists that each fit into one event: a plan of 10,000 steps breaks its bound.
+ */
+export function splitForEvents(stepIds: readonly StepId[]): StepId[][] {
   const parts: StepId[][] = [];
   for (let from = 0; from < stepIds.length; from += BOUNDS.stepsPerAppendMax)
     parts.push(stepIds.slice(from, from + BOUNDS.stepsPerAppendMax));

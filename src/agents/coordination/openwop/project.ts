@@ -9,9 +9,9 @@ import { assertNever } from "../contracts/errors.ts";
 import type { FactEvent, OpenWopDraft } from "../contracts/run-event.ts";
 import type { EventId, StepId } from "../contracts/ids.ts";
 import type { OpenWopPayloads } from "../contracts/openwop-events.ts";
-import { childOf, type KnownCoordination, type Step } from "../ledger/state.ts";
-import { projectEscalated, projectForwarded, projectClosed } from "./project-questions.ts";
-import { draftDecided, actorOf } from "./draft-decided.ts";
+import { findChildOfPhase, type KnownCoordination, type Step } from "../ledger/state.ts";
+import { draftOpenedQuestion, draftForwardedQuestion, draftClosedQuestion } from "./project-questions.ts";
+import { draftDispatchDecision, nameActor } from "./draft-decided.ts";
 
 /** The OpenWOP workflow id of a coordination whose steps were observed rather than planned. */
 export const WORKFLOW_IDS = {
@@ -19,8 +19,8 @@ export const WORKFLOW_IDS = {
   plan: "openclaw.coordination-plan",
 } as const;
 
-/** Returns the events to append behind `fact`; `state` is the state after it. */
-export function project(fact: FactEvent, state: KnownCoordination): OpenWopDraft[] {
+/** Returns the OpenWOP events to append behind a fact, none for many facts; `state` is the state after it. */
+export function projectFact(fact: FactEvent, state: KnownCoordination): OpenWopDraft[] {
   const projectType = PROJECTIONS[fact.type] as Projection<FactEvent["type"]>;
   return projectType(state, fact);
 }
@@ -35,20 +35,22 @@ const PROJECTIONS: { readonly [T in FactEvent["type"]]: Projection<T> } = {
   "coordination.created": (_, { payload, eventId }) => [
     { type: "run.started", payload: { workflowId: WORKFLOW_IDS[payload.origin] }, causationId: eventId },
   ],
-  "step.admitted": projectAdmitted,
-  "step.dispatched": (state, { payload }) => draftHandoff(state, payload.stepId, { phase: "dispatch.began" }),
+  "step.admitted": draftAdmittedStep,
+  "step.dispatched": (state, { payload }) =>
+    draftHandoffPhase(state, payload.stepId, { phase: "dispatch.began" }),
   "step.acknowledged": (state, { payload }) =>
-    draftHandoff(state, payload.stepId, { phase: "dispatch.succeeded" }),
-  "step.completed": (state, { payload }) => draftHandoff(state, payload.stepId, { phase: "child.completed" }),
-  "step.failed": projectFailed,
+    draftHandoffPhase(state, payload.stepId, { phase: "dispatch.succeeded" }),
+  "step.completed": (state, { payload }) =>
+    draftHandoffPhase(state, payload.stepId, { phase: "child.completed" }),
+  "step.failed": draftFailedStep,
   "step.timed_out": (state, { payload }) =>
-    draftFailed(state, payload.stepId, { code: "timed_out", message: "the step passed its deadline" }),
-  "coordination.escalated": projectEscalated,
-  "coordination.terminal": (state, fact) => [...projectTerminal(state, fact), draftRunEnd(state, fact)],
+    draftFailedPhase(state, payload.stepId, { code: "timed_out", message: "the step passed its deadline" }),
+  "coordination.escalated": draftOpenedQuestion,
+  "coordination.terminal": (state, fact) => [...draftTerminalDecision(state, fact), draftRunEnd(state, fact)],
   "result.held": (state, fact) => [draftAgentDecided(state, fact)],
   "result.verified": (state, fact) => [draftAgentVerified(state, fact)],
-  "escalation.forwarded": projectForwarded,
-  "escalation.closed": projectClosed,
+  "escalation.forwarded": draftForwardedQuestion,
+  "escalation.closed": draftClosedQuestion,
   "claim.acquired": projectNothing,
   "claim.renewed": projectNothing,
   "claim.released": projectNothing,
@@ -89,27 +91,35 @@ function projectNothing(): OpenWopDraft[] {
   return [];
 }
 
-/** RFC 0006, CP-1: what its planner doubts is decided when people let it begin. */
-function projectAdmitted(
+/**
+ * Drafts the decision to dispatch an admitted step. One that its planner doubts is decided when people let it begin
+ * (RFC 0006, CP-1).
+ */
+function draftAdmittedStep(
   state: KnownCoordination,
   { payload, eventId }: FactEvent & { type: "step.admitted" },
 ): OpenWopDraft[] {
   // No orchestrator decides on what is not to be done.
   if (payload.carried) return [];
   const isDoubted = payload.decision !== undefined || state.plan?.decisionQuestion !== undefined;
-  return payload.planned && isDoubted ? [] : [draftDecided(state, [payload.stepId], eventId)];
+  return payload.planned && isDoubted ? [] : [draftDispatchDecision(state, [payload.stepId], eventId)];
 }
 
 type Handoff = Pick<OpenWopPayloads["core.workflowChain.event"], "phase" | "error">;
 
-function draftHandoff(state: KnownCoordination, stepId: StepId, { phase, error }: Handoff): OpenWopDraft[] {
+/** Drafts the next phase of a step's handoff, caused by the one before it. */
+function draftHandoffPhase(
+  state: KnownCoordination,
+  stepId: StepId,
+  { phase, error }: Handoff,
+): OpenWopDraft[] {
   const step = state.steps.get(stepId);
-  const child = step && childOf(step.phase);
+  const child = step && findChildOfPhase(step.phase);
   return [
     {
       type: "core.workflowChain.event",
       nodeId: stepId,
-      ...causationOf(step),
+      ...nameCausation(step),
       payload: {
         phase,
         workerId: stepId,
@@ -121,36 +131,39 @@ function draftHandoff(state: KnownCoordination, stepId: StepId, { phase, error }
   ];
 }
 
-function causationOf(step: Step | undefined): { causationId?: EventId } {
+function nameCausation(step: Step | undefined): { causationId?: EventId } {
   return step?.chainEventId ? { causationId: step.chainEventId } : {};
 }
 
-function projectFailed(state: KnownCoordination, fact: FactEvent & { type: "step.failed" }): OpenWopDraft[] {
+function draftFailedStep(
+  state: KnownCoordination,
+  fact: FactEvent & { type: "step.failed" },
+): OpenWopDraft[] {
   const { stepId, error, cancelled } = fact.payload;
-  if (!cancelled) return draftFailed(state, stepId, error);
-  return hasRunBefore(state, stepId)
-    ? draftHandoff(state, stepId, { phase: "child.cancelled" })
-    : draftFailed(state, stepId, error);
+  if (!cancelled) return draftFailedPhase(state, stepId, error);
+  return hasStartedChild(state, stepId)
+    ? draftHandoffPhase(state, stepId, { phase: "child.cancelled" })
+    : draftFailedPhase(state, stepId, error);
 }
 
-function draftFailed(
+function draftFailedPhase(
   state: KnownCoordination,
   stepId: StepId,
   error: { code: string; message: string },
 ): OpenWopDraft[] {
-  return draftHandoff(state, stepId, {
-    phase: hasRunBefore(state, stepId) ? "child.failed" : "dispatch.failed",
+  return draftHandoffPhase(state, stepId, {
+    phase: hasStartedChild(state, stepId) ? "child.failed" : "dispatch.failed",
     error,
   });
 }
 
 /** True when the host has acknowledged the step: only then is there a child that can fail. */
-function hasRunBefore(state: KnownCoordination, stepId: StepId): boolean {
+function hasStartedChild(state: KnownCoordination, stepId: StepId): boolean {
   const step = state.steps.get(stepId);
-  return step !== undefined && childOf(step.phase) !== undefined;
+  return step !== undefined && findChildOfPhase(step.phase) !== undefined;
 }
 
-/** RFC 0002: what an agent arrived at, with its own confidence. Verdicts name this event. */
+/** Drafts what an agent arrived at, with its own confidence (RFC 0002). Verdicts name this event. */
 function draftAgentDecided(
   state: KnownCoordination,
   fact: FactEvent & { type: "result.held" },
@@ -161,14 +174,14 @@ function draftAgentDecided(
     nodeId: stepId,
     causationId: fact.eventId,
     payload: {
-      agentId: actorOf(state, stepId),
+      agentId: nameActor(state, stepId),
       decision: { workerId: stepId, attempt, ...(output && { outputSha256: output.sha256 }) },
       ...(confidence !== undefined && { confidence: confidence / 10_000 }),
     },
   };
 }
 
-/** RFC 0090: free of content. */
+/** Drafts the verdict on a held result, free of content (RFC 0090). */
 function draftAgentVerified(
   state: KnownCoordination,
   fact: FactEvent & { type: "result.verified" },
@@ -189,8 +202,11 @@ function draftAgentVerified(
   };
 }
 
-/** RFC 0090, section C: the end as the orchestrator's decision, with how far the plan reached what it is for. */
-function projectTerminal(
+/**
+ * Drafts the end as a decision of the orchestrator, with the criteria that the plan met (RFC 0090, section C). It is
+ * empty for a plan without criteria.
+ */
+function draftTerminalDecision(
   state: KnownCoordination,
   fact: FactEvent & { type: "coordination.terminal" },
 ): OpenWopDraft[] {

@@ -2,7 +2,10 @@
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { RetryRule } from "./step-graph.ts";
 
-/** The least and the most that `computeBackoffMs` gives; neither falls from one attempt to the next. */
+/**
+ * Returns the least and the most milliseconds that `computeBackoffMs` gives after this attempt; neither falls from one
+ * attempt to the next.
+ */
 export function computeBackoffRange(
   { backoffMs: base }: RetryRule,
   attempt: number,
@@ -13,17 +16,17 @@ export function computeBackoffRange(
 }
 
 /**
- * The wait after the failed attempt `attempt` (counted from 1): doubling up to a bound, with a jitter of half of it so that
- * steps that failed together do not come back together. The same seed gives the same wait, so a recorded one can be replayed;
- * give every step a seed of its own.
+ * Returns how many milliseconds to wait after a failed attempt, counted from 1. The wait doubles up to a bound, with a
+ * jitter of half of it so that steps that failed together do not come back together. The same seed gives the same
+ * wait, so a recorded one can be replayed; give every step a seed of its own.
  */
 export function computeBackoffMs(retry: RetryRule, attempt: number, seed: string): number {
   const { minMs, maxMs } = computeBackoffRange(retry, attempt);
-  return minMs + Math.floor(fractionOf(`${seed}:${attempt}`) * (maxMs - minMs + 1));
+  return minMs + Math.floor(hashToFraction(`${seed}:${attempt}`) * (maxMs - minMs + 1));
 }
 
-/** FNV-1a with the last mixing steps of MurmurHash3: at least 0 and less than 1. */
-function fractionOf(text: string): number {
+/** Hashes a text to a number, at least 0 and less than 1: FNV-1a with the last mixing steps of MurmurHash3. */
+function hashToFraction(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1)
     hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);

@@ -1,8 +1,9 @@
 /** Owns: whether what the bindings name is there: the step, before this one, with such an output. */
 import type { CoordinationStep } from "../contracts/plan.ts";
+import { formatProblemPath } from "../contracts/validation.ts";
 import { canHaveOutput } from "./declares.ts";
 import type { Order } from "./order-nodes.ts";
-import { pathOf, quoteName, type ProblemList } from "./plan-problem.ts";
+import { quoteName, type ProblemList } from "./plan-problem.ts";
 import { listReferences } from "./read-bindings.ts";
 import type { InputBinding, Reference, Segment } from "./step-graph.ts";
 import type { Wiring } from "./wire-steps.ts";
@@ -22,6 +23,10 @@ interface Use {
 
 const SOURCES_PER_PASS = 32;
 
+/**
+ * Adds a problem to the plan's list for each input binding to an unknown step, to an output that the step excludes, or
+ * to a step that need not have run before; returns nothing.
+ */
 export function checkBindings(check: BindingCheck, bindings: readonly (readonly InputBinding[])[]): void {
   const indirect: Use[] = [];
   for (const [node, nodeBindings] of bindings.entries()) {
@@ -34,10 +39,10 @@ export function checkBindings(check: BindingCheck, bindings: readonly (readonly 
       }
     }
   }
-  checkIndirect(check, indirect);
+  checkIndirectUses(check, indirect);
 }
 
-/** The index of the step that is named, if there is one. */
+/** Reports a reference to an unknown step or an excluded output, and returns the index of the step that is named. */
 function checkReference(
   { steps, wiring, problems }: BindingCheck,
   { stepId, path: output }: Reference,
@@ -54,16 +59,16 @@ function checkReference(
     problems.add(
       "BINDING_UNDECLARED_OUTPUT",
       path,
-      `the outputSchema of ${quoteName(stepId)} excludes ${quoteName(pathOf(output))}; declare it there or name another output`,
+      `the outputSchema of ${quoteName(stepId)} excludes ${quoteName(formatProblemPath(output))}; declare it there or name another output`,
     );
   return source;
 }
 
 /**
- * Whether each source comes before its user through any number of steps. Each pass carries 32 sources along the edges, one bit
- * each; on and behind circles, which are refused anyway, nothing is said.
+ * Reports each use of a step that does not come before its user through any number of steps. Each pass carries 32
+ * sources along the edges, one bit each; on and behind circles, which are refused anyway, nothing is said.
  */
-function checkIndirect(checked: BindingCheck, uses: readonly Use[]): void {
+function checkIndirectUses(checked: BindingCheck, uses: readonly Use[]): void {
   if (uses.length === 0) return;
   const edges = sortEdgesByRank(checked);
   const rankOf = (node: number): number => edges.ranks[node] ?? STUCK;
@@ -75,12 +80,12 @@ function checkIndirect(checked: BindingCheck, uses: readonly Use[]): void {
   const wrong: Use[] = [];
   for (let from = 0; from < sources.length; from += SOURCES_PER_PASS) {
     const carried = sources.slice(from, from + SOURCES_PER_PASS);
-    const behind = computeCarriedBits(edges, carried.map(rankOf));
+    const behind = computeReachBits(edges, carried.map(rankOf));
     for (const [bit, source] of carried.entries())
       for (const use of bySource.get(source) ?? [])
         if (use.node === source || ((behind[rankOf(use.node)] ?? 0) & (1 << bit)) === 0) wrong.push(use);
   }
-  for (const use of wrong.sort((a, b) => a.node - b.node)) reportUse(checked, use);
+  for (const use of wrong.sort((a, b) => a.node - b.node)) reportNotDependency(checked, use);
 }
 
 const STUCK = -1;
@@ -107,7 +112,7 @@ function sortEdgesByRank({ steps, wiring, order: { order } }: BindingCheck): Edg
 }
 
 /** Computes, by rank, a bit for every source that is this step or comes before it. The sources are in order. */
-function computeCarriedBits({ starts, targets }: EdgesByRank, sources: readonly number[]): Uint32Array {
+function computeReachBits({ starts, targets }: EdgesByRank, sources: readonly number[]): Uint32Array {
   const [first = 0] = sources;
   const bits = new Uint32Array(starts.length - 1);
   for (const [bit, rank] of sources.entries()) bits[rank] = 1 << bit;
@@ -120,7 +125,7 @@ function computeCarriedBits({ starts, targets }: EdgesByRank, sources: readonly 
   return bits;
 }
 
-function reportUse({ steps, problems }: BindingCheck, { node, source, path }: Use): void {
+function reportNotDependency({ steps, problems }: BindingCheck, { node, source, path }: Use): void {
   const name = quoteName(steps[source]?.stepId ?? "");
   const message =
     node === source

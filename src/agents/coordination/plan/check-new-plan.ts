@@ -3,7 +3,7 @@
  * already may have ids that no new plan may have.
  */
 import { BOUNDS } from "../contracts/bounds.ts";
-import { hasHidden } from "../std/hidden-characters.ts";
+import { hasHiddenCharacters } from "../std/hidden-characters.ts";
 import { isRecord } from "../std/is-record.ts";
 import { checkPlan } from "./check-plan.ts";
 import type { Compilation, CompileOptions } from "./compile-plan.ts";
@@ -20,7 +20,10 @@ interface NewPlanOptions extends CompileOptions {
   readonly isFork?: boolean;
 }
 
-/** Checks a plan that is to be run, or that somebody asks about before. */
+/**
+ * Returns the compiled form of an untrusted plan that nobody has run yet, or all its problems: besides those of
+ * `checkPlan`, those of its ids.
+ */
 export function checkNewPlan(value: unknown, options: NewPlanOptions = {}): Compilation {
   const checked = checkPlan(value, options);
   const idProblems = listIdProblems(value, options);
@@ -43,8 +46,8 @@ function listIdProblems(value: unknown, { isFork = false }: NewPlanOptions): rea
     );
   }
   if (!Array.isArray(steps)) return problems.problems;
-  const found: readonly unknown[] = steps.slice(0, BOUNDS.planStepsMax);
-  for (const [index, step] of found.entries()) {
+  const checkedSteps: readonly unknown[] = steps.slice(0, BOUNDS.planStepsMax);
+  for (const [index, step] of checkedSteps.entries()) {
     const { stepId } = isRecord(step) ? step : {};
     const problem = typeof stepId === "string" ? findStepIdProblem(stepId, isFork) : undefined;
     if (problem) problems.add(problem.code, ["steps", index, "stepId"], problem.message);
@@ -60,7 +63,7 @@ function findStepIdProblem(stepId: string, isFork: boolean): Omit<PlanProblem, "
       message: "this is no Unicode text: it has half of a surrogate pair",
     };
   // A step's id may be a name in any language. It stands between `:` in keys, and within one line of a message.
-  if (isFork || !(stepId.includes(":") || hasHidden(stepId))) return undefined;
+  if (isFork || !(stepId.includes(":") || hasHiddenCharacters(stepId))) return undefined;
   return {
     code: "ID_INVALID",
     message: `the id of a step has no \`:\`, no line break and no character that is not seen; choose another id than ${quoteName(stepId)}`,

@@ -11,10 +11,19 @@ import {
   type CoordinationPlan,
   type CoordinationStep,
 } from "../contracts/plan.ts";
-import { parseBounded, PLAN_BOUNDS, type ValidationProblem } from "../contracts/validation.ts";
+import {
+  formatProblemPath,
+  parseBounded,
+  PLAN_BOUNDS,
+  type ValidationProblem,
+} from "../contracts/validation.ts";
 import { compilePlan, type Compilation, type CompileOptions } from "./compile-plan.ts";
-import { pathOf, type PlanProblem } from "./plan-problem.ts";
+import type { PlanProblem } from "./plan-problem.ts";
 
+/**
+ * Returns the compiled form of an untrusted value as a plan, or everything that is wrong with it; of an invalid one,
+ * also what is wrong with the parts that can be read.
+ */
 export function checkPlan(value: unknown, options: CompileOptions = {}): Compilation {
   const parsed = parsePlan(value);
   if (parsed.ok) return compilePlan(parsed.value, options);
@@ -37,6 +46,7 @@ interface Salvage {
   readonly rest?: CoordinationPlan;
 }
 
+/** Returns what is wrong with the fields of a plan, and the part whose graph can still be checked. */
 function salvagePlan(value: unknown): Salvage {
   const fields = parseBounded(anyFieldsSchema, value, PLAN_BOUNDS);
   if (!fields.ok) return { problems: fields.problems };
@@ -49,11 +59,13 @@ function salvagePlan(value: unknown): Salvage {
   );
   if (problems.length >= BOUNDS.validationProblemsMax)
     return { problems: problems.slice(0, BOUNDS.validationProblemsMax) };
-  const found = salvaged.filter((step) => step !== undefined);
+  const salvagedSteps = salvaged.filter((step) => step !== undefined);
   // With a step's dependencies unknown, nothing can be said of what comes before what.
-  const isWired = found.every(({ isWhole }) => isWhole);
-  const kept = found.map(({ step: { input, ...step } }) => (isWired && input ? { ...step, input } : step));
-  return { problems, rest: planOf(fields.value, kept) };
+  const isWired = salvagedSteps.every(({ isWhole }) => isWhole);
+  const keptSteps = salvagedSteps.map(({ step: { input, ...step } }) =>
+    isWired && input ? { ...step, input } : step,
+  );
+  return { problems, rest: createSubstitutePlan(fields.value, keptSteps) };
 }
 
 interface SalvagedStep {
@@ -62,10 +74,11 @@ interface SalvagedStep {
   readonly isWhole: boolean;
 }
 
+/** Returns a step with stand-ins for its wrong fields, and adds the problems of these. */
 function salvageStep(value: unknown, index: number, problems: ValidationProblem[]): SalvagedStep {
   const parsed = parseBounded(coordinationStepSchema, value, PLAN_BOUNDS);
   if (parsed.ok) return { step: parsed.value, isWhole: true };
-  const place = pathOf(["steps", index]);
+  const place = formatProblemPath(["steps", index]);
   for (const problem of parsed.problems)
     problems.push({ ...problem, path: problem.path === "(root)" ? place : `${place}.${problem.path}` });
   const fields = parseBounded(anyFieldsSchema, value, PLAN_BOUNDS);
@@ -93,7 +106,10 @@ function pickValidFields(fields: Readonly<Record<string, unknown>>): Partial<Coo
 }
 
 /** Builds a plan with neutral values in place of what is wrong, so that no fault is reported twice. */
-function planOf(fields: Readonly<Record<string, unknown>>, steps: CoordinationStep[]): CoordinationPlan {
+function createSubstitutePlan(
+  fields: Readonly<Record<string, unknown>>,
+  steps: CoordinationStep[],
+): CoordinationPlan {
   const { shape } = planOutlineSchema;
   const deadline = parseBounded(shape.deadlineMs, fields["deadlineMs"], PLAN_BOUNDS);
   const defaults = parseBounded(shape.defaults, fields["defaults"], PLAN_BOUNDS);

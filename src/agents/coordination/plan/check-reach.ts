@@ -1,7 +1,7 @@
 /** Owns: circles, and steps that can never run because of what they wait for. */
 import type { CoordinationStep } from "../contracts/plan.ts";
-import { findCircle, componentsOf, type Order } from "./order-nodes.ts";
-import { chainOf, quoteName, type ProblemList } from "./plan-problem.ts";
+import { findCircle, findComponents, type Order } from "./order-nodes.ts";
+import { formatChain, quoteName, type ProblemList } from "./plan-problem.ts";
 import type { Wiring } from "./wire-steps.ts";
 
 interface ReachCheck {
@@ -10,10 +10,13 @@ interface ReachCheck {
   readonly problems: ProblemList;
 }
 
-/** A dependency with an unknown name is taken to be able to complete: it is reported once, where it is named. */
+/**
+ * Adds a problem to the plan's list for each circle of dependencies and each step that can never run; returns nothing.
+ * A dependency with an unknown name is taken to be able to complete: it is reported once, where it is named.
+ */
 export function checkReach(checked: ReachCheck, { order, stuck }: Order): void {
   const { wiring } = checked;
-  const components = stuck.length === 0 ? [] : componentsOf(stuck, wiring.dependencies);
+  const components = stuck.length === 0 ? [] : findComponents(stuck, wiring.dependencies);
   const dead = new Set<number>();
   for (const knot of components) {
     if (knot.length === 1) continue;
@@ -22,7 +25,7 @@ export function checkReach(checked: ReachCheck, { order, stuck }: Order): void {
   }
   const onCircle = new Set(dead);
   for (const node of [...order, ...components.flat()]) {
-    if (onCircle.has(node) || canRun(checked, node, dead)) continue;
+    if (onCircle.has(node) || canStepRun(checked, node, dead)) continue;
     dead.add(node);
     if (isFanInPossible(checked, node)) reportUnreachable(checked, node, { dead, onCircle });
   }
@@ -30,16 +33,17 @@ export function checkReach(checked: ReachCheck, { order, stuck }: Order): void {
 
 function reportCircle({ steps, wiring, problems }: ReachCheck, circle: readonly number[]): void {
   const [first = 0, second = first] = circle;
-  const names = [...circle, first].map((node) => idOf(steps, node));
+  const names = [...circle, first].map((node) => readStepId(steps, node));
   const position = steps[first]?.dependsOn?.findIndex((name) => wiring.indexOf.get(name) === second) ?? 0;
   problems.add(
     "DEPENDENCY_CYCLE",
     ["steps", first, "dependsOn", position],
-    `these steps wait for each other in a circle: ${chainOf(names)}; remove one of these dependencies`,
+    `these steps wait for each other in a circle: ${formatChain(names)}; remove one of these dependencies`,
   );
 }
 
-function canRun({ steps, wiring }: ReachCheck, node: number, dead: ReadonlySet<number>): boolean {
+/** True when enough dependencies of the step are not among the dead ones. */
+function canStepRun({ steps, wiring }: ReachCheck, node: number, dead: ReadonlySet<number>): boolean {
   const { count } = wiring.fanIns[node] ?? { count: 0 };
   const named = steps[node]?.dependsOn?.length ?? 0;
   if (named === 0) return true;
@@ -50,7 +54,7 @@ function canRun({ steps, wiring }: ReachCheck, node: number, dead: ReadonlySet<n
   return named - deadDependencies >= count;
 }
 
-/** Otherwise `wireSteps` has said so. */
+/** True when the step has as many dependencies as its fan-in demands; otherwise `wireSteps` has said so. */
 function isFanInPossible({ steps, wiring }: ReachCheck, node: number): boolean {
   return (wiring.fanIns[node]?.count ?? 0) <= (steps[node]?.dependsOn?.length ?? 0);
 }
@@ -66,10 +70,10 @@ function reportUnreachable(
   problems.add(
     "STEP_UNREACHABLE",
     ["steps", node, "dependsOn", position],
-    `step ${quoteName(idOf(steps, node))} can never run because it waits for ${quoteName(idOf(steps, cause))}, which ${why}; correct that step or remove this dependency`,
+    `step ${quoteName(readStepId(steps, node))} can never run because it waits for ${quoteName(readStepId(steps, cause))}, which ${why}; correct that step or remove this dependency`,
   );
 }
 
-function idOf(steps: readonly CoordinationStep[], node: number): string {
+function readStepId(steps: readonly CoordinationStep[], node: number): string {
   return steps[node]?.stepId ?? "";
 }

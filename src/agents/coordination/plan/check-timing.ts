@@ -1,7 +1,7 @@
 /** Owns: whether timeouts, backoffs and retry budgets fit what the plan allows as a whole. */
 import type { CoordinationPlan, CoordinationStep } from "../contracts/plan.ts";
 import type { Order } from "./order-nodes.ts";
-import { chainOf, type ProblemList } from "./plan-problem.ts";
+import { formatChain, type ProblemList } from "./plan-problem.ts";
 import type { Segment } from "./step-graph.ts";
 import type { Wiring } from "./wire-steps.ts";
 
@@ -10,6 +10,10 @@ interface Retry {
   readonly backoffMs?: number | undefined;
 }
 
+/**
+ * Adds a problem to the plan's list for each rule of retries that exceeds the plan's budget, each backoff that takes
+ * all of its time, and each retry of a step that is sent once; returns nothing.
+ */
 export function checkRetries(plan: CoordinationPlan, problems: ProblemList): void {
   const { retryBudget } = plan.failurePolicy;
   const check = (retry: Retry | undefined, path: readonly Segment[]): void => {
@@ -39,6 +43,7 @@ export function checkRetries(plan: CoordinationPlan, problems: ProblemList): voi
   }
 }
 
+/** True when the step is never tried again, because its delivery mode is `best_effort`. */
 export function isSentOnce(step: CoordinationStep, defaults: CoordinationPlan["defaults"]): boolean {
   return (step.deliveryMode ?? defaults?.deliveryMode) === "best_effort";
 }
@@ -50,8 +55,8 @@ interface Timed {
 }
 
 /**
- * Every chain of timeouts that a plan states must fit its deadline, each step tried once. Timeouts that the plan does not
- * state are cut to the deadline instead.
+ * Adds a problem to the plan's list for each chain of stated timeouts that does not fit the plan's deadline, each step
+ * tried once; returns nothing. Timeouts that the plan does not state are cut to the deadline instead.
  */
 export function checkDeadline(plan: CoordinationPlan, timed: Timed): void {
   const { deadlineMs, steps } = plan;
@@ -60,7 +65,7 @@ export function checkDeadline(plan: CoordinationPlan, timed: Timed): void {
   for (const [node, { startMs, finishMs }] of times) {
     if (startMs > deadlineMs || finishMs <= deadlineMs) continue;
     if (timed.problems.isFull()) return;
-    const chain = chainOf(traceChain(node, times).map((each) => steps[each]?.stepId ?? ""));
+    const chain = formatChain(traceChain(node, times).map((each) => steps[each]?.stepId ?? ""));
     timed.problems.add(
       "DEADLINE_IMPOSSIBLE",
       steps[node]?.timeoutMs === undefined ? ["defaults", "timeoutMs"] : ["steps", node, "timeoutMs"],
@@ -76,7 +81,7 @@ interface Times {
   readonly finishMs: number;
 }
 
-/** When each step starts and ends at the latest if every step takes all of its stated timeout. */
+/** Returns when each step starts and ends at the latest if every step takes all of its stated timeout. */
 function computeLatestTimes(
   { steps, defaults }: CoordinationPlan,
   { wiring, order }: Timed,
@@ -84,7 +89,11 @@ function computeLatestTimes(
   const times = new Map<number, Times>();
   const finishOf = (node: number): number => times.get(node)?.finishMs ?? 0;
   for (const node of order.order) {
-    const after = findLastNeeded(wiring.dependencies[node] ?? [], wiring.fanIns[node]?.count ?? 0, finishOf);
+    const after = findLastNeededDependency(
+      wiring.dependencies[node] ?? [],
+      wiring.fanIns[node]?.count ?? 0,
+      finishOf,
+    );
     const startMs = after === undefined ? 0 : finishOf(after);
     const timeoutMs = steps[node]?.timeoutMs ?? defaults?.timeoutMs ?? 0;
     times.set(node, { after, startMs, finishMs: startMs + timeoutMs });
@@ -93,21 +102,22 @@ function computeLatestTimes(
 }
 
 /** Finds, among the dependencies that suffice and finish first, the one that finishes last. */
-function findLastNeeded(
+function findLastNeededDependency(
   dependencies: readonly number[],
   count: number,
   finishOf: (node: number) => number,
 ): number | undefined {
-  if (count >= dependencies.length) return latestOf(dependencies, finishOf);
+  if (count >= dependencies.length) return findLatestNode(dependencies, finishOf);
   return dependencies.toSorted((a, b) => finishOf(a) - finishOf(b) || a - b)[Math.max(count, 1) - 1];
 }
 
-function latestOf(nodes: readonly number[], finishOf: (node: number) => number): number | undefined {
+function findLatestNode(nodes: readonly number[], finishOf: (node: number) => number): number | undefined {
   const [first] = nodes;
   if (first === undefined) return undefined;
   return nodes.reduce((latest, node) => (finishOf(node) > finishOf(latest) ? node : latest), first);
 }
 
+/** Returns the steps that make the last one end so late, from the first on. */
 function traceChain(end: number, times: ReadonlyMap<number, Times>): number[] {
   const chain: number[] = [];
   for (let node: number | undefined = end; node !== undefined; node = times.get(node)?.after)

@@ -7,6 +7,10 @@ import { quoteName, type ProblemList } from "./plan-problem.ts";
 import { readBinding } from "./read-bindings.ts";
 import type { Segment } from "./step-graph.ts";
 
+/**
+ * Adds a problem to the plan's list for each check of a step's result whose schema or pattern cannot be used; returns
+ * nothing.
+ */
 export function checkVerify({ verify }: CoordinationStep, index: number, problems: ProblemList): void {
   for (const [key, check] of Object.entries(verify?.checks ?? {})) {
     const path = ["steps", index, "verify", "checks", key];
@@ -19,7 +23,11 @@ export function checkVerify({ verify }: CoordinationStep, index: number, problem
   }
 }
 
-export function checkCriteria(
+/**
+ * Adds a problem to the plan's list for each success criterion that shares its key with another, or whose binding
+ * names no step; returns nothing.
+ */
+export function checkSuccessCriteria(
   { successCriteria = [], steps }: CoordinationPlan,
   problems: ProblemList,
 ): void {
@@ -34,11 +42,12 @@ export function checkCriteria(
         `another criterion is called ${quoteName(key)}; rename one`,
       );
     keys.add(key);
-    if (when !== undefined) checkWhen(when, { path: [...path, "when"], known: stepIds, problems });
+    if (when !== undefined)
+      checkCriterionBinding(when, { path: [...path, "when"], known: stepIds, problems });
   }
 }
 
-function checkWhen(
+function checkCriterionBinding(
   when: string,
   {
     path,

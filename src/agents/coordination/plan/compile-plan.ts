@@ -10,10 +10,10 @@ import type { SpendingLimit } from "../contracts/fact-fields.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { Budget, CoordinationPlan, CoordinationStep } from "../contracts/plan.ts";
 import type { Privilege } from "../contracts/privilege.ts";
-import { nameFile, parseFile } from "../contracts/resource-names.ts";
+import { nameFile, parseFileResource } from "../contracts/resource-names.ts";
 import { convertToMicroUsd } from "../contracts/usage.ts";
 import { checkBindings } from "./check-bindings.ts";
-import { checkCriteria, checkVerify } from "./check-verify.ts";
+import { checkSuccessCriteria, checkVerify } from "./check-verify.ts";
 import { checkReach } from "./check-reach.ts";
 import { checkDeadline, checkRetries, isSentOnce } from "./check-timing.ts";
 import { orderNodes, reverseEdges, type Order } from "./order-nodes.ts";
@@ -21,7 +21,7 @@ import { checkOutputSchema } from "./output-schema.ts";
 import { createProblemList, type PlanProblem } from "./plan-problem.ts";
 import { readBindings } from "./read-bindings.ts";
 import type { CompiledStep, InputBinding, RetryRule, StepGraph } from "./step-graph.ts";
-import { isTooLarge, wireSteps, type Wiring } from "./wire-steps.ts";
+import { isPlanTooLarge, wireSteps, type Wiring } from "./wire-steps.ts";
 
 export type Compilation =
   | {
@@ -45,11 +45,14 @@ const DEFAULTS = {
   backoffMs: 1_000,
 } as const;
 
-/** Problems come by kind, the causes before what follows from them, and at most `BOUNDS.planProblemsMax`. */
+/**
+ * Compiles a plan to its step graph, or returns everything that is wrong with it. Problems come by kind, the causes
+ * before what follows from them, and at most `BOUNDS.planProblemsMax`.
+ */
 export function compilePlan(plan: CoordinationPlan, options: CompileOptions = {}): Compilation {
   const problems = createProblemList();
   const { steps } = plan;
-  if (isTooLarge(steps, problems)) return { kind: "refused", problems: problems.problems };
+  if (isPlanTooLarge(steps, problems)) return { kind: "refused", problems: problems.problems };
   const wiring = wireSteps(steps, problems);
   const order = orderNodes(wiring.dependencies);
   checkReach({ steps, wiring, problems }, order);
@@ -58,11 +61,11 @@ export function compilePlan(plan: CoordinationPlan, options: CompileOptions = {}
   for (const [index, { outputSchema }] of steps.entries())
     if (outputSchema) checkOutputSchema(outputSchema, ["steps", index, "outputSchema"], problems);
   for (const [index, step] of steps.entries()) if (step.verify) checkVerify(step, index, problems);
-  checkCriteria(plan, problems);
+  checkSuccessCriteria(plan, problems);
   const bindings = steps.map(({ input }, index) => (input ? readBindings(input, index, problems) : []));
   checkBindings({ steps, wiring, order, problems }, bindings);
   if (problems.problems.length > 0) return { kind: "refused", problems: problems.problems };
-  return { kind: "compiled", graph: graphOf({ plan, wiring, order, bindings, options }), plan };
+  return { kind: "compiled", graph: buildGraph({ plan, wiring, order, bindings, options }), plan };
 }
 
 interface GraphInputs {
@@ -73,13 +76,13 @@ interface GraphInputs {
   readonly options: CompileOptions;
 }
 
-function graphOf(parts: GraphInputs): StepGraph {
+function buildGraph(parts: GraphInputs): StepGraph {
   const { plan, wiring, order } = parts;
   const { coordinationId, objective, ownerSession, conflictPolicy, failurePolicy, deadlineMs } = plan;
-  const nodes = sortNodes(plan.steps, order.depths);
+  const nodes = sortNodesByDepth(plan.steps, order.depths);
   const dependents = reverseEdges(wiring.dependencies);
-  const timeouts = plan.steps.map((step) => timeoutOf(step, parts));
-  const weights = weightsOf(nodes, dependents, timeouts);
+  const timeouts = plan.steps.map((step) => chooseTimeoutMs(step, parts));
+  const weights = computePathWeights(nodes, dependents, timeouts);
   const rankOf = new Map(nodes.map((node, rank) => [node, rank]));
   const sortByRank = (some: readonly number[] = []): StepId[] =>
     some
@@ -91,7 +94,7 @@ function graphOf(parts: GraphInputs): StepGraph {
     if (!step || !fanIn) return [];
     return [
       {
-        ...compileFields(step, plan.defaults, plan.failurePolicy.retryBudget),
+        ...compileOwnFields(step, plan.defaults, plan.failurePolicy.retryBudget),
         dependsOn: sortByRank(wiring.dependencies[node]),
         dependents: sortByRank(dependents[node]),
         fanIn,
@@ -103,7 +106,7 @@ function graphOf(parts: GraphInputs): StepGraph {
     ];
   });
   const path = findHeaviestPath(nodes, dependents, weights);
-  const budget = spendingLimitOf(plan.budget);
+  const budget = createSpendingLimit(plan.budget);
   return {
     coordinationId,
     objective,
@@ -122,7 +125,7 @@ function graphOf(parts: GraphInputs): StepGraph {
 }
 
 /** Returns the limit that a budget sets; `undefined` when it limits nothing. */
-function spendingLimitOf(budget: Budget | undefined): SpendingLimit | undefined {
+function createSpendingLimit(budget: Budget | undefined): SpendingLimit | undefined {
   if (!budget) return undefined;
   const { spawns, tokens, costUsd, wallMs } = budget;
   const limit: SpendingLimit = {
@@ -137,7 +140,7 @@ function spendingLimitOf(budget: Budget | undefined): SpendingLimit | undefined 
 type OwnField = "stepId" | "agent" | "task" | "lane" | "priority" | "deliveryMode" | "retry" | "resources";
 
 /** Compiles what can be known of a step without looking at another one. */
-function compileFields(
+function compileOwnFields(
   step: CoordinationStep,
   defaults: CoordinationPlan["defaults"] = {},
   retryBudget: number,
@@ -146,7 +149,7 @@ function compileFields(
   OwnField | "input" | "outputSchema" | "verify" | "confidence" | "budget" | "privilege" | "isolate"
 > {
   const { stepId, agent, task, input = {}, outputSchema, verify, confidence, isolate } = step;
-  const budget = spendingLimitOf(step.budget);
+  const budget = createSpendingLimit(step.budget);
   return {
     stepId,
     agent,
@@ -155,37 +158,40 @@ function compileFields(
     lane: chooseFirst(step.lane, defaults.lane, DEFAULTS.lane),
     priority: chooseFirst(step.priority, defaults.priority, DEFAULTS.priority),
     deliveryMode: chooseFirst(step.deliveryMode, defaults.deliveryMode, DEFAULTS.deliveryMode),
-    retry: retryOf(step, defaults, retryBudget),
+    retry: chooseRetryRule(step, defaults, retryBudget),
     resources: normalizeResources(step.resources),
     ...(outputSchema && { outputSchema }),
     ...(verify && { verify }),
     ...(confidence !== undefined && { confidence }),
     ...(budget && { budget }),
-    ...privilegeOf(step),
+    ...pickPrivilege(step),
     ...(isolate && { isolate }),
   };
 }
 
-/** Returns the names of resources sorted, each once and in one spelling. Where a path really leads is known only on the machine of the file. */
+/**
+ * Returns the names of a step's resources sorted, each once and in one spelling, none where it names none. Only on the
+ * machine of a file is it known where its path really leads.
+ */
 export function normalizeResources(resources: readonly string[] = []): readonly string[] {
   return [...new Set(resources.map(normalizeResource))].sort();
 }
 
 function normalizeResource(resource: string): string {
   const name = resource.normalize("NFC");
-  const file = parseFile(name);
+  const file = parseFileResource(name);
   if (!file) return name;
   const { path, machine } = file;
   const parts = path.split("/").filter((part) => part !== "" && part !== ".");
   return nameFile((path.startsWith("/") ? "/" : "") + parts.join("/"), machine);
 }
 
-function privilegeOf({ tools, write }: CoordinationStep): { readonly privilege?: Privilege } {
+function pickPrivilege({ tools, write }: CoordinationStep): { readonly privilege?: Privilege } {
   if (!tools && !write) return {};
   return { privilege: { ...(tools && { tools }), ...(write && { write }) } };
 }
 
-function retryOf(
+function chooseRetryRule(
   step: CoordinationStep,
   defaults: NonNullable<CoordinationPlan["defaults"]>,
   retryBudget: number,
@@ -201,19 +207,20 @@ function chooseFirst<T>(ofStep: T | undefined, planValue: T | undefined, otherwi
   return ofStep ?? planValue ?? otherwise;
 }
 
-/** A timeout that the plan does not state is cut to the plan's deadline. */
-function timeoutOf({ timeoutMs }: CoordinationStep, { plan, options }: GraphInputs): number {
+/** Returns the timeout of a step in milliseconds. One that the plan does not state is cut to the plan's deadline. */
+function chooseTimeoutMs({ timeoutMs }: CoordinationStep, { plan, options }: GraphInputs): number {
   const stated = timeoutMs ?? plan.defaults?.timeoutMs;
   return stated ?? Math.min(options.timeoutMs ?? DEFAULTS.timeoutMs, plan.deadlineMs ?? BOUNDS.durationMsMax);
 }
 
-function sortNodes(steps: readonly CoordinationStep[], depths: readonly number[]): number[] {
+function sortNodesByDepth(steps: readonly CoordinationStep[], depths: readonly number[]): number[] {
   const idOf = (node: number): string => steps[node]?.stepId ?? "";
   const compareIds = (a: number, b: number): number => (idOf(a) < idOf(b) ? -1 : 1);
   return steps.map((_, node) => node).sort((a, b) => (depths[a] ?? 0) - (depths[b] ?? 0) || compareIds(a, b));
 }
 
-function weightsOf(
+/** Returns, by node, how many milliseconds the longest path from it on takes by its timeouts. */
+function computePathWeights(
   nodes: readonly number[],
   dependents: readonly (readonly number[])[],
   timeouts: readonly number[],
@@ -227,7 +234,7 @@ function weightsOf(
   return weights;
 }
 
-/** Among equals the first in the order of the graph. */
+/** Returns the path with the greatest weight; among equals the first in the order of the graph. */
 function findHeaviestPath(
   nodes: readonly number[],
   dependents: readonly (readonly number[])[],

@@ -4,7 +4,8 @@
  */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { StepId } from "../contracts/ids.ts";
-import { pathOf, quoteName } from "./plan-problem.ts";
+import { formatProblemPath } from "../contracts/validation.ts";
+import { quoteName } from "./plan-problem.ts";
 import type { CompiledStep, Json, JsonObject, Reference, Segment, Template } from "./step-graph.ts";
 
 export type Filled =
@@ -20,17 +21,21 @@ export type Filled =
 /** The outputs of a step; nothing where it has not completed, which is so behind a fan-in that does not need all. */
 export type OutputsOf = (stepId: StepId) => Json | undefined;
 
-/** A binding to a step that has not completed is filled with `null`. */
+/**
+ * Returns the input of a step with the outputs of other steps in the place of its bindings, or a refusal where an
+ * output is missing or the whole is too large. A binding to a step that has not completed is filled with `null`.
+ */
 export function fillInput(step: CompiledStep, outputsOf: OutputsOf): Filled {
   const filled: Place[] = [];
   let chars = step.bindings.length === 0 ? 0 : JSON.stringify(step.input).length;
   for (const { at, value } of step.bindings) {
     const room = BOUNDS.filledInputCharsMax - chars;
-    const found = value.kind === "reference" ? valueOf(value, outputsOf) : textOf(value, outputsOf, room);
-    if (found.kind === "missing") return refuseFilling(at, found.message);
-    chars += found.chars;
+    const boundValue =
+      value.kind === "reference" ? findBoundValue(value, outputsOf) : fillTemplate(value, outputsOf, room);
+    if (boundValue.kind === "missing") return refuseFilling(at, boundValue.message);
+    chars += boundValue.chars;
     if (chars > BOUNDS.filledInputCharsMax) return refuseFilling(at, TOO_LARGE);
-    filled.push({ at, value: found.value });
+    filled.push({ at, value: boundValue.value });
   }
   return { kind: "filled", input: fillPlaces(step.input, filled) as JsonObject };
 }
@@ -38,21 +43,24 @@ export function fillInput(step: CompiledStep, outputsOf: OutputsOf): Filled {
 const TOO_LARGE = `with this value the input has more than ${BOUNDS.filledInputCharsMax} characters; bind less`;
 
 function refuseFilling(at: readonly Segment[], message: string): Filled {
-  return { kind: "unfillable", path: pathOf(["input", ...at]), message };
+  return { kind: "unfillable", path: formatProblemPath(["input", ...at]), message };
 }
 
 type Found =
   | { readonly kind: "value"; readonly value: Json; readonly chars: number }
   | { readonly kind: "missing"; readonly message: string };
 
-function valueOf(reference: Reference, outputsOf: OutputsOf): Found {
+function findBoundValue(reference: Reference, outputsOf: OutputsOf): Found {
   const found = lookUpValue(reference, outputsOf);
   if (found === undefined) return { kind: "missing", message: describeMissing(reference) };
   return { kind: "value", value: found, chars: JSON.stringify(found).length };
 }
 
-/** Stops as soon as the text is longer than there is room: 1,000 large outputs in one text would not fit into memory. */
-function textOf({ parts }: Template, outputsOf: OutputsOf, room: number): Found {
+/**
+ * Returns the text of a template with its bindings filled in. It stops as soon as there is no room: 1,000 large
+ * outputs in one text would not fit into memory.
+ */
+function fillTemplate({ parts }: Template, outputsOf: OutputsOf, room: number): Found {
   const texts: string[] = [];
   let chars = 0;
   for (const part of parts) {
@@ -69,31 +77,31 @@ function textOf({ parts }: Template, outputsOf: OutputsOf, room: number): Found 
 }
 
 /**
- * Looks up an output of a completed step; `undefined` when there is none. Only own members of objects and lists are
- * found.
+ * Looks up an output of a step: `null` where the step has not completed, `undefined` where it has no such output. Only
+ * own members of objects and lists are found.
  */
 export function lookUpValue({ stepId, path }: Reference, outputsOf: OutputsOf): Json | undefined {
   let at: Json | undefined = outputsOf(stepId);
   if (at === undefined || at === null) return null;
   for (const segment of path) {
     if (at === undefined) return undefined;
-    at = typeof segment === "number" ? itemOf(at, segment) : propertyOf(at, segment);
+    at = typeof segment === "number" ? readItem(at, segment) : readOwnMember(at, segment);
   }
   return at;
 }
 
-function itemOf(value: Json, index: number): Json | undefined {
+function readItem(value: Json, index: number): Json | undefined {
   return Array.isArray(value) ? value[index] : undefined;
 }
 
-function propertyOf(value: Json, name: string): Json | undefined {
+function readOwnMember(value: Json, name: string): Json | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   return Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
 function describeMissing({ stepId, path }: Reference): string {
   const isPlain = /^[\w.-]+$/u.test(stepId) && stepId.length <= BOUNDS.nameCharsMax;
-  return `${pathOf(["steps", isPlain ? stepId : quoteName(stepId), "outputs", ...path])} is not there`;
+  return `${formatProblemPath(["steps", isPlain ? stepId : quoteName(stepId), "outputs", ...path])} is not there`;
 }
 
 interface Place {
@@ -101,7 +109,10 @@ interface Place {
   readonly value: Json;
 }
 
-/** A copy along the places; the rest is shared. An input has at most 16 levels, so this may recurse. */
+/**
+ * Returns a copy of the value with these places filled; the rest is shared. An input has at most 16 levels, so this
+ * may recurse.
+ */
 function fillPlaces(value: Json, places: readonly Place[]): Json {
   const [first] = places;
   if (!first) return value;

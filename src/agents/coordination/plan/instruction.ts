@@ -2,13 +2,16 @@
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { JsonObject } from "./step-graph.ts";
 
-/** The task, and behind it the input where there is one. */
-export function instructionOf(task: string, input: JsonObject): string {
+/** Returns the text that tells an agent its task, with the input as JSON behind it where there is one. */
+export function formatInstruction(task: string, input: JsonObject): string {
   if (Object.keys(input).length === 0) return task;
   return `${task}\n\nInput (JSON):\n${formatInput(input)}`;
 }
 
-/** Indented for reading, unless the spaces alone would take it past its bound: many deep values are 31 times as long with them. */
+/**
+ * Formats the input as JSON, indented unless the spaces alone would take it past its bound. Many deep values are 31
+ * times as long with them.
+ */
 function formatInput(input: JsonObject): string {
   const indented = JSON.stringify(input, null, 2);
   return indented.length > BOUNDS.filledInputCharsMax ? JSON.stringify(input) : indented;

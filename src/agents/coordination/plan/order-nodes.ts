@@ -12,26 +12,33 @@ export interface Order {
   readonly stuck: readonly number[];
 }
 
+/**
+ * Returns the nodes ordered so that each comes after its dependencies, with their depths, and apart from them those
+ * that a circle keeps out.
+ */
 export function orderNodes(dependencies: Edges): Order {
   const dependents = reverseEdges(dependencies);
-  const open = dependencies.map(({ length }) => length);
+  const openDependencyCounts = dependencies.map(({ length }) => length);
   const depths = dependencies.map(() => 0);
-  const order = open.flatMap((count, node) => (count === 0 ? [node] : []));
+  const order = openDependencyCounts.flatMap((count, node) => (count === 0 ? [node] : []));
   // The list grows while it is walked.
   for (const node of order) {
     const depth = (depths[node] ?? 0) + 1;
     for (const dependent of dependents[node] ?? []) {
       depths[dependent] = Math.max(depths[dependent] ?? 0, depth);
-      const left = (open[dependent] ?? 0) - 1;
-      open[dependent] = left;
+      const left = (openDependencyCounts[dependent] ?? 0) - 1;
+      openDependencyCounts[dependent] = left;
       if (left === 0) order.push(dependent);
     }
   }
   const stuck =
-    order.length === dependencies.length ? [] : open.flatMap((left, node) => (left > 0 ? [node] : []));
+    order.length === dependencies.length
+      ? []
+      : openDependencyCounts.flatMap((left, node) => (left > 0 ? [node] : []));
   return { order, depths, stuck };
 }
 
+/** Returns, by the index of each node, the nodes that depend on it. */
 export function reverseEdges(edges: Edges): number[][] {
   const back: number[][] = edges.map(() => []);
   for (const [from, targets] of edges.entries()) for (const to of targets) back[to]?.push(from);
@@ -39,10 +46,10 @@ export function reverseEdges(edges: Edges): number[][] {
 }
 
 /**
- * The strongly connected components of these nodes (Tarjan): each a single node or a knot of circles, and each after the
- * components that it depends on.
+ * Returns the strongly connected components of these nodes (Tarjan), each after the components that it depends on.
+ * Each is a single node or a knot of circles.
  */
-export function componentsOf(nodes: readonly number[], dependencies: Edges): number[][] {
+export function findComponents(nodes: readonly number[], dependencies: Edges): number[][] {
   const among = new Set(nodes);
   const walk = createWalk();
   for (const root of nodes) {
@@ -91,6 +98,7 @@ function followEdge(walk: Walk, node: number, target: number): void {
   else if (walk.isOpen.has(target)) lowerReach(walk, node, walk.numbers.get(target) ?? 0);
 }
 
+/** Ends the visit of a node, and closes the component that begins with it. */
 function leaveNode(walk: Walk, node: number): void {
   const { visits, numbers, lows, open, isOpen, components } = walk;
   visits.pop();
@@ -102,11 +110,15 @@ function leaveNode(walk: Walk, node: number): void {
   components.push(component);
 }
 
+/** Lowers the earliest visit that a node is known to reach, where this one is earlier. */
 function lowerReach({ lows }: Walk, node: number, low: number): void {
   lows.set(node, Math.min(lows.get(node) ?? low, low));
 }
 
-/** A shortest circle through the lowest node of a knot: each node depends on the next, the last on the first. */
+/**
+ * Returns a shortest circle through the lowest node of a knot, that node first. Each node depends on the next, the
+ * last on the first.
+ */
 export function findCircle(knot: readonly number[], dependencies: Edges): number[] {
   const start = knot.reduce((lowest, node) => Math.min(lowest, node));
   const members = new Set(knot);

@@ -16,7 +16,7 @@ const TYPES = ["null", "boolean", "object", "array", "number", "string", "intege
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0;
 const isNumber = (value: unknown): boolean => typeof value === "number" && Number.isFinite(value);
 const isNames = (value: unknown): boolean =>
-  isDistinct(value) && value.every((each) => typeof each === "string");
+  isDistinctList(value) && value.every((each) => typeof each === "string");
 const isType = (value: unknown): boolean => typeof value === "string" && TYPES.includes(value);
 const COUNT = { is: isCount, must: "a whole number from 0" };
 const NUMBER = { is: isNumber, must: "a number" };
@@ -25,7 +25,7 @@ const BOOLEAN = { is: (value: unknown) => typeof value === "boolean", must: "tru
 /** Keywords with a plain value. */
 const PLAIN: Readonly<Record<string, { readonly is: (value: unknown) => boolean; readonly must: string }>> = {
   type: {
-    is: (value) => isType(value) || (isDistinct(value) && value.length > 0 && value.every(isType)),
+    is: (value) => isType(value) || (isDistinctList(value) && value.length > 0 && value.every(isType)),
     must: `one of ${TYPES.join(", ")}, or a list of them`,
   },
   enum: { is: (value) => Array.isArray(value) && value.length > 0, must: "a list with at least one value" },
@@ -86,11 +86,14 @@ interface Node extends Child {
   readonly parent?: number;
 }
 
+/**
+ * Adds a problem to the plan's list for everything for which an author's JSON Schema cannot be used; returns nothing.
+ */
 export function checkOutputSchema(schema: object, path: readonly Segment[], problems: ProblemList): void {
   const nodes: Node[] = [{ schema, at: [], isSame: false }];
   const report = (at: readonly Segment[], message: string): void =>
     problems.add("OUTPUT_SCHEMA_INVALID", [...path, ...at], message);
-  if (isBeyondBounds(schema)) {
+  if (isSchemaTooLarge(schema)) {
     const { outputSchemaDepthMax, outputSchemaValuesMax } = BOUNDS;
     report(
       [],
@@ -102,7 +105,7 @@ export function checkOutputSchema(schema: object, path: readonly Segment[], prob
   for (const [index, { schema: each, at }] of nodes.entries()) {
     if (isFields(each)) {
       checkKeywords(each, at, report);
-      for (const child of childrenOf(each, at, report)) nodes.push({ ...child, parent: index });
+      for (const child of listSubschemas(each, at, report)) nodes.push({ ...child, parent: index });
     } else if (typeof each !== "boolean") report(at, describeWrongSchema(at));
   }
   if (nodes.length > BOUNDS.outputSchemaSchemasMax)
@@ -111,7 +114,10 @@ export function checkOutputSchema(schema: object, path: readonly Segment[], prob
   checkReferences(nodes, report);
 }
 
-/** Lists why values cannot be held against a schema outside of a plan; none where the schema is absent or null. */
+/**
+ * Lists, as sentences that begin with its `place`, why a JSON Schema outside of a plan cannot be used; none where the
+ * schema is absent or null.
+ */
 export function listSchemaProblems(schema: unknown, place: string): string[] {
   if (schema === undefined || schema === null) return [];
   if (!isFields(schema)) return [`${place} is not a usable JSON Schema: it must be an object`];
@@ -130,6 +136,7 @@ function describeWrongSchema(at: readonly Segment[]): string {
 
 type Say = (at: readonly Segment[], message: string) => void;
 
+/** Reports keywords of a schema that have a wrong value, or are not supported. */
 function checkKeywords(schema: Fields, at: readonly Segment[], report: Say): void {
   for (const [keyword, value] of Object.entries(schema)) {
     const rule = Object.hasOwn(PLAIN, keyword) ? PLAIN[keyword] : undefined;
@@ -141,6 +148,7 @@ function checkKeywords(schema: Fields, at: readonly Segment[], report: Say): voi
   checkRequired(schema, at, report);
 }
 
+/** Reports patterns that cannot be used, and where all patterns of a schema are too large together. */
 function checkPatterns(nodes: readonly Node[], report: Say): void {
   const { outputSchemaPatternCharsMax: charsMax, outputSchemaPatternSizeMax: sizeMax } = BOUNDS;
   let chars = 0;
@@ -191,7 +199,8 @@ function checkRequired(schema: Fields, at: readonly Segment[], report: Say): voi
       );
 }
 
-function childrenOf(schema: Fields, at: readonly Segment[], report: Say): Child[] {
+/** Lists the schemas directly inside a schema, and reports keywords that hold something else. */
+function listSubschemas(schema: Fields, at: readonly Segment[], report: Say): Child[] {
   const children: Child[] = [];
   const addChild = (key: string, isSame: boolean): void => {
     if (Object.hasOwn(schema, key)) children.push({ schema: schema[key], at: [...at, key], isSame });
@@ -211,23 +220,23 @@ function childrenOf(schema: Fields, at: readonly Segment[], report: Say): Child[
   };
   for (const key of SINGLE) addChild(key, false);
   for (const key of SINGLE_SAME) addChild(key, true);
-  for (const key of LIST_SAME) addChildren(key, true, isFullList);
+  for (const key of LIST_SAME) addChildren(key, true, isNonEmptyList);
   for (const key of CHOICES)
     if (Array.isArray(schema[key]) && schema[key].length > BOUNDS.outputSchemaChoicesMax)
       report([...at, key], TOO_MANY_CHOICES);
-  addChildren("prefixItems", false, isFullList);
+  addChildren("prefixItems", false, isNonEmptyList);
   for (const key of MAP) addChildren(key, false, isFields);
   for (const key of MAP_SAME) addChildren(key, true, isFields);
   return children;
 }
 
-/** References stay inside of the schema, lead to a schema, and never lead back to where the same value is being checked. */
+/** Reports each `$ref` that leads out of the schema, to no schema, or back to where the same value is checked. */
 function checkReferences(nodes: readonly Node[], report: Say): void {
-  const places = new Map(nodes.map(({ at }, index) => [pointerOf(at), index]));
+  const places = new Map(nodes.map(({ at }, index) => [formatJsonPointer(at), index]));
   const sameValueEdges = linkSameValues(nodes);
   const targets = new Set<number>();
   for (const [index, { schema, at }] of nodes.entries()) {
-    const target = targetOf(schema, places);
+    const target = findReferenceTarget(schema, places);
     if (target === "nowhere")
       report(
         [...at, "$ref"],
@@ -238,7 +247,7 @@ function checkReferences(nodes: readonly Node[], report: Say): void {
       targets.add(target);
     }
   }
-  checkLevels(nodes, targets, report);
+  checkReferenceLevels(nodes, targets, report);
   const [endless] = orderNodes(sameValueEdges).stuck;
   if (endless !== undefined)
     report(
@@ -247,7 +256,7 @@ function checkReferences(nodes: readonly Node[], report: Say): void {
     );
 }
 
-/** Groups the schemas inside a schema that are checked against the same value. */
+/** Returns, by schema, the schemas directly inside of it that are held against the same value. */
 function linkSameValues(nodes: readonly Node[]): number[][] {
   const sameValueEdges: number[][] = nodes.map(() => []);
   for (const [index, { parent, isSame }] of nodes.entries())
@@ -255,8 +264,11 @@ function linkSameValues(nodes: readonly Node[]): number[][] {
   return sameValueEdges;
 }
 
-/** Schemas that are referred to are turned into code one within the other, which takes stack. */
-function checkLevels(nodes: readonly Node[], targets: ReadonlySet<number>, report: Say): void {
+/**
+ * Reports where the schemas that are referred to have too many levels together. They are turned into code one within
+ * the other, which takes stack.
+ */
+function checkReferenceLevels(nodes: readonly Node[], targets: ReadonlySet<number>, report: Say): void {
   const levels = nodes.map(() => 1);
   // Children come behind their parents.
   for (let index = nodes.length - 1; index > 0; index -= 1) {
@@ -273,18 +285,22 @@ function checkLevels(nodes: readonly Node[], targets: ReadonlySet<number>, repor
     );
 }
 
-function targetOf(schema: unknown, places: ReadonlyMap<string, number>): number | "nowhere" | undefined {
+/** Returns the index of the schema that `$ref` leads to; `undefined` where a schema has no `$ref`. */
+function findReferenceTarget(
+  schema: unknown,
+  places: ReadonlyMap<string, number>,
+): number | "nowhere" | undefined {
   if (!isFields(schema) || !Object.hasOwn(schema, "$ref")) return undefined;
   const { $ref } = schema;
   const pointer = typeof $ref === "string" ? normalizePointer($ref) : undefined;
   return pointer === undefined ? "nowhere" : (places.get(pointer) ?? "nowhere");
 }
 
-function pointerOf(at: readonly Segment[]): string {
+function formatJsonPointer(at: readonly Segment[]): string {
   return at.map((segment) => `/${String(segment).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
-/** A JSON pointer in a URI fragment, as `pointerOf` writes it. */
+/** Returns the JSON pointer in a URI fragment, as `formatJsonPointer` writes it; `undefined` where there is none. */
 function normalizePointer(reference: string): string | undefined {
   if (!reference.startsWith("#")) return undefined;
   try {
@@ -294,7 +310,8 @@ function normalizePointer(reference: string): string | undefined {
   }
 }
 
-function isBeyondBounds(schema: object): boolean {
+/** True when a schema has too many levels or too many values. */
+function isSchemaTooLarge(schema: object): boolean {
   const pending: { readonly value: unknown; readonly depth: number }[] = [{ value: schema, depth: 0 }];
   let values = 0;
   for (let each = pending.pop(); each; each = pending.pop()) {
@@ -308,10 +325,11 @@ function isBeyondBounds(schema: object): boolean {
   return false;
 }
 
-function isFullList(value: unknown): boolean {
+function isNonEmptyList(value: unknown): boolean {
   return Array.isArray(value) && value.length > 0;
 }
 
-function isDistinct(value: unknown): value is readonly unknown[] {
+/** True for a list without a value that is in it twice. */
+function isDistinctList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value) && new Set(value).size === value.length;
 }

@@ -33,17 +33,21 @@ export interface PatternReading {
   readonly problem?: string;
 }
 
+/**
+ * Returns the size of a regular expression with its repetitions written out, or why it is refused: it is invalid, too
+ * large, or cannot be matched in linear time.
+ */
 export function readPattern(pattern: string): PatternReading {
   if (pattern.length > BOUNDS.patternCharsMax)
     return createRefusedPattern(`it has more than ${BOUNDS.patternCharsMax} characters`);
   if (!pattern.isWellFormed() || !isRegExp(pattern))
     return createRefusedPattern("it is not a regular expression");
-  const reader: Reader = { pattern, at: 0, groups: [createGroup()] };
+  const reader: Reader = { pattern, at: 0, groups: [createEmptyGroup()] };
   while (reader.at < pattern.length) {
     const problem = readPart(reader);
     if (problem !== undefined) return createRefusedPattern(problem);
   }
-  const { size } = closeGroup(reader.groups[0] ?? createGroup());
+  const { size } = closeGroup(reader.groups[0] ?? createEmptyGroup());
   return size > BOUNDS.patternSizeMax
     ? createRefusedPattern(`with its repetitions written out it has more than ${BOUNDS.patternSizeMax} parts`)
     : { size };
@@ -60,7 +64,7 @@ interface Reader {
   readonly groups: Group[];
 }
 
-function createGroup(): Group {
+function createEmptyGroup(): Group {
   return { size: 0, last: NOTHING, repeats: 1 };
 }
 
@@ -73,23 +77,23 @@ function isRegExp(pattern: string): boolean {
   }
 }
 
-/** Reads a part of a pattern that is known to be a regular expression. */
+/** Reads the next part of a regular expression, and returns why it is refused; `undefined` where it is not. */
 function readPart(reader: Reader): string | undefined {
   const { pattern, groups } = reader;
   const char = pattern[reader.at] ?? "";
   switch (char) {
     case "(":
-      return openGroup(reader);
+      return readGroupStart(reader);
     case ")": {
       reader.at += 1;
-      const { size, repeats } = closeGroup(groups.pop() ?? createGroup());
+      const { size, repeats } = closeGroup(groups.pop() ?? createEmptyGroup());
       addPart(reader, { size: size + 2, repeats });
       return undefined;
     }
     case "\\":
       return readEscape(reader, false);
     case "[":
-      return readClass(reader);
+      return readCharacterClass(reader);
     case "*":
     case "+":
     case "?":
@@ -102,6 +106,7 @@ function readPart(reader: Reader): string | undefined {
   }
 }
 
+/** Adds a part to the innermost group, as the part that a quantifier would repeat. */
 function addPart({ groups }: Reader, part: Part): void {
   const group = groups.at(-1);
   if (!group) return;
@@ -110,20 +115,23 @@ function addPart({ groups }: Reader, part: Part): void {
   group.last = part;
 }
 
+/** Returns a group that is read to its end as one part of the group around it. */
 function closeGroup({ size, last, repeats }: Group): Part {
   return { size: size + last.size, repeats: Math.max(repeats, last.repeats) };
 }
 
-function openGroup(reader: Reader): string | undefined {
+/** Reads the beginning of a group, and returns why it is refused; `undefined` where it is not. */
+function readGroupStart(reader: Reader): string | undefined {
   const rest = reader.pattern.slice(reader.at, reader.at + 4);
   if (/^\(\?<?[=!]/u.test(rest)) return `${NOT_LINEAR}: leave out ${rest.replace(/([=!]).*$/su, "$1")}...)`;
   if (rest.startsWith("(?<")) return "groups have no names here: write ( instead of (?<name>";
   if (rest.startsWith("(?") && !rest.startsWith("(?:")) return "flags such as (?i: are not supported";
   reader.at += rest.startsWith("(?:") ? 3 : 1;
-  reader.groups.push(createGroup());
+  reader.groups.push(createEmptyGroup());
   return undefined;
 }
 
+/** Repeats the part read last, and returns why that is refused; `undefined` where it is not. */
 function readQuantifier(reader: Reader): string | undefined {
   const [text = "", min, max] =
     /^(?:[*+?]|\{(\d+)(?:,(\d*))?\})\??/u.exec(reader.pattern.slice(reader.at)) ?? [];
@@ -137,6 +145,7 @@ function readQuantifier(reader: Reader): string | undefined {
   return undefined;
 }
 
+/** Reads an escape, and returns why it is refused; `undefined` where it is not. */
 function readEscape(reader: Reader, isInClass: boolean): string | undefined {
   const rest = reader.pattern.slice(reader.at, reader.at + ESCAPE_CHARS_MAX);
   const [escape = rest] = /^\\(?:[pPu]\{[^}]*\}|u.{4}|x..|c.|.)/su.exec(rest) ?? [];
@@ -157,7 +166,8 @@ function findEscapeProblem(escape: string, isInClass: boolean): string | undefin
   return undefined;
 }
 
-function readClass(reader: Reader): string | undefined {
+/** Reads a class of characters to its end, and returns why it is refused; `undefined` where it is not. */
+function readCharacterClass(reader: Reader): string | undefined {
   reader.at += 1;
   while (reader.at < reader.pattern.length && reader.pattern[reader.at] !== "]") {
     if (reader.pattern[reader.at] === "\\") {

@@ -1,5 +1,6 @@
 /** Owns: what can be wrong with a plan, and collecting it up to a bound. */
 import { BOUNDS } from "../contracts/bounds.ts";
+import { formatProblemPath } from "../contracts/validation.ts";
 import type { Segment } from "./step-graph.ts";
 
 /** Every code with what it means. `docs/plans.md` holds the same table; a test keeps them equal. */
@@ -64,6 +65,7 @@ export interface ProblemList {
   add(code: PlanProblemCode, path: readonly Segment[], message: string): void;
 }
 
+/** Returns an empty list of a plan's problems, which ignores what is added beyond a bound. */
 export function createProblemList(): ProblemList {
   const problems: PlanProblem[] = [];
   const isFull = (): boolean => problems.length >= BOUNDS.planProblemsMax;
@@ -71,22 +73,12 @@ export function createProblemList(): ProblemList {
     problems,
     isFull,
     add: (code, path, message) => {
-      if (!isFull()) problems.push({ path: pathOf(path), code, message });
+      if (!isFull()) problems.push({ path: formatProblemPath(path), code, message });
     },
   };
 }
 
-export function pathOf(segments: readonly Segment[]): string {
-  const path = segments
-    .slice(0, BOUNDS.planDepthMax)
-    .map((segment) =>
-      typeof segment === "number" ? `[${segment}]` : `.${segment.slice(0, BOUNDS.nameCharsMax)}`,
-    )
-    .join("");
-  return path.replace(/^\./, "").slice(0, BOUNDS.problemPathCharsMax) || "(root)";
-}
-
-/** A name as it is put into a sentence. */
+/** Returns a name in quotes for a sentence, cut where it is too long. */
 export function quoteName(name: string): string {
   return JSON.stringify(
     name.length <= BOUNDS.nameCharsMax ? name : `${name.slice(0, BOUNDS.nameCharsMax)}...`,
@@ -96,7 +88,7 @@ export function quoteName(name: string): string {
 const CHAIN_NAMES_MAX = 10;
 
 /** Formats names as `"a" -> "b" -> "c"`; the middle of a long chain is left out. */
-export function chainOf(names: readonly string[]): string {
+export function formatChain(names: readonly string[]): string {
   const half = CHAIN_NAMES_MAX / 2;
   const shown =
     names.length <= CHAIN_NAMES_MAX

@@ -23,7 +23,10 @@ interface Visit {
   readonly at: readonly Segment[];
 }
 
-/** Reads all bindings of an input, in the order of the text. */
+/**
+ * Returns all bindings in a step's input, in the order of the text; those that are wrong or too many are left out and
+ * added to the plan's problems.
+ */
 export function readBindings(input: object, index: number, problems: ProblemList): InputBinding[] {
   const root: readonly Segment[] = ["steps", index, "input"];
   const bindings: InputBinding[] = [];
@@ -33,13 +36,18 @@ export function readBindings(input: object, index: number, problems: ProblemList
   let chars = 0;
   for (let visit = pending.pop(); visit; visit = pending.pop()) {
     values += 1;
-    chars += charsOf(visit);
+    chars += countTextAndKeyChars(visit);
     if (typeof visit.value === "string") {
       const value = readBinding(visit.value, [...root, ...visit.at], problems);
       if (value) bindings.push({ at: visit.at, value });
       references += value ? listReferences(value).length : 0;
-    } else pushChildren(pending, visit, { root, problems });
-    const excess = excessOf({ values: values + pending.length, references, chars, depth: visit.at.length });
+    } else pushNestedValues(pending, visit, { root, problems });
+    const excess = describeInputExcess({
+      values: values + pending.length,
+      references,
+      chars,
+      depth: visit.at.length,
+    });
     if (excess === undefined) continue;
     problems.add("INPUT_TOO_LARGE", [...root, ...visit.at], `${excess}; pass less, or a file by its name`);
     break;
@@ -47,17 +55,19 @@ export function readBindings(input: object, index: number, problems: ProblemList
   return bindings;
 }
 
+/** Lists the references to outputs in a binding: itself, or those between the texts of a template. */
 export function listReferences(value: Reference | Template): readonly Reference[] {
   if (value.kind === "reference") return [value];
   return value.parts.filter((part) => typeof part !== "string");
 }
 
 /** Counts the characters of a text and of its key; a number counts as one. */
-function charsOf({ value, at }: Visit): number {
+function countTextAndKeyChars({ value, at }: Visit): number {
   return String(at.at(-1) ?? "").length + (typeof value === "string" ? value.length : 1);
 }
 
-function excessOf(size: {
+/** Says which bound of an input is exceeded; `undefined` where none is. */
+function describeInputExcess(size: {
   readonly values: number;
   readonly references: number;
   readonly chars: number;
@@ -71,7 +81,8 @@ function excessOf(size: {
   return undefined;
 }
 
-function pushChildren(
+/** Queues the values directly inside a value, and reports keys that have a binding in them. */
+function pushNestedValues(
   pending: Visit[],
   { value, at }: Visit,
   { root, problems }: { readonly root: readonly Segment[]; readonly problems: ProblemList },
@@ -94,7 +105,10 @@ function pushChildren(
   }
 }
 
-/** Reads the binding of a text; `undefined` when it has none, or a wrong one. */
+/**
+ * Returns the binding in a text, a reference or a template; `undefined` where it has none, or a wrong one, which is
+ * added to the problems.
+ */
 export function readBinding(
   text: string,
   path: readonly Segment[],
@@ -141,6 +155,7 @@ function readReference(text: string, start: number, close: number): Reference | 
   return { kind: "reference", stepId: stepId as StepId, path: segments };
 }
 
+/** True for a part of a path that is too long or too large, or is `__proto__`. */
 function isBadSegment(segment: Segment): boolean {
   if (typeof segment === "number")
     return String(segment).length > INDEX_DIGITS_MAX || segment >= BOUNDS.arrayItemsMax;

@@ -7,12 +7,13 @@ export type ReadOutputs =
   | { readonly kind: "unreadable"; readonly path: string; readonly message: string };
 
 /**
- * The reply, or its last fenced `json` block, where that is a JSON object within the bounds. A reply that was cut comes with its
- * `end`, and only a block there counts: what its beginning has may be an example. Otherwise the reply is the output
- * `text` of a step without a contract, with `truncated` where it had to be cut; a step with one has no outputs then.
+ * Returns the outputs in a reply: the JSON object that it is, or that its last fenced `json` block holds. A reply that
+ * was cut comes with its `end`, and only a block there counts: what its beginning has may be an example. Otherwise the
+ * reply is the output `text` of a step without a contract, with `truncated` where it had to be cut. A step with a
+ * contract has no outputs then.
  */
 export function outputsFromReply(reply: string, hasContract: boolean, end?: string): ReadOutputs {
-  const outputs = end === undefined ? findObject(reply) : findObjectInEnd(end);
+  const outputs = end === undefined ? findObjectInReply(reply) : findObjectInEnd(end);
   if (outputs) return { kind: "outputs", outputs };
   const isCut = end !== undefined;
   if (!hasContract) return { kind: "outputs", outputs: createTextOutput(reply, isCut) };
@@ -25,7 +26,7 @@ export function outputsFromReply(reply: string, hasContract: boolean, end?: stri
 
 const NO_BLOCK_IN_END = `the answer is longer than ${BOUNDS.replyCharsMax} characters, and no whole \`json\` block is in its last ${BOUNDS.replyEndChars}`;
 
-/** Returns the text of outputs that hold nothing else, and the JSON of all others as it is. */
+/** Returns the `text` of outputs that hold nothing else; all others, and a text that is no JSON, as they are. */
 export function parseTextOutput(json: string): string {
   try {
     const outputs: unknown = JSON.parse(json);
@@ -38,26 +39,27 @@ export function parseTextOutput(json: string): string {
 }
 
 /**
- * Returns why the outputs of a failed report say that the work could not be done: their `reason`, or all of them as JSON where
- * they name none. `undefined` where they are empty.
+ * Returns the `reason` in the JSON of a failed report's outputs, or that whole JSON where it names none; `undefined`
+ * where it is empty. Throws where the text is no JSON.
  */
-export function parseReason(json: string): string | undefined {
+export function parseFailureReason(json: string): string | undefined {
   const { reason } = JSON.parse(json) as JsonObject;
   if (typeof reason === "string") return reason;
   return json === "{}" ? undefined : json;
 }
 
-/** True when outputs may be kept: neither too deep nor too long as JSON. */
+/** True when a step's outputs may be kept: neither too deep nor too long as JSON. */
 export function isWithinOutputBounds(outputs: JsonObject): boolean {
-  return !isTooDeep(outputs) && JSON.stringify(outputs).length <= BOUNDS.outputCharsMax;
+  return !isNestedTooDeep(outputs) && JSON.stringify(outputs).length <= BOUNDS.outputCharsMax;
 }
 
-function findObject(reply: string): JsonObject | undefined {
+function findObjectInReply(reply: string): JsonObject | undefined {
   if (reply.length > BOUNDS.replyCharsMax) return undefined;
-  return parseObject(reply) ?? parseObject(findLastJsonBlock(reply));
+  return parseOutputObject(reply) ?? parseOutputObject(findLastJsonBlock(reply));
 }
 
-function parseObject(text: string | undefined): JsonObject | undefined {
+/** Returns the JSON object of a text; `undefined` where it is none, or not within the bounds of outputs. */
+function parseOutputObject(text: string | undefined): JsonObject | undefined {
   // Most replies are prose: without this each would cost an error with a stack.
   if (!text?.trimStart().startsWith("{")) return undefined;
   try {
@@ -71,12 +73,15 @@ function parseObject(text: string | undefined): JsonObject | undefined {
 /** Finds the object of the last block in the end of a reply, whose first line may have begun before. */
 function findObjectInEnd(end: string): JsonObject | undefined {
   const firstBreak = end.indexOf("\n");
-  return firstBreak === -1 ? undefined : parseObject(findLastJsonBlock(end.slice(firstBreak + 1)));
+  return firstBreak === -1 ? undefined : parseOutputObject(findLastJsonBlock(end.slice(firstBreak + 1)));
 }
 
 const FENCE = "```";
 
-/** The last block that is closed. JSON has no line that ends in a fence, so the first such line closes it. */
+/**
+ * Returns the content of the last fenced `json` block that is closed. JSON has no line that ends in a fence, so the
+ * first such line closes it.
+ */
 function findLastJsonBlock(reply: string): string | undefined {
   let block: string | undefined;
   let begin = -1;
@@ -100,7 +105,7 @@ function isJsonFence(line: string): boolean {
   return language.toLowerCase() === "json";
 }
 
-function isTooDeep(root: object): boolean {
+function isNestedTooDeep(root: object): boolean {
   let level: object[] = [root];
   for (let depth = 1; level.length > 0; depth += 1) {
     if (depth > BOUNDS.outputDepthMax) return true;
@@ -111,16 +116,17 @@ function isTooDeep(root: object): boolean {
   return false;
 }
 
+/** Creates the outputs of a reply that is no JSON: its `text`, with `truncated` where it had to be cut. */
 function createTextOutput(reply: string, isCut: boolean): JsonObject {
   const room = BOUNDS.outputCharsMax - JSON.stringify({ text: "", truncated: true }).length;
-  const end = findEndWithin(reply, room);
+  const end = findFittingEnd(reply, room);
   return isCut || end < reply.length
     ? { text: reply.slice(0, end).toWellFormed(), truncated: true }
     : { text: reply.toWellFormed() };
 }
 
-/** Returns how much of a text fits into so many characters of JSON. */
-export function findEndWithin(text: string, room: number): number {
+/** Returns the index in a text up to which its JSON, without quotes, fits into `room` characters. */
+export function findFittingEnd(text: string, room: number): number {
   let chars = 0;
   for (let index = 0; index < text.length; index += 1) {
     chars += countJsonChars(text.charCodeAt(index));
@@ -129,6 +135,7 @@ export function findEndWithin(text: string, room: number): number {
   return text.length;
 }
 
+/** Counts the characters that JSON needs for one UTF-16 unit of a text. */
 function countJsonChars(code: number): number {
   if (code >= 0x20) return code === 0x22 || code === 0x5c ? 2 : 1;
   const hasShortForm = code >= 0x08 && code <= 0x0d && code !== 0x0b;

@@ -12,7 +12,11 @@ export interface Wiring {
   readonly fanIns: readonly FanIn[];
 }
 
-export function isTooLarge(steps: readonly CoordinationStep[], problems: ProblemList): boolean {
+/**
+ * True when the list of problems has any, after one was added for too many steps and one for too many dependencies of
+ * the plan.
+ */
+export function isPlanTooLarge(steps: readonly CoordinationStep[], problems: ProblemList): boolean {
   let dependencies = 0;
   for (const { dependsOn } of steps) dependencies += dependsOn?.length ?? 0;
   const { planStepsMax, planDependenciesMax } = BOUNDS;
@@ -31,10 +35,14 @@ function describeTooMany(count: number, subject: string, countMax: number): stri
   return `the plan has ${count} ${subject}, but at most ${countMax} are allowed; split it into several plans`;
 }
 
+/**
+ * Returns, by the index of each step, the steps that it depends on and how many of them must complete; names that are
+ * wrong are added to the problems.
+ */
 export function wireSteps(steps: readonly CoordinationStep[], problems: ProblemList): Wiring {
   const indexOf = new Map<StepId, number>();
   for (const [index, { stepId }] of steps.entries()) {
-    checkReserved(stepId, index, problems);
+    checkReservedId(stepId, index, problems);
     const first = indexOf.get(stepId);
     if (first === undefined) indexOf.set(stepId, index);
     else {
@@ -44,15 +52,15 @@ export function wireSteps(steps: readonly CoordinationStep[], problems: ProblemL
   }
   return {
     indexOf,
-    dependencies: steps.map((step, index) => dependenciesOf(step, { index, indexOf, problems })),
-    fanIns: steps.map((step, index) => fanInOf(step, index, problems)),
+    dependencies: steps.map((step, index) => resolveDependencies(step, { index, indexOf, problems })),
+    fanIns: steps.map((step, index) => resolveFanIn(step, index, problems)),
   };
 }
 
 /** The steps that the layer itself adds to a coordination begin so. */
 const RESERVED = "@";
 
-function checkReserved(stepId: StepId, index: number, problems: ProblemList): void {
+function checkReservedId(stepId: StepId, index: number, problems: ProblemList): void {
   if (!stepId.startsWith(RESERVED)) return;
   const message = `ids that begin with ${RESERVED} are for steps that are added while the plan runs; choose another id than ${quoteName(stepId)}`;
   problems.add("STEP_ID_RESERVED", ["steps", index, "stepId"], message);
@@ -64,9 +72,10 @@ interface Naming {
   readonly problems: ProblemList;
 }
 
-function dependenciesOf({ stepId, dependsOn = [] }: CoordinationStep, naming: Naming): number[] {
+/** Returns the indices of a step's dependencies, each once; reports names that are unknown, repeated or its own. */
+function resolveDependencies({ stepId, dependsOn = [] }: CoordinationStep, naming: Naming): number[] {
   const { index, indexOf, problems } = naming;
-  const found = new Set<number>();
+  const resolvedIndices = new Set<number>();
   for (const [position, name] of dependsOn.entries()) {
     const path = ["steps", index, "dependsOn", position];
     const dependency = indexOf.get(name);
@@ -82,14 +91,15 @@ function dependenciesOf({ stepId, dependsOn = [] }: CoordinationStep, naming: Na
         path,
         `no step has the id ${quoteName(name)}; correct the id or add the step`,
       );
-    else if (found.has(dependency))
+    else if (resolvedIndices.has(dependency))
       problems.add("DEPENDENCY_DUPLICATE", path, `${quoteName(name)} is named twice; remove one of them`);
-    else found.add(dependency);
+    else resolvedIndices.add(dependency);
   }
-  return [...found];
+  return [...resolvedIndices];
 }
 
-function fanInOf(step: CoordinationStep, index: number, problems: ProblemList): FanIn {
+/** Returns how many dependencies a step needs; reports a number that is impossible. */
+function resolveFanIn(step: CoordinationStep, index: number, problems: ProblemList): FanIn {
   const { fanIn = "all", dependsOn = [] } = step;
   const path = ["steps", index, "fanIn"];
   if (step.fanIn !== undefined && dependsOn.length === 0)

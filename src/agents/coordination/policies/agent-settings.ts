@@ -6,7 +6,9 @@ import type { UnknownRecord } from "../std/is-record.ts";
 const OF_GATE = /^gates\.agents\..+\.(confidenceThreshold|requireConfidence)$/su;
 const OF_PRIVILEGE = /^privileges\.agents\..+\.(tools\.allow|tools\.deny|write)$/su;
 
-/** Finds the setting that holds for an agent where there is not the one at this path. */
+/**
+ * Returns the path of the general setting that an agent's own setting overrides; `undefined` for a path of no agent.
+ */
 export function findGeneralPath(path: string): string | undefined {
   const ofGate = OF_GATE.exec(path)?.[1];
   if (ofGate !== undefined) return `gates.${ofGate}`;
@@ -17,24 +19,24 @@ export function findGeneralPath(path: string): string | undefined {
 type Ruling = Pick<Phase1Config, "gates" | "privileges">;
 
 /**
- * Returns both sections with an entry for each agent that either policy names, so that the two can be compared: where one has nothing
- * of its own for an agent, its general settings hold.
+ * Returns the sections `gates` and `privileges` of one policy with an entry for each agent that it or the other one
+ * names, so that the two can be compared: where it has nothing of its own for an agent, its general settings hold.
  */
-export function fillAgents(
+export function fillAgentEntries(
   { gates, privileges }: Ruling,
   other: Ruling,
 ): Record<keyof Ruling, UnknownRecord> {
   return {
-    gates: { ...gates, agents: fillGates(gates, other.gates) },
-    privileges: { ...privileges, agents: fillPrivileges(privileges, other.privileges) },
+    gates: { ...gates, agents: fillAgentGates(gates, other.gates) },
+    privileges: { ...privileges, agents: fillAgentPrivileges(privileges, other.privileges) },
   };
 }
 
-function fillGates(
+function fillAgentGates(
   { agents, confidenceThreshold, requireConfidence }: Phase1Config["gates"],
   other: Phase1Config["gates"],
 ): UnknownRecord {
-  return fillEach([agents, other.agents], (id) => {
+  return fillEntries([agents, other.agents], (id) => {
     const compared = findAgentEntry(other.agents, id);
     return {
       ...(compared?.confidenceThreshold !== undefined && { confidenceThreshold }),
@@ -44,16 +46,22 @@ function fillGates(
   });
 }
 
-/** An entry says all of its agent: nothing of the general rule is left beside it. */
-function fillPrivileges(
+/**
+ * Returns the privileges of each agent named by either side. An entry says all of its agent: nothing of the general
+ * rule is left beside it.
+ */
+function fillAgentPrivileges(
   { agents, default: ofOthers = {} }: Phase1Config["privileges"],
   other: Phase1Config["privileges"],
 ): UnknownRecord {
-  return fillEach([agents, other.agents], (id) => ({ ...(findAgentEntry(agents, id) ?? ofOthers) }));
+  return fillEntries([agents, other.agents], (id) => ({ ...(findAgentEntry(agents, id) ?? ofOthers) }));
 }
 
-/** An empty entry is left out: by its path it could be taken for a setting of an agent with a shorter id. */
-function fillEach(
+/**
+ * Returns an entry for each agent that either side names. An empty one is left out: by its path it could be taken for
+ * a setting of an agent with a shorter id.
+ */
+function fillEntries(
   sides: readonly Readonly<Record<string, unknown>>[],
   fill: (agentId: string) => UnknownRecord,
 ): UnknownRecord {

@@ -6,8 +6,8 @@ import type { PolicyPackFile, PolicySettings } from "../contracts/config/policy-
 import { CoordinationError } from "../contracts/errors.ts";
 import { mergeObjects } from "../std/merge-objects.ts";
 import { findGeneralPath } from "./agent-settings.ts";
-import { comparePolicies, listEffective, type ChangedSetting } from "./compare-policies.ts";
-import { isWithin, listSettings } from "./list-settings.ts";
+import { comparePolicies, listEffectiveSettings, type ChangedSetting } from "./compare-policies.ts";
+import { isPathWithin, listSettings } from "./list-settings.ts";
 
 /** A pack and all that it extends, as one. */
 export interface PolicyPack {
@@ -23,37 +23,41 @@ export interface PolicyPack {
 }
 
 /**
- * Combines packs, the one that extends none first.
- *
- * @throws CoordinationError `INPUT_INVALID` where a setting is not valid, is laxer than a pack before it allows, or is locked and not there
+ * Returns the one policy pack that a chain of packs amounts to, the one that extends none first. @throws
+ * CoordinationError `INPUT_INVALID` where a setting is not valid, is laxer than a pack before it allows, or is locked
+ * and not there
  */
 export function combinePacks(files: readonly [PolicyPackFile, ...PolicyPackFile[]]): PolicyPack {
   const [first, ...others] = files;
-  assertNoProblem(first, listUnlockable(first, first.settings));
-  let pack = beginPack(first);
+  assertNoProblem(first, listUnknownLocks(first, first.settings));
+  let pack = createBasePack(first);
   for (const file of others) pack = extendPack(pack, file);
   return pack;
 }
 
-/** A pack by itself. It may be valid only together with those that it extends: it names their checks, or changes a field of them. */
-function beginPack(file: PolicyPackFile): PolicyPack {
+/**
+ * Creates a pack by itself. It may be valid only together with those that it extends: it names their checks, or
+ * changes a field of them.
+ */
+function createBasePack(file: PolicyPackFile): PolicyPack {
   const { name, version, description, settings, locked } = file;
   return {
     name,
     version,
     ...(description !== undefined && { description }),
-    chain: [titleOf(file)],
+    chain: [formatPackTitle(file)],
     locked,
     settings,
-    origins: new Map(listPaths(settings).map((path) => [path, titleOf(file)])),
+    origins: new Map(listPaths(settings).map((path) => [path, formatPackTitle(file)])),
   };
 }
 
+/** Combines a pack with the one that it extends. Throws where it is laxer than that allows. */
 function extendPack(base: PolicyPack, file: PolicyPackFile): PolicyPack {
   const settings = mergeObjects(base.settings, file.settings);
-  const laxer = listLaxer(base, comparePolicies(base.settings, settings));
-  assertNoProblem(file, [...listUnlockable(file, settings), ...laxer]);
-  const begun = beginPack(file);
+  const laxer = listLockProblems(base, comparePolicies(base.settings, settings));
+  assertNoProblem(file, [...listUnknownLocks(file, settings), ...laxer]);
+  const begun = createBasePack(file);
   return {
     ...begun,
     chain: [...begun.chain, ...base.chain],
@@ -65,16 +69,17 @@ function extendPack(base: PolicyPack, file: PolicyPackFile): PolicyPack {
 
 function assertNoProblem(file: PolicyPackFile, problems: readonly string[]): void {
   if (problems.length > 0)
-    throw new CoordinationError("INPUT_INVALID", `${titleOf(file)}: ${problems.join("; ")}`);
+    throw new CoordinationError("INPUT_INVALID", `${formatPackTitle(file)}: ${problems.join("; ")}`);
 }
 
-function listUnlockable({ locked }: PolicyPackFile, settings: PolicySettings): string[] {
-  const paths = [...listEffective(settings).keys()];
-  const unknown = locked.filter((place) => !paths.some((path) => isWithin(path, place)));
+function listUnknownLocks({ locked }: PolicyPackFile, settings: PolicySettings): string[] {
+  const paths = [...listEffectiveSettings(settings).keys()];
+  const unknown = locked.filter((place) => !paths.some((path) => isPathWithin(path, place)));
   return unknown.map((place) => `locked: there is no setting ${place} that a pack may set`);
 }
 
-function listLaxer(base: PolicyPack, changes: readonly ChangedSetting[]): string[] {
+/** Lists the problems of changes that are not stricter although the extended pack locks their settings. */
+function listLockProblems(base: PolicyPack, changes: readonly ChangedSetting[]): string[] {
   const forbidden = changes.filter(({ path, change }) => change !== "stricter" && isLocked(base, path));
   const [extended = base.name] = base.chain;
   return forbidden.map(({ path, from, to, change }) => {
@@ -83,17 +88,17 @@ function listLaxer(base: PolicyPack, changes: readonly ChangedSetting[]): string
   });
 }
 
-/** True for a setting in which a pack that extends this one may not be laxer, for all agents or for one. */
+/** True when a pack locks a setting, for all agents or for one, so that no pack that extends it may make that laxer. */
 export function isLocked({ locked }: PolicyPack, path: string): boolean {
   const general = findGeneralPath(path) ?? path;
-  return locked.some((place) => isWithin(path, place) || isWithin(general, place));
+  return locked.some((place) => isPathWithin(path, place) || isPathWithin(general, place));
 }
 
 function listPaths(settings: PolicySettings): string[] {
   return [...listSettings(settings).keys()];
 }
 
-function titleOf({ name, version }: PolicyPackFile): string {
+function formatPackTitle({ name, version }: PolicyPackFile): string {
   return `${name} ${version}`;
 }
 

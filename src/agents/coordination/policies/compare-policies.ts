@@ -2,9 +2,9 @@
 import { TUNABLE } from "../contracts/config/written-settings.ts";
 import { readPolicySettings, type PolicySettings } from "../contracts/config/policy-pack.ts";
 import type { UnknownRecord } from "../std/is-record.ts";
-import { fillAgents } from "./agent-settings.ts";
-import { isWithin, listSettings, type SettingsByPath } from "./list-settings.ts";
-import { compareStrictness, findKeptName, type Strictness } from "./strictness.ts";
+import { fillAgentEntries } from "./agent-settings.ts";
+import { isPathWithin, listSettings, type SettingsByPath } from "./list-settings.ts";
+import { compareStrictness, findKeptSettingPath, type Strictness } from "./strictness.ts";
 
 /** One setting that two policies have different values of; `undefined` where none holds. */
 export interface ChangedSetting {
@@ -22,32 +22,32 @@ export interface ChangedSetting {
  */
 export function comparePolicies(from: PolicySettings, to: PolicySettings): ChangedSetting[] {
   const [earlier, later] = [readPolicySettings(from), readPolicySettings(to)];
-  const before = listTunable({ ...earlier, ...fillAgents(earlier, later) });
-  const after = listTunable({ ...later, ...fillAgents(later, earlier) });
+  const before = listTunableSettings({ ...earlier, ...fillAgentEntries(earlier, later) });
+  const after = listTunableSettings({ ...later, ...fillAgentEntries(later, earlier) });
   const paths = [...new Set([...before.keys(), ...after.keys()])].toSorted();
   return paths.flatMap((path) => {
-    const change = compareAt(path, before, after);
+    const change = compareSettingAt(path, before, after);
     return change === "same" ? [] : [{ path, from: before.get(path), to: after.get(path), change }];
   });
 }
 
-function compareAt(path: string, before: SettingsByPath, after: SettingsByPath): Strictness {
+function compareSettingAt(path: string, before: SettingsByPath, after: SettingsByPath): Strictness {
   const change = compareStrictness(path, before.get(path), after.get(path));
-  const name = findKeptName(path);
-  const isKept = name !== undefined && hasName(before, name) && hasName(after, name);
+  const name = findKeptSettingPath(path);
+  const isKept = name !== undefined && hasSettingWithin(before, name) && hasSettingWithin(after, name);
   return isKept && change !== "same" ? "other" : change;
 }
 
-function hasName(settings: SettingsByPath, name: string): boolean {
-  return [...settings.keys()].some((path) => isWithin(path, name));
+function hasSettingWithin(settings: SettingsByPath, name: string): boolean {
+  return [...settings.keys()].some((path) => isPathWithin(path, name));
 }
 
 /** Lists all settings that hold under a policy, defaults included. @throws CoordinationError `INPUT_INVALID` */
-export function listEffective(settings: PolicySettings): SettingsByPath {
-  return listTunable(readPolicySettings(settings));
+export function listEffectiveSettings(settings: PolicySettings): SettingsByPath {
+  return listTunableSettings(readPolicySettings(settings));
 }
 
-function listTunable(phase1: UnknownRecord): SettingsByPath {
+function listTunableSettings(phase1: UnknownRecord): SettingsByPath {
   const tunable = Object.fromEntries(TUNABLE.map((name) => [name, phase1[name]]));
   const listed = listSettings(tunable);
   // An empty object says nothing that its absence does not say.

@@ -61,37 +61,49 @@ const RULES: readonly (readonly [string, Rule])[] = [
   ["compaction.repeats", ["allow", "refuse"]],
 ];
 
-/** Says what becomes of strictness where a setting changes; `undefined` stands for a setting that is not there. */
+/**
+ * Returns whether the setting at a path became stricter or laxer, stayed the same, or changed in a way that is
+ * neither. `undefined` stands for a setting that is not there.
+ */
 export function compareStrictness(path: string, from: unknown, to: unknown): Strictness {
   if (JSON.stringify(from) === JSON.stringify(to)) return "same";
-  const rule = RULES.find(([pattern]) => isFitting(path, pattern))?.[1];
+  const rule = RULES.find(([pattern]) => isPathFitting(path, pattern))?.[1];
   if (rule === undefined) return "other";
-  if (rule === "kept") return orderPresence(from, to);
-  const order = rule === "more" || rule === "fewer" ? orderSets(rule, from, to) : orderValues(rule, from, to);
+  if (rule === "kept") return judgePresence(from, to);
+  const order = rule === "more" || rule === "fewer" ? judgeSets(rule, from, to) : judgeValues(rule, from, to);
   return order ?? "other";
 }
 
-/** Finds the name that is kept or changed as a whole: the verifier or the watched tool that a setting belongs to. */
-export function findKeptName(path: string): string | undefined {
-  const kept = RULES.find(([pattern, rule]) => rule === "kept" && isFitting(path, pattern))?.[0];
+/**
+ * Returns the path of the verifier or watched tool that a setting belongs to, which is kept or changed as a whole;
+ * `undefined` for any other setting.
+ */
+export function findKeptSettingPath(path: string): string | undefined {
+  const kept = RULES.find(([pattern, rule]) => rule === "kept" && isPathFitting(path, pattern))?.[0];
   return kept === undefined ? undefined : path.split(".").slice(0, kept.split(".").length).join(".");
 }
 
-function orderPresence(from: unknown, to: unknown): Strictness {
+function judgePresence(from: unknown, to: unknown): Strictness {
   if (from === undefined) return "stricter";
   return to === undefined ? "laxer" : "other";
 }
 
-/** A verifier or a watched tool has settings of its own; all below its name belong to it. */
-function isFitting(path: string, pattern: string): boolean {
+/**
+ * True when a path fits a pattern. A verifier or a watched tool has settings of its own; all below its name belong to
+ * it.
+ */
+function isPathFitting(path: string, pattern: string): boolean {
   const names = path.split(".");
   const wanted = pattern.split(".");
   const isWhole = pattern.endsWith(".*") ? names.length >= wanted.length : names.length === wanted.length;
   return isWhole && wanted.every((name, index) => name === "*" || name === names[index]);
 }
 
-/** A bound that is not there bounds nothing; a demand that is not there demands nothing. */
-function orderValues(
+/**
+ * Judges two values by their ranks. A bound that is not there bounds nothing; a demand that is not there demands
+ * nothing.
+ */
+function judgeValues(
   rule: Exclude<Rule, "more" | "fewer" | "kept">,
   from: unknown,
   to: unknown,
@@ -116,10 +128,10 @@ function rankNumber(rule: "higher" | "lower", value: unknown): number | undefine
   return rule === "higher" ? value : -value;
 }
 
-function orderSets(rule: "more" | "fewer", from: unknown, to: unknown): Strictness | undefined {
+function judgeSets(rule: "more" | "fewer", from: unknown, to: unknown): Strictness | undefined {
   // No list at all demands nothing under `more`, and allows everything under `fewer`.
-  const before = listEntries(from, rule);
-  const after = listEntries(to, rule);
+  const before = formatEntries(from, rule);
+  const after = formatEntries(to, rule);
   if (!before || !after) return before ? "laxer" : "stricter";
   const isWithin = (some: readonly unknown[], others: readonly unknown[]): boolean =>
     some.every((entry) => others.includes(entry));
@@ -129,7 +141,7 @@ function orderSets(rule: "more" | "fewer", from: unknown, to: unknown): Strictne
 }
 
 /** Returns entries as texts that can be compared; `undefined` for everything. */
-function listEntries(value: unknown, rule: "more" | "fewer"): readonly string[] | undefined {
+function formatEntries(value: unknown, rule: "more" | "fewer"): readonly string[] | undefined {
   if (Array.isArray(value)) return value.map((entry) => JSON.stringify(entry));
   return rule === "more" ? [] : undefined;
 }

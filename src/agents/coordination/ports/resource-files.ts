@@ -15,7 +15,8 @@ export interface ResourceFiles {
    * not one, or a name longer than `BOUNDS.resourceCharsMax`.
    *
    * `end` says what is meant where the path ends at a link: what that leads to (`target`), which is so where it is absent, or the
-   * link itself (`entry`), which is what removing it changes.
+   * link itself (`entry`), which is what removing it changes. With `namesBelowRemoved` so many names at the end of the path lie below
+   * something that is removed before: no link, and no file, that is there now leads on to them or stands in their way.
    */
   locate(path: string, folder: string, end?: PathEnd): Promise<string | undefined>;
   /**
@@ -32,14 +33,17 @@ export interface ResourceFiles {
   sharedName(resource: string): Promise<string | undefined>;
   /** True for a folder, but no link to one, that has more than `count` entries. False where nothing can be seen. */
   hasMoreEntries(resource: string, count: number): Promise<boolean>;
-  /** Returns a mark that changes with the file, without reading it. `undefined` for a folder, and where nothing can be seen. */
+  /**
+   * Returns a mark that changes with the file, or the link, without reading it: `absent` where nothing is. `undefined` for a folder,
+   * and where nothing can be seen.
+   */
   stamp(resource: string): Promise<string | undefined>;
   /** The files below a folder whose content or place changed since a time, as far as the bounds of the search allow. */
   findChanged(folder: string, sinceMs: number): Promise<FoundChanges>;
 }
 
-/** The meaning of a path that ends at a link. */
-export type PathEnd = "target" | "entry";
+/** The meaning of a path that ends at a link, or below something that is removed before. */
+export type PathEnd = "target" | "entry" | { readonly namesBelowRemoved: number };
 
 /** The result of a search for changed files. */
 export interface FoundChanges {

@@ -19,7 +19,10 @@ export interface OfferableTools {
   readonly ownTools: readonly string[];
 }
 
-/** `undefined`: everything that the host offers. */
+/**
+ * Lists, sorted, the names and wildcards of tools that a session's model is shown under its bounds; `undefined` where
+ * nothing narrows what the host offers.
+ */
 export function listOfferedTools(
   bounds: readonly PrivilegeBound[],
   expand: ExpandTools,
@@ -46,14 +49,17 @@ function listAllowedByAll(bounds: readonly PrivilegeBound[], expand: ExpandTools
     .reduce<readonly string[]>(narrowEntries, ["*"]);
 }
 
-/** Returns the narrower entry of every two that overlap: one of them always lies within the other. */
+/**
+ * Intersects two lists of allowed tools. Among two entries that overlap the narrower stays: one of them always lies
+ * within the other.
+ */
 function narrowEntries(some: readonly string[], others: readonly string[]): readonly string[] {
   const common = some.flatMap((one) =>
-    others.flatMap((other) => (isWithin(one, other) ? [one] : isWithin(other, one) ? [other] : [])),
+    others.flatMap((other) => (isToolWithin(one, other) ? [one] : isToolWithin(other, one) ? [other] : [])),
   );
   return [...new Set(common)];
 }
 
-function isWithin(inner: string, outer: string): boolean {
+function isToolWithin(inner: string, outer: string): boolean {
   return isMatchingTool(outer, inner.endsWith("*") && outer.endsWith("*") ? inner.slice(0, -1) : inner);
 }

@@ -36,7 +36,10 @@ export interface MergedTree {
   readonly repository: string;
 }
 
-/** Lists the bounds that a step adds, what was asked for it first. */
+/**
+ * Lists the bounds on tools and files that a step adds for its session: what was asked for it, then the operator's
+ * policy; none where neither limits anything.
+ */
 export function listBoundsOfStep(step: PrivilegedStep): PrivilegeBound[] {
   const { coordinationId, stepId, agentId, session, isPlanned, privilege } = step;
   const place = { coordinationId, stepId, agentId, session };
@@ -48,7 +51,7 @@ export function listBoundsOfStep(step: PrivilegedStep): PrivilegeBound[] {
   ];
 }
 
-/** True when a privilege says anything at all. */
+/** True when a privilege limits tools or changes of files; false where it allows all that the host does. */
 export function isNarrowing({ tools, write }: Privilege): boolean {
   return tools?.allow !== undefined || (tools?.deny ?? []).length > 0 || write !== undefined;
 }

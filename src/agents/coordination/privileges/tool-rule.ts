@@ -24,7 +24,10 @@ const PLAN_TOOL = "coordination_plan";
 /** By it a child gives back the result whose form the spawn asked for; the host offers it to nobody else, and to these always. */
 const RESULT_TOOL = "structured_output";
 
-/** `undefined`: every bound lets the tool be called. */
+/**
+ * Returns the first bound that a call of the tool breaks, and its rule; `undefined` where every bound lets it be
+ * called.
+ */
 export function findToolRefusal(
   bounds: readonly PrivilegeBound[],
   toolName: string,
@@ -45,24 +48,29 @@ function findBrokenRule(
 ): ToolRefusal["rule"] | undefined {
   if (!tools) return undefined;
   const denied = expand(tools.deny ?? []);
-  if (isAlwaysUsable(tool)) return denied.some((entry) => isNaming(entry, tool)) ? "tools.deny" : undefined;
+  if (isUsableUnlessDeniedByName(tool))
+    return denied.some((entry) => isNamingTool(entry, tool)) ? "tools.deny" : undefined;
   if (denied.some((entry) => isMatchingTool(entry, tool))) return "tools.deny";
   if (tools.allow === undefined) return undefined;
   return expand(tools.allow).some((entry) => isMatchingTool(entry, tool)) ? undefined : "tools.allow";
 }
 
-/** True for what a child needs to do its work at all: reporting and asking, and the way to tools that are not shown. */
-export function isAlwaysUsable(tool: string): boolean {
+/**
+ * True for a tool that a child needs to do its work at all, which no list of allowed tools and no general wildcard
+ * takes from it: reporting its result, asking, and reaching tools that are not shown. Only a bound that denies it by
+ * name does.
+ */
+export function isUsableUnlessDeniedByName(tool: string): boolean {
   if (LEADING_TOOLS.has(tool) || tool === RESULT_TOOL) return true;
   return tool.startsWith(COORDINATION) && tool !== PLAN_TOOL;
 }
 
 /** True when an entry means this very tool, or tools of the coordination, and not just everything. */
-function isNaming(entry: string, tool: string): boolean {
+function isNamingTool(entry: string, tool: string): boolean {
   return entry === tool || (entry.startsWith(COORDINATION) && isMatchingTool(entry, tool));
 }
 
-/** True when an expanded entry matches a tool in the host's spelling. */
+/** True when a name or prefix with `*` in a list of tools, already expanded, matches a tool in the host's spelling. */
 export function isMatchingTool(entry: string, tool: string): boolean {
   return entry.endsWith("*") ? tool.startsWith(entry.slice(0, -1)) : entry === tool;
 }

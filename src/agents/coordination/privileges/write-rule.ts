@@ -1,5 +1,5 @@
 /** Owns: whether a file may be changed under the globs of a bound. Does not own: where a path really leads (`runtime/privileges/`). */
-import { ACROSS_FOLDERS, isFittingAll } from "../std/fit-wildcards.ts";
+import { ACROSS_FOLDERS, isMatchingWildcards } from "../std/fit-wildcards.ts";
 
 /** A glob whose beginning was followed to where it really leads. */
 export interface LocatedGlob {
@@ -9,7 +9,10 @@ export interface LocatedGlob {
   readonly rest: readonly string[];
 }
 
-/** Splits a glob before its first name with a wildcard in it. */
+/**
+ * Splits a glob of files into the path before its first name with a wildcard, and the names from there on; none where
+ * it has no wildcard.
+ */
 export function splitGlob(glob: string): { readonly root: string; readonly rest: readonly string[] } {
   const names = glob.split("/");
   const at = names.findIndex((name) => /[*?]/u.test(name));
@@ -21,24 +24,27 @@ export function splitGlob(glob: string): { readonly root: string; readonly rest:
   };
 }
 
-/** True when a real path fits one of the globs. A glob without wildcards means the file, and all that is below a folder. */
+/**
+ * True when the real path of a file fits one of the globs. A glob without wildcards means the file, and all that is
+ * below a folder.
+ */
 export function isWithinGlobs(path: string, globs: readonly LocatedGlob[]): boolean {
   return globs.some(({ root, rest }) => {
-    const below = findBelow(path, root);
+    const below = splitPathBelow(path, root);
     if (below === undefined) return false;
-    return rest.length === 0 || isFittingAll(below, rest, ACROSS_FOLDERS);
+    return rest.length === 0 || isMatchingWildcards(below, rest, ACROSS_FOLDERS);
   });
 }
 
-/** The names of a path below a folder; `undefined` where it is not there. */
-function findBelow(path: string, root: string): readonly string[] | undefined {
+/** Returns the names of a path below a folder; `undefined` where the path is not in it. */
+function splitPathBelow(path: string, root: string): readonly string[] | undefined {
   if (path === root) return [];
   const start = root.endsWith("/") ? root : `${root}/`;
   return path.startsWith(start) ? path.slice(start.length).split("/") : undefined;
 }
 
-/** True for a glob that every file fits: it narrows nothing. */
-export function isCatchingAll(glob: string): boolean {
+/** True for a glob such as `/**` that every file fits, so that it narrows nothing. */
+export function isGlobOfAll(glob: string): boolean {
   const { root, rest } = splitGlob(glob);
   return root === "/" && rest.every((name) => name === "**");
 }

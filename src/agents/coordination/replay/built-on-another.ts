@@ -2,7 +2,7 @@
 import type { Command } from "../contracts/commands.ts";
 import type { StepAdmitted } from "../contracts/fact-fields.ts";
 import type { EpochMs, SessionKey, StepId } from "../contracts/ids.ts";
-import { isPlanned, mustStop } from "../dispatch/plan-rules.ts";
+import { isPlanned, mustStopStep } from "../dispatch/plan-rules.ts";
 import type { Coordination, OpenCoordination, Step } from "../ledger/state.ts";
 import type { Decided } from "./replay-log.ts";
 
@@ -16,22 +16,26 @@ export interface Standing {
   readonly now: EpochMs;
 }
 
-/** Explains why what happened is no evidence of what would have happened under the policy. */
-export function explainOtherOrigin(
+/**
+ * Returns the reason why recorded work is no evidence of what would have happened under another policy; `undefined`
+ * where it is evidence.
+ */
+export function explainLostEvidence(
   { state, parted, sessions, now }: Standing,
   { before, command, facts: [fact] }: Decided & { readonly command: Command },
   subject: StepId | undefined,
 ): string | undefined {
   if (state.kind !== "open" || before.kind !== "open") return undefined;
   if (command.type === "admitSpawn" && fact.type === "step.admitted")
-    return explainOtherSpawn({ parted, sessions }, fact.payload);
+    return explainOtherSpawner({ parted, sessions }, fact.payload);
   const step = subject && state.steps.get(subject);
   if (!step) return undefined;
   if (command.type === "dispatchStep") return explainOtherInput({ parted, state, before }, step);
-  return isOutcome(command) ? explainOtherStop({ state, before, now }, step) : undefined;
+  return isOutcomeCommand(command) ? explainOtherStop({ state, before, now }, step) : undefined;
 }
 
-function explainOtherSpawn(
+/** Explains that whoever spawned the step had done, or seen, something else; `undefined` where it had not. */
+function explainOtherSpawner(
   { parted, sessions }: Pick<Standing, "parted" | "sessions">,
   { sourceSession, parentStepId }: StepAdmitted,
 ): string | undefined {
@@ -44,31 +48,36 @@ interface Both {
   readonly before: OpenCoordination;
 }
 
+/** Explains that the step begins with another result than is recorded; `undefined` where it does not. */
 function explainOtherInput(
   { parted, state, before }: Both & Pick<Standing, "parted">,
   { spec }: Step,
 ): string | undefined {
   const other = spec.planned?.dependsOn.find(
-    (id) => parted.has(id) && phaseOf(state, id) === "completed" && phaseOf(before, id) === "completed",
+    (id) =>
+      parted.has(id) &&
+      readStepStatus(state, id) === "completed" &&
+      readStepStatus(before, id) === "completed",
   );
   return other && `begins with another result of ${other}`;
 }
 
+/** Explains that the step is stopped in one of the two histories alone; `undefined` where it is not. */
 function explainOtherStop(
   { state, before, now }: Both & { readonly now: EpochMs },
   step: Step,
 ): string | undefined {
   const recorded = before.steps.get(step.spec.stepId);
   if (!recorded || !isPlanned(state) || !isPlanned(before)) return undefined;
-  const wasStopped = mustStop(before, recorded, now);
-  if (wasStopped === mustStop(state, step, now)) return undefined;
+  const wasStopped = mustStopStep(before, recorded, now);
+  if (wasStopped === mustStopStep(state, step, now)) return undefined;
   return wasStopped ? "would not have been stopped" : "would have been stopped";
 }
 
-function isOutcome({ type }: Command): boolean {
+function isOutcomeCommand({ type }: Command): boolean {
   return type === "completeStep" || type === "failStep" || type === "timeOutStep";
 }
 
-function phaseOf({ steps }: OpenCoordination, stepId: StepId): string | undefined {
+function readStepStatus({ steps }: OpenCoordination, stepId: StepId): string | undefined {
   return steps.get(stepId)?.phase.status;
 }

@@ -11,18 +11,18 @@ import type { EpochMs } from "../contracts/ids.ts";
 import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import {
   formatConflictId,
-  contestOf,
-  draftDetection,
-  draftResolution,
-  draftUnreviewed,
+  createArbitrationInput,
+  draftDetectedConflict,
+  draftConflictResolution,
+  draftRefusalWithoutReview,
   type ContestedRequest,
 } from "../dispatch/conflict-facts.ts";
-import { putQuestion } from "../dispatch/conflict-questions.ts";
+import { draftConflictQuestion } from "../dispatch/conflict-questions.ts";
 import { decide } from "../dispatch/decide.ts";
 import type { Decision } from "../dispatch/decision.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
 import { checkCriteriaAgain, type Outputs } from "./criteria-again.ts";
-import { findDifference, isWithin, isSameValue } from "./same-value.ts";
+import { findDifference, isContainedIn, isSameValue } from "./same-value.ts";
 import { commandsFromFacts } from "./told-command.ts";
 
 /** `count`: how many of the recorded facts it accounts for. */
@@ -39,71 +39,80 @@ interface Deciding {
   readonly outputs: Outputs;
 }
 
-/** `facts`: from the first one on, all of one time. */
+/**
+ * Decides again what the first of the recorded facts stands for, and returns how many facts that accounts for and
+ * whether it comes out the same, without storing anything. `facts`: from the first one on, all of one time.
+ */
 export function decideAgain(state: Coordination, facts: readonly FactEvent[], deciding: Deciding): Again {
   const [lead] = facts;
   if (!lead) return { kind: "told", count: 0 };
   if (lead.type === "claim.acquired" || lead.type === "claim.renewed") return { kind: "told", count: 1 };
   if (lead.type === "conflict.detected" && state.kind === "open")
-    return decideConflict(state, { ...lead, type: "conflict.detected" }, { facts, now: deciding.now });
+    return decideConflictAgain(state, { ...lead, type: "conflict.detected" }, { facts, now: deciding.now });
   return decideByCommand(state, facts, deciding);
 }
 
+/** Decides on each command that may have led to the facts, until one gives what is recorded. */
 function decideByCommand(state: Coordination, facts: readonly FactEvent[], deciding: Deciding): Again {
-  const isOld = isOfFirstRelease(state);
+  const isOld = isRecordedByFirstRelease(state);
   let lastDecision: Decision | undefined;
   for (const recorded of commandsFromFacts(state, facts)) {
-    const command = judgeCriteriaAgain(state, recorded, deciding);
+    const command = withCriteriaJudgedAgain(state, recorded, deciding);
     const decision = decide(state, command, deciding.now);
-    const drafts = factsOf(decision);
+    const drafts = listDecidedFacts(decision);
     if (drafts.length > 0 && findMismatch(facts, drafts, isOld) === undefined)
       return { kind: "same", count: drafts.length, command };
     lastDecision ??= decision;
   }
-  return isOld ? { kind: "told", count: 1 } : describeMismatch(facts, lastDecision);
+  return isOld ? { kind: "told", count: 1 } : createMismatch(facts, lastDecision);
 }
 
-/** Judges again how far a plan reached its goal, from its outputs. */
-function judgeCriteriaAgain(state: Coordination, command: Command, { outputs }: Deciding): Command {
+/** Returns a command that judges a plan with its criteria judged again from the outputs; any other as it is. */
+function withCriteriaJudgedAgain(state: Coordination, command: Command, { outputs }: Deciding): Command {
   if (command.type !== "judgePlan" || state.kind !== "open") return command;
   return { ...command, successCriteria: checkCriteriaAgain(state, command.successCriteria, outputs) };
 }
 
-/** 0.1.0 recorded less of its questions and conflicts, and what it lacks is not there to be decided again. */
-export function isOfFirstRelease(state: Coordination): boolean {
+/**
+ * True for an opened coordination of observed spawns that release 0.1.0 recorded. It recorded less of questions and
+ * conflicts than is needed to decide again.
+ */
+export function isRecordedByFirstRelease(state: Coordination): boolean {
   return state.kind !== "unopened" && state.created.questions === undefined && !state.created.plan;
 }
 
-export function factsOf(decision: Decision): readonly FactDraft[] {
+/** Lists the facts that a decision appends, also with a refusal; none where it appends none. */
+export function listDecidedFacts(decision: Decision): readonly FactDraft[] {
   return "facts" in decision ? (decision.facts ?? []) : [];
 }
 
-/** The first of the drafts that is not what is recorded. */
+/** Returns the index of the first draft that is not what is recorded. */
 function findMismatch(
   facts: readonly FactEvent[],
   drafts: readonly FactDraft[],
   isOld: boolean,
 ): number | undefined {
-  const at = drafts.findIndex((draft, index) => !isSame(facts[index], draft, isOld));
+  const at = drafts.findIndex((draft, index) => !isFactAsDrafted(facts[index], draft, isOld));
   return at === -1 ? undefined : at;
 }
 
-function isSame(fact: FactEvent | undefined, draft: FactDraft, isOld: boolean): boolean {
+function isFactAsDrafted(fact: FactEvent | undefined, draft: FactDraft, isOld: boolean): boolean {
   if (fact?.type !== draft.type) return false;
-  return isSameValue(fact.payload, draft.payload) || (isOld && isWithin(fact.payload, draft.payload));
+  return isSameValue(fact.payload, draft.payload) || (isOld && isContainedIn(fact.payload, draft.payload));
 }
 
-function describeMismatch(facts: readonly FactEvent[], decision: Decision | undefined): Again {
+/** Returns the first difference between the recorded facts and those that are decided. */
+function createMismatch(facts: readonly FactEvent[], decision: Decision | undefined): Again {
   const type = facts[0]?.type ?? "nothing";
   if (!decision) return { kind: "differs", at: 0, why: `nothing that could be asked leads to ${type}` };
-  const drafts = factsOf(decision);
+  const drafts = listDecidedFacts(decision);
   const at = findMismatch(facts, drafts, false);
-  if (at !== undefined) return { kind: "differs", at, why: describeDifference(facts[at], drafts[at]) };
+  if (at !== undefined) return { kind: "differs", at, why: describeFactDifference(facts[at], drafts[at]) };
   const reason = decision.kind === "refused" ? decision.reason : "the log said so already";
   return { kind: "differs", at: 0, why: `nothing is decided: ${reason}` };
 }
 
-function describeDifference(fact: FactEvent | undefined, draft: FactDraft | undefined): string {
+function describeFactDifference(fact: FactEvent | undefined, draft: FactDraft | undefined): string {
   if (!fact || !draft) return `${draft?.type ?? "nothing"} is decided and not recorded`;
   if (fact.type !== draft.type) return `${draft.type} is decided, ${fact.type} is recorded`;
   const found = findDifference(fact.payload, draft.payload);
@@ -126,8 +135,8 @@ interface AtOnce {
 
 export type Detected = FactPayloads["conflict.detected"];
 
-/** A1: the ruling follows from what is recorded with the conflict. */
-function decideConflict(
+/** Rules again on a recorded conflict, from what is recorded with it (A1). */
+function decideConflictAgain(
   state: OpenCoordination,
   { payload }: FactEvent & { type: "conflict.detected" },
   { facts, now }: AtOnce,
@@ -137,19 +146,25 @@ function decideConflict(
   const expectedId = formatConflictId(state, state.conflicts.length + 1);
   if (payload.conflictId !== expectedId)
     return { kind: "differs", at: 0, why: `${expectedId} is decided, ${payload.conflictId} is recorded` };
-  const drafts = draftRulingFacts(state, payload, { isAsked: isAskedIn(facts, payload), now });
+  const drafts = draftRulingFacts(state, payload, { isAsked: isAskedByOurQuestion(facts, payload), now });
   const at = findMismatch(facts, drafts, false);
   return at === undefined
     ? { kind: "same", count: drafts.length }
-    : { kind: "differs", at, why: describeDifference(facts[at], drafts[at]) };
+    : { kind: "differs", at, why: describeFactDifference(facts[at], drafts[at]) };
 }
 
-/** People were asked by a question of ours, rather than by the host. */
-export function isAskedIn([, second]: readonly FactEvent[], { conflictId }: Detected): boolean {
+/**
+ * True when the second of the facts asks people about the detected conflict by a question of ours, rather than by the
+ * host.
+ */
+export function isAskedByOurQuestion([, second]: readonly FactEvent[], { conflictId }: Detected): boolean {
   return second?.type === "coordination.escalated" && second.payload.conflictId === conflictId;
 }
 
-/** The facts that a conflict becomes. */
+/**
+ * Drafts again the facts that follow by the rules from a recorded conflict: the conflict, and its resolution or
+ * question; none where the log has no evidence of it.
+ */
 export function draftRulingFacts(
   state: OpenCoordination,
   { conflictId, resource, claims, contest }: Detected,
@@ -157,7 +172,10 @@ export function draftRulingFacts(
 ): FactDraft[] {
   if (!contest) return [];
   const { requester, reviewByMs } = contest;
-  const contested = { ...contestFromRecord(contest, claims), ...(!isAsked && withReview(reviewByMs)) };
+  const contested = {
+    ...contestFromRecord(contest, claims),
+    ...(!isAsked && pickReviewDeadline(reviewByMs)),
+  };
   const request: ContestedRequest = {
     resource,
     token: state.newestToken + 1,
@@ -165,19 +183,19 @@ export function draftRulingFacts(
     contest: contested,
     ...pickVersions(contest),
   };
-  if (isAsked) return putQuestion(state, requester, { request, conflictId, after: 0, now });
-  const ruling = arbitrate(contestOf(requester, request.contest));
-  const detected = draftDetection(requester, request, { conflictId, now });
+  if (isAsked) return draftConflictQuestion(state, requester, { request, conflictId, after: 0, now });
+  const ruling = arbitrate(createArbitrationInput(requester, request.contest));
+  const detected = draftDetectedConflict(requester, request, { conflictId, now });
   if (ruling.kind === "granted" || ruling.kind === "refused")
-    return [detected, draftResolution(conflictId, request.contest, ruling)];
+    return [detected, draftConflictResolution(conflictId, request.contest, ruling)];
   if (ruling.kind === "merge" || reviewByMs !== undefined) return [detected];
   return [
     detected,
-    draftUnreviewed(requester, conflictId, { contest: request.contest, because: ruling.because }),
+    draftRefusalWithoutReview(requester, conflictId, { contest: request.contest, because: ruling.because }),
   ];
 }
 
-function withReview(reviewByMs: EpochMs | undefined): { reviewByMs?: EpochMs } {
+function pickReviewDeadline(reviewByMs: EpochMs | undefined): { reviewByMs?: EpochMs } {
   return reviewByMs === undefined ? {} : { reviewByMs };
 }
 

@@ -1,5 +1,6 @@
 /** Owns: a decision in words: what was decided, and why it would have been another. */
-import type { AfterFailure } from "../dispatch/next-try.ts";
+import { OPEN_GATE } from "../dispatch/decide-held.ts";
+import type { AfterFailure } from "../dispatch/next-attempt.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { formatTimestamp, type EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
@@ -7,7 +8,10 @@ import type { StepAdmitted } from "../contracts/fact-fields.ts";
 import type { Gate } from "../contracts/verification.ts";
 import { mustHold } from "../gates/verifier-gate.ts";
 
-/** Describes a decision: two with the same words let the same work happen. Empty for facts that decide nothing. */
+/**
+ * Returns the text of the decision that a fact records, empty for facts that decide nothing: two with the same text
+ * let the same work happen.
+ */
 export function describeDecision(fact: FactDraft): string {
   switch (fact.type) {
     case "step.dispatched":
@@ -17,9 +21,9 @@ export function describeDecision(fact: FactDraft): string {
         ? "the result counts, replaced by people"
         : "the result counts";
     case "step.failed":
-      return `${fact.payload.cancelled ? "cancelled" : "failed"}${describeRetry(fact.payload)}`;
+      return `${fact.payload.cancelled ? "cancelled" : "failed"}${describeAfterFailure(fact.payload)}`;
     case "step.timed_out":
-      return `timed out${describeRetry(fact.payload)}`;
+      return `timed out${describeAfterFailure(fact.payload)}`;
     case "step.skipped":
       return `skipped (${fact.payload.because})`;
     case "step.retry_granted":
@@ -29,7 +33,7 @@ export function describeDecision(fact: FactDraft): string {
     case "result.revised":
       return `sent back for revision ${fact.payload.revision}`;
     case "coordination.escalated":
-      return `people are asked (${fact.payload.cause}) until ${timeOf(fact.payload.deadlineAtMs)}`;
+      return `people are asked (${fact.payload.cause}) until ${formatDecisionTime(fact.payload.deadlineAtMs)}`;
     case "escalation.answered":
       return fact.payload.refused
         ? `the answer does not count (${fact.payload.refused})`
@@ -49,13 +53,17 @@ export function describeDecision(fact: FactDraft): string {
   }
 }
 
-/** Describes the decisions that facts hold, in their order. */
+/**
+ * Returns the texts of the decisions that facts record, in their order, joined by semicolons; empty where they decide
+ * nothing.
+ */
 export function describeDecisions(facts: readonly FactDraft[]): string {
   return facts.map(describeDecision).filter(Boolean).join("; ");
 }
 
-function describeRetry({ retryAtMs, escalated }: AfterFailure): string {
-  if (retryAtMs !== undefined) return `, tried again at ${timeOf(retryAtMs)}`;
+/** Says what follows a failed attempt; empty where nothing does. */
+function describeAfterFailure({ retryAtMs, escalated }: AfterFailure): string {
+  if (retryAtMs !== undefined) return `, tried again at ${formatDecisionTime(retryAtMs)}`;
   return escalated ? ", people are asked" : "";
 }
 
@@ -64,7 +72,8 @@ function describeRuling({ winner, winnerCoordinationId, losers }: FactPayloads["
   return winnerCoordinationId ? `${winner} of ${winnerCoordinationId} keeps it` : `${winner} gets it`;
 }
 
-export function timeOf(atMs: EpochMs): string {
+/** Formats a time as texts of decisions have it, in ISO 8601. */
+export function formatDecisionTime(atMs: EpochMs): string {
   return formatTimestamp(atMs);
 }
 
@@ -75,66 +84,66 @@ interface Deciding {
   readonly spec: StepAdmitted | undefined;
 }
 
-/** Explains which part of the policy made the difference. */
-export function explainDecision({ recorded, derived, spec }: Deciding): string {
-  const heldPayload = payloadOf(derived, "result.held");
-  if (heldPayload) return explainHold(heldPayload, spec);
-  if (payloadOf(recorded, "result.held")) return explainPass(payloadOf(recorded, "result.held"), spec);
-  const failed = payloadOf(derived, "step.failed") ?? payloadOf(derived, "step.timed_out");
-  if (failed) return explainRetries(failed, spec);
-  const escalation = payloadOf(derived, "coordination.escalated");
+/** Returns the text that says which part of a policy made the decision under it differ from the recorded one. */
+export function explainPolicyDifference({ recorded, derived, spec }: Deciding): string {
+  const heldPayload = findPayload(derived, "result.held");
+  if (heldPayload) return explainHeldResult(heldPayload, spec);
+  if (findPayload(recorded, "result.held"))
+    return explainPassedResult(findPayload(recorded, "result.held"), spec);
+  const failed = findPayload(derived, "step.failed") ?? findPayload(derived, "step.timed_out");
+  if (failed) return explainRetryBudget(failed, spec);
+  const escalation = findPayload(derived, "coordination.escalated");
   if (escalation?.confidence)
     return describeShortfall(escalation.confidence.measured, escalation.confidence.floor);
-  return payloadOf(recorded, "coordination.escalated")?.confidence
+  return findPayload(recorded, "coordination.escalated")?.confidence
     ? "the confidence meets the floor"
     : "follows from the policy";
 }
 
-function payloadOf<T extends FactDraft["type"]>(
+/** Returns the payload of the first fact of a type. */
+function findPayload<T extends FactDraft["type"]>(
   facts: readonly FactDraft[],
   type: T,
 ): FactPayloads[T] | undefined {
   return facts.find((fact) => fact.type === type)?.payload as FactPayloads[T] | undefined;
 }
 
-const OPEN_GATE: Gate = { threshold: 0 };
-
-function explainHold(heldPayload: FactPayloads["result.held"], spec: StepAdmitted | undefined): string {
+function explainHeldResult(heldPayload: FactPayloads["result.held"], spec: StepAdmitted | undefined): string {
   const { gate = OPEN_GATE, isolate } = spec ?? {};
   const { confidence, confidenceUnreadable } = heldPayload;
   if (gate.checks?.length) return `to be checked first: ${gate.checks.join(", ")}`;
   if (confidenceUnreadable) return "the confidence that it states cannot be read";
   return isolate && !mustHold(gate, confidence === undefined ? {} : { confidence })
-    ? explainMerge(confidence, gate)
+    ? explainHoldForMerge(confidence, gate)
     : describeShortfall(confidence, gate.threshold);
 }
 
-function explainMerge(confidence: number | undefined, { threshold }: Gate): string {
+function explainHoldForMerge(confidence: number | undefined, { threshold }: Gate): string {
   const merge = "its worktree is merged first";
-  return confidence === undefined ? merge : `${describeMet(confidence, threshold)}; ${merge}`;
+  return confidence === undefined ? merge : `${describeMetThreshold(confidence, threshold)}; ${merge}`;
 }
 
-function describeMet(measured: number, threshold: number): string {
-  return `confidence ${share(measured)} meets ${share(threshold)}`;
+function describeMetThreshold(measured: number, threshold: number): string {
+  return `confidence ${formatConfidence(measured)} meets ${formatConfidence(threshold)}`;
 }
 
 function describeShortfall(measured: number | undefined, floor: number): string {
   return measured === undefined
     ? "it states no confidence, and one is demanded"
-    : `confidence ${share(measured)} is below ${share(floor)}`;
+    : `confidence ${formatConfidence(measured)} is below ${formatConfidence(floor)}`;
 }
 
-function explainPass(
+function explainPassedResult(
   heldPayload: FactPayloads["result.held"] | undefined,
   spec: StepAdmitted | undefined,
 ): string {
   const { gate } = spec ?? {};
   if (!gate) return "nothing holds its results";
   if (heldPayload?.confidence === undefined) return "nothing is checked, and no confidence is demanded";
-  return describeMet(heldPayload.confidence, gate.threshold);
+  return describeMetThreshold(heldPayload.confidence, gate.threshold);
 }
 
-function explainRetries(
+function explainRetryBudget(
   { retryAtMs, escalated, attempt }: FactPayloads["step.failed"] | FactPayloads["step.timed_out"],
   spec: StepAdmitted | undefined,
 ): string {
@@ -143,6 +152,7 @@ function explainRetries(
   return escalated ? `${budget}, then people` : budget;
 }
 
-function share(basisPoints: number): string {
+/** Formats a confidence in ten-thousandths as a number from 0 to 1. */
+function formatConfidence(basisPoints: number): string {
   return String(basisPoints / 10_000);
 }

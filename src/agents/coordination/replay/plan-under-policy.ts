@@ -42,13 +42,16 @@ const STEP_GATE_KEYS: ReadonlySet<string> = new Set([
 
 const GATES = Object.keys(gatesSchema.shape) as (keyof GatesConfig)[];
 
-/** @throws CoordinationError `INPUT_INVALID` for what only the operator's configuration can say, and for what would say nothing */
-export function planUnderPolicy(
+/**
+ * Returns the plan that a fork is to run, with the rules of a replay policy written into it. @throws CoordinationError
+ * `INPUT_INVALID` for what only the operator's configuration can say, and for what would say nothing
+ */
+export function rewritePlanUnderPolicy(
   change: PlanToChange,
   policy: ReplayPolicy,
   operators: OperatorRules,
 ): CoordinationPlan {
-  assertSayable(policy, operators);
+  assertPlanCanSay(policy, operators);
   const { gates, conflicts, failurePolicy = {} } = policy;
   const { timeoutPolicy, escalationPolicy } = failurePolicy;
   const retried = applyRetryPolicy(change, policy);
@@ -64,7 +67,8 @@ export function planUnderPolicy(
   };
 }
 
-function assertSayable(
+/** Throws where the policy has a rule that no plan can state. */
+function assertPlanCanSay(
   { gates = {}, escalateMs, requireDifferentApprover, budget }: ReplayPolicy,
   operators: OperatorRules,
 ): void {
@@ -101,7 +105,7 @@ function createUnsayableError(path: string, why: string): CoordinationError {
   );
 }
 
-/** Applies a retry policy. A step's own retries stay, unless `retry` speaks of every step. */
+/** Returns the plan with the retries of the policy. A step's own retries stay, unless `retry` speaks of every step. */
 function applyRetryPolicy(
   { plan, anew }: PlanToChange,
   { retry = {}, failurePolicy = {} }: ReplayPolicy,
@@ -121,7 +125,10 @@ function applyRetryPolicy(
   return { ...plan, defaults, steps, failurePolicy: { ...plan.failurePolicy, retryBudget } };
 }
 
-/** The policy's rules come where an operator's would: what is high-risk for either is, and no plan loosens `manual_review`. */
+/**
+ * Merges the conflict rules of the plan and of the policy. The policy's rules come where an operator's would: what is
+ * high-risk for either is, and no plan loosens `manual_review`.
+ */
 function applyConflictPolicy(plans: ArbiterPolicy, policys: ArbiterPolicy): ArbiterPolicy {
   const isManual = policys.strategy === "manual_review";
   const rules = isManual ? {} : plans;
@@ -144,6 +151,7 @@ interface AgentDemands extends GateWishes {
   readonly size: number;
 }
 
+/** Returns the steps with the checks and the confidence that the policy demands of their agents. */
 function applyGatePolicy(
   { plan, anew }: PlanToChange,
   gates: Gates,
@@ -154,7 +162,7 @@ function applyGatePolicy(
   let size = 0;
   return plan.steps.map((step) => {
     if (!anew.has(step.stepId)) return step;
-    const demand = byAgent.get(step.agent) ?? demandOf(step.agent, { gates, operators, checks });
+    const demand = byAgent.get(step.agent) ?? buildAgentDemands(step.agent, { gates, operators, checks });
     byAgent.set(step.agent, demand);
     size += demand.size;
     if (size > PLAN_BOUNDS.charsMax)
@@ -162,7 +170,7 @@ function applyGatePolicy(
         "gates.verifiers",
         "with these checks at every step the plan is larger than a plan may be",
       );
-    return addDemandedChecks(step, demand, gates);
+    return addAgentDemands(step, demand, gates);
   });
 }
 
@@ -172,28 +180,35 @@ interface Asking {
   readonly checks: Checks;
 }
 
-function demandOf(agent: CoordinationStep["agent"], { gates, operators, checks }: Asking): AgentDemands {
-  const wished = readWishes(gates, agent);
-  assertNoLess(agent, wished, readWishes(operators, agent));
+function buildAgentDemands(
+  agent: CoordinationStep["agent"],
+  { gates, operators, checks }: Asking,
+): AgentDemands {
+  const wished = readAgentGateWishes(gates, agent);
+  assertDemandsNoLess(agent, wished, readAgentGateWishes(operators, agent));
   const stated = Object.fromEntries(
     (wished.checks ?? []).flatMap((key) => (Object.hasOwn(checks, key) ? [[key, checks[key]]] : [])),
   ) as Checks;
   return { ...wished, stated, size: JSON.stringify(stated).length };
 }
 
-function addDemandedChecks(step: CoordinationStep, demand: AgentDemands, gates: Gates): CoordinationStep {
+/** Returns the step with the policy's demands on its agent added to its own. */
+function addAgentDemands(step: CoordinationStep, demand: AgentDemands, gates: Gates): CoordinationStep {
   const { verify = {} } = step;
   const checks = { ...verify.checks, ...listStatedChecks(step, demand) };
   const revisionsMax = verify.revisionsMax ?? gates.revisionsMax;
-  const other: StepVerify = {
+  const verifyUnderPolicy: StepVerify = {
     ...verify,
     ...applyConfidencePolicy(verify, demand),
     ...(Object.keys(checks).length > 0 && { checks }),
     ...(revisionsMax !== undefined && { revisionsMax }),
   };
-  return Object.keys(other).length > 0 ? { ...step, verify: other } : step;
+  return Object.keys(verifyUnderPolicy).length > 0 ? { ...step, verify: verifyUnderPolicy } : step;
 }
 
+/**
+ * Returns the checks that the policy states for the step's agent. Throws where the step states another under one key.
+ */
 function listStatedChecks({ stepId, verify = {} }: CoordinationStep, { stated }: AgentDemands): Checks {
   const ownChecks = Object.entries(verify.checks ?? {});
   const other = ownChecks.find(
@@ -226,7 +241,7 @@ interface GateWishes {
 }
 
 /** Returns what the policy says of the results of an agent, or of all agents. */
-function readWishes(gates: Gates, agent: CoordinationStep["agent"]): GateWishes {
+function readAgentGateWishes(gates: Gates, agent: CoordinationStep["agent"]): GateWishes {
   const { confidenceThreshold, requireConfidence, checks } = findAgentGate(gates, agent);
   return {
     threshold: confidenceThreshold ?? gates.confidenceThreshold,
@@ -235,8 +250,11 @@ function readWishes(gates: Gates, agent: CoordinationStep["agent"]): GateWishes 
   };
 }
 
-/** A fork that is held to more than its policy says would tell another story than the policy's. */
-function assertNoLess(
+/**
+ * Throws where the policy demands less of an agent than the configuration. A fork that is held to more than its policy
+ * says would tell another story than the policy's.
+ */
+function assertDemandsNoLess(
   agent: CoordinationStep["agent"],
   { threshold, isDemanded, checks }: GateWishes,
   operators: GateWishes,
@@ -252,15 +270,15 @@ function assertNoLess(
       "gates.requireConfidence",
       `the configuration demands a confidence of agent ${agent}, and a fork asks for no less`,
     );
-  const left = checks && operators.checks?.find((key) => !checks.includes(key));
-  if (left !== undefined)
+  const missingCheck = checks && operators.checks?.find((key) => !checks.includes(key));
+  if (missingCheck !== undefined)
     throw createUnsayableError(
       "gates.agents",
-      `the configuration has ${left} check what agent ${agent} comes to, and a fork asks for no less`,
+      `the configuration has ${missingCheck} check what agent ${agent} comes to, and a fork asks for no less`,
     );
 }
 
-/** A check of the operator's by its key alone; another one as the policy defines it. */
+/** Returns the policy's checks by key: `true` for one of the operator's, and its definition for any other. */
 function listPolicyChecks({ verifiers = {}, agents = {} }: Gates, operators: GatesConfig): Checks {
   const named = new Set(Object.values(agents).flatMap(({ checks = [] }) => checks));
   return Object.fromEntries(

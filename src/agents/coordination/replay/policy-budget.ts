@@ -2,12 +2,15 @@
 import type { Command } from "../contracts/commands.ts";
 import { OWNER_STEP_ID } from "../contracts/ids.ts";
 import type { RunUsage } from "../contracts/usage.ts";
-import { describeBound, findReachedBudget } from "../dispatch/decide-budget.ts";
+import { describeReachedBound, findReachedBudget } from "../dispatch/decide-budget.ts";
 import { isEnded, type Coordination, type KnownCoordination } from "../ledger/state.ts";
 import type { Decided } from "./replay-log.ts";
 
-/** True when a session that was stopped then is stopped in the other history, too. */
-export function isStoppedAsWell(state: Coordination, command: Command): boolean {
+/**
+ * True when a recorded command that stopped a session at the budget finds a bound reached in the state of another
+ * history, too.
+ */
+export function isAlsoStopped(state: Coordination, command: Command): boolean {
   if (command.type !== "stopAtBudget" || state.kind === "unopened") return false;
   return findReachedBudget(state, command) !== undefined;
 }
@@ -18,7 +21,10 @@ interface OtherHistory {
   readonly state: Coordination;
 }
 
-/** Explains which bound of the policy the calls of a child reached; `undefined` where they reached none that did not hold then. */
+/**
+ * Returns the reason why it is not known which model calls of a child would have been made: recorded usage reaches a
+ * bound of the policy that did not hold then. `undefined` where it reaches none, or comes from the only call.
+ */
 export function explainReachedBudget(
   { before, state }: OtherHistory,
   { after, facts: [fact] }: Decided,
@@ -30,12 +36,16 @@ export function explainReachedBudget(
   if (stepId === OWNER_STEP_ID) return undefined;
   const wish = { stepId, stopped: "call" } as const;
   const reached = findReachedBudget(state, wish);
-  if (!reached || findReachedBudget(after, wish) || isLastCall(before, state, fact.payload)) return undefined;
-  return `${describeBound(reached)}; which of its calls came after that is not recorded`;
+  if (!reached || findReachedBudget(after, wish) || isOnlyModelCall(before, state, fact.payload))
+    return undefined;
+  return `${describeReachedBound(reached)}; which of its calls came after that is not recorded`;
 }
 
-/** True for the only call of a step that has ended, where the bound was not reached before: there is no call to stop. */
-function isLastCall(
+/**
+ * True for the only model call of a step that has ended, where the bound was not reached before. There is no call to
+ * stop.
+ */
+function isOnlyModelCall(
   before: Coordination,
   { steps, bill }: KnownCoordination,
   { stepId, calls }: RunUsage,

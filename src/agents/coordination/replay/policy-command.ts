@@ -30,19 +30,24 @@ interface ReplayedCommand {
   readonly facts: readonly FactEvent[];
 }
 
-/** Checks evidence that was recorded only for held results. For other results it is known only that it was enough. */
-export function checkEvidence({ before, after, command, facts }: ReplayedCommand): EvidenceCheck {
+/**
+ * Returns whether enough is recorded of a completed result's confidence to decide on it under the policy. For results
+ * that were not held it is known only that it was enough.
+ */
+export function checkConfidenceEvidence({ before, after, command, facts }: ReplayedCommand): EvidenceCheck {
   if (command.type !== "completeStep" || facts[0]?.type === "result.held") return ALL_KNOWN;
-  const recorded = stepOf(before, command.stepId);
-  const gate = stepOf(after, command.stepId)?.spec.gate;
-  if (!recorded || !gate || isStated(recorded, command)) return ALL_KNOWN;
+  const recorded = findStepIfOpen(before, command.stepId);
+  const gate = findStepIfOpen(after, command.stepId)?.spec.gate;
+  if (!recorded || !gate || isConfidenceRecorded(recorded, command)) return ALL_KNOWN;
   return checkThresholdEvidence(gate, recorded.spec.gate ?? { threshold: 0 });
 }
 
-function stepOf(state: Coordination, stepId: StepId): Step | undefined {
+/** Returns a step of a coordination that is open; `undefined` of any other. */
+function findStepIfOpen(state: Coordination, stepId: StepId): Step | undefined {
   return state.kind === "open" ? state.steps.get(stepId) : undefined;
 }
 
+/** Returns whether a result that met the gate of then is known to meet this gate. */
 function checkThresholdEvidence(gate: Gate, then: Gate): EvidenceCheck {
   const would = gate.checks?.length ? "it may be held after its checks, too" : "it may be held";
   if (gate.requireConfidence && !then.requireConfidence)
@@ -57,7 +62,7 @@ function checkThresholdEvidence(gate: Gate, then: Gate): EvidenceCheck {
 }
 
 /** True when the log has the confidence of a result that was not held. Where one had to be stated, the command assumes it. */
-function isStated({ report, withheld }: Step, { stated, attempt }: CompleteStep): boolean {
+function isConfidenceRecorded({ report, withheld }: Step, { stated, attempt }: CompleteStep): boolean {
   const isOfAttempt = (statement: typeof report | typeof withheld): boolean =>
     statement?.attempt === attempt && statement.confidence !== undefined;
   return isOfAttempt(report) || (stated === undefined && isOfAttempt(withheld));
@@ -86,7 +91,10 @@ export interface Weighed {
   readonly keptGate?: { readonly stepId: StepId; readonly gate: Gate };
 }
 
-/** Returns which facts the other history goes on with, and how sure it is of them. */
+/**
+ * Returns which facts the other history goes on with, and how sure it is of them: where a result may have passed a
+ * gate for reasons that are not recorded, it goes on with the step's own gate kept.
+ */
 export function weighDrafts(stepId: StepId | undefined, decided: DecidedAgain): Weighed {
   const { after, drafts, decideOn } = decided;
   const unsure = stepId === undefined ? undefined : findUnsurePass(stepId, decided);
@@ -98,7 +106,10 @@ export function weighDrafts(stepId: StepId | undefined, decided: DecidedAgain): 
   return { drafts, applied, certainty: "unknown", because: `; ${because}`, keptGate };
 }
 
-/** Returns the state in which a step has the gate that it keeps. */
+/**
+ * Returns the state with the recorded gate of a step in place of the policy's, where one is to be kept; otherwise
+ * unchanged.
+ */
 export function withKeptGate(state: Coordination, { keptGate }: Pick<Weighed, "keptGate">): Coordination {
   if (!keptGate || state.kind !== "open") return state;
   const { stepId, gate } = keptGate;
@@ -113,19 +124,19 @@ interface UnsurePass {
 }
 
 /**
- * Finds why it is not known whether a step's result, which was kept back then, would pass under a laxer gate, or one that passed be
- * kept back under a stricter one: the gate of then may be a rule of its agent, where the policy names no agents, or the stricter
- * part of it one of a plan whose text is not kept. `undefined` where it is known.
+ * Returns why it is not known whether a result would still pass, or still be kept back, under the policy, and the gate
+ * to go on with, which demands what the gate of then did; `undefined` where it is known. Where the policy names no
+ * agents, the gate of then may be a rule of its agent. A stricter part of it may be of a plan whose text is not kept.
  */
 function findUnsurePass(stepId: StepId, decided: DecidedAgain): UnsurePass | undefined {
   const { before, under } = decided;
-  const { gate, planned } = stepOf(before, stepId)?.spec ?? {};
+  const { gate, planned } = findStepIfOpen(before, stepId)?.spec ?? {};
   const change = gate && findChangeByGate(stepId, gate, decided);
   if (!change) return undefined;
   const mayAskMore = change === "laxer" && planned !== undefined && isTextOfPlanDeleted(before, under);
   const because = explainUnsure({ hasAgents: under.policy.gates?.agents !== undefined, mayAskMore });
   if (!because) return undefined;
-  const keptGate = { stepId, gate: withDemandsOf(gate, stepOf(decided.after, stepId)?.spec.gate) };
+  const keptGate = { stepId, gate: withDemandsOf(gate, findStepIfOpen(decided.after, stepId)?.spec.gate) };
   return { because, keptGate };
 }
 
@@ -152,20 +163,21 @@ function withDemandsOf(then: Gate, gate: Gate | undefined): Gate {
   };
 }
 
-/** Returns how the gate differs by which the result would pass, or be kept back, in place of what was decided then. */
+/** Returns in which way the policy's gate differs where it lets a result pass, or keeps it back, unlike then. */
 function findChangeByGate(
   stepId: StepId,
   gateThen: Gate,
   { after, recorded, drafts }: DecidedAgain,
 ): "laxer" | "stricter" | undefined {
-  const gate = stepOf(after, stepId)?.spec.gate;
-  const isKeptBackThen = isKeptBack(recorded, stepId);
-  if (!gate || drafts.length === 0 || isKeptBackThen === isKeptBack(drafts, stepId)) return undefined;
-  if (isKeptBackThen) return isLaxer(gate, gateThen) ? "laxer" : undefined;
-  return isLaxer(gateThen, gate) ? "stricter" : undefined;
+  const gate = findStepIfOpen(after, stepId)?.spec.gate;
+  const isKeptBackThen = isResultKeptBack(recorded, stepId);
+  if (!gate || drafts.length === 0 || isKeptBackThen === isResultKeptBack(drafts, stepId)) return undefined;
+  if (isKeptBackThen) return isLaxerGate(gate, gateThen) ? "laxer" : undefined;
+  return isLaxerGate(gateThen, gate) ? "stricter" : undefined;
 }
 
-function isLaxer(gate: Gate, other: Gate): boolean {
+/** True when the gate demands less than the other one in at least one way. */
+function isLaxerGate(gate: Gate, other: Gate): boolean {
   return (
     gate.threshold < other.threshold ||
     (other.requireConfidence === true && !gate.requireConfidence) ||
@@ -174,7 +186,7 @@ function isLaxer(gate: Gate, other: Gate): boolean {
 }
 
 /** True when a result waits for its checks, for people because of its confidence, or fails in place of a question to them. */
-function isKeptBack(drafts: readonly FactDraft[], stepId: StepId): boolean {
+function isResultKeptBack(drafts: readonly FactDraft[], stepId: StepId): boolean {
   return drafts.some(({ type, payload }) => {
     if (type === "coordination.escalated")
       return payload.stepId === stepId && payload.confidence?.of === "result";
@@ -191,27 +203,33 @@ interface RecordedDecision {
   readonly evidence: EvidenceCheck;
 }
 
-export function withPolicy({ state, command, facts, under, evidence }: RecordedDecision): Command {
+/**
+ * Returns the recorded command as it would be given under the policy: one that opens or admits with the rules of the
+ * policy, one with a verdict about the result that is held then; a confidence that is not recorded counts as full. Any
+ * other command is unchanged.
+ */
+export function applyPolicyToCommand({ state, command, facts, under, evidence }: RecordedDecision): Command {
   switch (command.type) {
     case "openCoordination": {
       const { type, ...created } = command;
       return { type, ...applyPolicyToCreation(created, under) };
     }
     case "admitPlanSteps":
-      return state.kind === "open" ? admitStepsUnderPolicy(command, state, under) : command;
+      return state.kind === "open" ? applyPolicyToPlanSteps(command, state, under) : command;
     case "admitSpawn":
-      return state.kind === "open" ? spawnUnder(command, state, { fact: facts[0], under }) : command;
+      return state.kind === "open" ? applyPolicyToSpawn(command, state, { fact: facts[0], under }) : command;
     case "completeStep":
       return evidence.kind === "known" ? command : { ...command, stated: { confidence: 10_000 } };
     case "recordFinding":
     case "recordNoVerdict":
-      return retargetVerdict(command, stepOf(state, command.stepId));
+      return retargetVerdict(command, findStepIfOpen(state, command.stepId));
     default:
       return command;
   }
 }
 
-function admitStepsUnderPolicy(
+/** Returns the recorded command with its steps as they would be under the policy. */
+function applyPolicyToPlanSteps(
   command: AdmitPlanSteps,
   { created }: OpenCoordination,
   under: Under,
@@ -223,7 +241,7 @@ function admitStepsUnderPolicy(
   return { ...command, steps };
 }
 
-function spawnUnder(
+function applyPolicyToSpawn(
   command: AdmitSpawn,
   { created }: OpenCoordination,
   { fact, under }: { readonly fact: FactEvent | undefined; readonly under: Under },
@@ -234,7 +252,7 @@ function spawnUnder(
   return { ...rest, ...(gate && { gate }) };
 }
 
-/** The event that a verdict is about is another one in another log; of a late verdict it is nobody's. */
+/** Returns a verdict about the held result of this history, where its event has another id. A late verdict as it is. */
 function retargetVerdict(command: RecordFinding | RecordNoVerdict, step: Step | undefined): Command {
   const isLate = command.target === ("" as EventId);
   return step?.phase.status === "held" && !isLate ? { ...command, target: step.phase.target } : command;

@@ -3,15 +3,16 @@ import type { AppliedStrategy } from "../contracts/arbitration.ts";
 import { addMs, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
-import { isAskedIn, draftRulingFacts, type Detected } from "./decide-again.ts";
+import { isAskedByOurQuestion, draftRulingFacts, type Detected } from "./decide-again.ts";
 import { describeDecision } from "./decision-text.ts";
 import {
   chooseStrategyUnderPolicy,
   isOfDeletedPlan,
-  isOfUnknownHome,
   isOfUnrecordedDefault,
-  type Under,
-} from "./under-policy.ts";
+  isOfUnrecordedException,
+  mayMatchUnknownHome,
+} from "./strategy-under-policy.ts";
+import type { Under } from "./under-policy.ts";
 
 /** The host's own limit where nothing else is said. */
 const REVIEW_MS = 120_000;
@@ -36,6 +37,10 @@ interface Contested {
   readonly now: EpochMs;
 }
 
+/**
+ * Returns the ruling on a recorded conflict by the strategy of the policy: the same as recorded, another one with its
+ * facts, or unknown with the reason.
+ */
 export function ruleOnConflictUnderPolicy(
   state: OpenCoordination,
   { detected, facts, under, now }: Contested,
@@ -45,27 +50,30 @@ export function ruleOnConflictUnderPolicy(
   const applied = contest && chooseStrategyUnderPolicy(detected.resource, contest, under);
   if (!contest || !applied || isSameStrategy(applied, contest)) return { kind: "same", drafts: recorded };
   const instead = `in place of ${contest.strategy} (${contest.from})`;
-  const unknown = findUnknownRuling({ resource: detected.resource, contest, applied, state }, under);
+  const unknown = explainUnknownRuling({ resource: detected.resource, contest, applied, state }, under);
   if (unknown)
     return {
       kind: "unknown",
       drafts: recorded,
       concerned: [],
-      decided: describeRulingIn(recorded),
+      decided: describeRulingInFacts(recorded),
       would: unknown.would,
       why: `${unknown.rule} ${instead}; ${unknown.because}`,
     };
-  const { merge, reviewByMs: askedByMs = addMs(now, REVIEW_MS), ...rest } = contest;
+  const { merge, reviewByMs: askedByMs = addMs(now, REVIEW_MS), ...contestFields } = contest;
   const isMerge = applied.strategy === "merge_if_safe" && merge !== undefined;
-  const again: Detected = { ...detected, contest: { ...rest, ...applied, ...(isMerge && { merge }) } };
-  const drafts = draftReview(state, again, { asked: askedByMs, facts, now });
-  if (describeRulingIn(drafts) === describeRulingIn(recorded)) return { kind: "same", drafts };
+  const contestUnderPolicy: Detected = {
+    ...detected,
+    contest: { ...contestFields, ...applied, ...(isMerge && { merge }) },
+  };
+  const drafts = draftRulingOrReview(state, contestUnderPolicy, { asked: askedByMs, facts, now });
+  if (describeRulingInFacts(drafts) === describeRulingInFacts(recorded)) return { kind: "same", drafts };
   const concerned = [...new Set([contest.requester, ...listLosers(recorded), ...listLosers(drafts)])];
   return {
     kind: "differs",
     drafts,
-    decided: describeRulingIn(recorded),
-    would: describeRulingIn(drafts),
+    decided: describeRulingInFacts(recorded),
+    would: describeRulingInFacts(drafts),
     why: `${describeRule(applied)} ${instead}`,
     concerned,
   };
@@ -95,8 +103,8 @@ interface UnknownRuling {
 
 const DEFAULT_RULE = "the operator's strategy for all other resources";
 
-/** Finds why it is not known how the conflict would have been ruled on; `undefined` where it is known. */
-function findUnknownRuling(
+/** Explains why it is not known how the conflict would have been ruled on; `undefined` where it is known. */
+function explainUnknownRuling(
   { resource, contest, applied, state }: RuledAgain,
   under: Under,
 ): UnknownRuling | undefined {
@@ -110,24 +118,32 @@ function findUnknownRuling(
       ? { rule, would, because: `${because}, and manual_review outranks a plan` }
       : { rule: DEFAULT_RULE, would: `${DEFAULT_RULE} decides`, because };
   }
-  if (needsMerge(contest, applied))
+  if (isOfUnrecordedException(contest, applied, under))
+    return { rule, would, because: "whether the operator had an exception for it is not recorded" };
+  if (needsUnrecordedMerge(contest, applied))
     return {
       rule,
       would: "a three-way merge is tried",
       because: "what would have come of a merge is not recorded",
     };
-  if (!isOfUnknownHome(resource, { recorded: contest, ruled: applied }, under)) return undefined;
+  if (!mayMatchUnknownHome(resource, { recorded: contest, ruled: applied }, under)) return undefined;
   return { rule, would, because: "which folder `~` of a pattern stands for is not recorded" };
 }
 
-/** A plugin's ruling takes the place of the strategy, but for what is high-risk. */
-function needsMerge({ merge, hook }: NonNullable<Detected["contest"]>, applied: AppliedStrategy): boolean {
+/**
+ * True when a merge would rule that was not tried then. A plugin's ruling takes the place of the strategy, but for
+ * what is high-risk.
+ */
+function needsUnrecordedMerge(
+  { merge, hook }: NonNullable<Detected["contest"]>,
+  applied: AppliedStrategy,
+): boolean {
   const isRuledByPlugin = hook !== undefined && applied.from !== "high_risk";
   return applied.strategy === "merge_if_safe" && !merge && !isRuledByPlugin;
 }
 
-/** Drafts the review that the rules leave to people, asked through the host or by our own question as it was then. */
-function draftReview(
+/** Drafts the ruling, or the review where the rules leave it to people, who are asked in the same way as then. */
+function draftRulingOrReview(
   state: OpenCoordination,
   detected: Detected,
   {
@@ -142,10 +158,14 @@ function draftReview(
   );
   if (!isForPeople || !detected.contest) return drafts;
   const contest = { ...detected.contest, reviewByMs: askedByMs };
-  return draftRulingFacts(state, { ...detected, contest }, { isAsked: isAskedIn(facts, detected), now });
+  return draftRulingFacts(
+    state,
+    { ...detected, contest },
+    { isAsked: isAskedByOurQuestion(facts, detected), now },
+  );
 }
 
-function describeRulingIn(facts: readonly FactDraft[]): string {
+function describeRulingInFacts(facts: readonly FactDraft[]): string {
   const ruling = facts.find(({ type }) => type === "conflict.resolved");
   return ruling ? describeDecision(ruling) : "people are asked";
 }

@@ -7,12 +7,12 @@
 import type { Command } from "../contracts/commands.ts";
 import { epochMsOf, type CoordinationId, type EpochMs } from "../contracts/ids.ts";
 import { isFact, type FactEvent, type RunEvent } from "../contracts/run-event.ts";
-import { record } from "../dispatch/record.ts";
+import { recordFacts } from "../dispatch/record.ts";
 import { evolve } from "../ledger/evolve.ts";
-import { createUnopened, type Coordination } from "../ledger/state.ts";
+import { createUnopenedCoordination, type Coordination } from "../ledger/state.ts";
 import type { Outputs } from "./criteria-again.ts";
 import { decideAgain, type Again } from "./decide-again.ts";
-import { draftOf } from "./told-fact.ts";
+import { restoreDraft } from "./told-fact.ts";
 
 /** Where a log first differs from what is derived. */
 export interface Difference {
@@ -48,28 +48,36 @@ interface Piece {
   readonly onDecided?: (decided: Decided) => unknown;
 }
 
-export function replayOf(coordinationId: CoordinationId): Replaying {
-  return { state: createUnopened(coordinationId), decisions: 0 };
+/** Returns the beginning of a replay of a coordination's log, which has derived none of its events yet. */
+export function startReplay(coordinationId: CoordinationId): Replaying {
+  return { state: createUnopenedCoordination(coordinationId), decisions: 0 };
 }
 
-/** `piece`: the next events of the log, all those of one time or several. After a difference nothing more is derived. */
-export function replayOn(replaying: Replaying, events: readonly RunEvent[], piece: Piece): Replaying {
+/**
+ * Returns the replay after it derived the next events of the log again, up to the first that is recorded otherwise.
+ * `events`: all those of one time or several.
+ */
+export function continueReplay(replaying: Replaying, events: readonly RunEvent[], piece: Piece): Replaying {
   let next = replaying;
   for (let at = 0; at < events.length && !next.difference;) {
-    const end = endOfTime(events, at);
+    const end = findMomentEnd(events, at);
     next = replayMoment(next, events.slice(at, end), piece);
     at = end;
   }
   return next;
 }
 
-function endOfTime(events: readonly RunEvent[], from: number): number {
+/** Returns the index behind the last event with the same time. */
+function findMomentEnd(events: readonly RunEvent[], from: number): number {
   let end = from + 1;
   while (end < events.length && events[end]?.timestamp === events[from]?.timestamp) end += 1;
   return end;
 }
 
-/** A decision may stand on either side of the index: it belongs to where it begins. */
+/**
+ * Derives the events of one time again; those before the piece are taken as recorded. A decision may stand on either
+ * side of the index: it belongs to where it begins.
+ */
 function replayMoment(replaying: Replaying, events: readonly RunEvent[], piece: Piece): Replaying {
   const [first, last] = [events[0], events.at(-1)];
   if (!first || !last) return replaying;
@@ -77,12 +85,12 @@ function replayMoment(replaying: Replaying, events: readonly RunEvent[], piece: 
     return { ...replaying, state: events.reduce<Coordination>(evolve, replaying.state) };
   const moment = { events, facts: events.filter(isFact), now: epochMsOf(first.timestamp) };
   let next: Moved = { ...replaying, at: 0, factPosition: 0 };
-  while (isUndecided(next, events, piece)) next = replayDecision(next, moment, piece);
+  while (hasEventToDerive(next, events, piece)) next = replayDecision(next, moment, piece);
   const { at: _, factPosition: _position, ...moved } = next;
   return moved;
 }
 
-function isUndecided(
+function hasEventToDerive(
   { at, difference }: Moved,
   events: readonly RunEvent[],
   { to = Infinity }: Piece,
@@ -104,11 +112,11 @@ interface Moved extends Replaying {
   readonly factPosition: number;
 }
 
-/** The next decision of one time. */
+/** Decides the next decision of a moment again, and compares the events that follow with the recorded ones. */
 function replayDecision(moved: Moved, { events, facts, now }: Moment, piece: Piece): Moved {
   const { state, at, factPosition } = moved;
   const lead = facts[factPosition];
-  if (!lead || events[at] !== lead) return { ...moved, difference: describeSurplusEvent(events[at]) };
+  if (!lead || events[at] !== lead) return { ...moved, difference: createSurplusDifference(events[at]) };
   const again = decideWithLookahead(facts, factPosition, (ahead) =>
     decideAgain(state, ahead, { now, outputs: piece.outputs }),
   );
@@ -117,10 +125,10 @@ function replayDecision(moved: Moved, { events, facts, now }: Moment, piece: Pie
     const differing = facts[factPosition + again.at] ?? lead;
     return isWanted
       ? { ...moved, difference: createDifference(differing, "decision", again.why) }
-      : asRecorded(moved, events);
+      : takeRecordedFact(moved, events);
   }
   const decidedFacts = facts.slice(factPosition, factPosition + again.count);
-  const derived = record(state, decidedFacts.map(draftOf), now);
+  const derived = recordFacts(state, decidedFacts.map(restoreDraft), now);
   const difference = findFirstDifference(events, at, derived.events);
   if (difference) return { ...moved, difference };
   if (isWanted)
@@ -133,8 +141,8 @@ function replayDecision(moved: Moved, { events, facts, now }: Moment, piece: Pie
   };
 }
 
-/** A fact with what is recorded behind it. */
-function asRecorded({ state, at, factPosition, decisions }: Moved, events: readonly RunEvent[]): Moved {
+/** Moves on behind a fact and its recorded events without deriving them. */
+function takeRecordedFact({ state, at, factPosition, decisions }: Moved, events: readonly RunEvent[]): Moved {
   const next = events.findIndex((event, index) => index > at && isFact(event));
   const end = next === -1 ? events.length : next;
   return {
@@ -148,6 +156,7 @@ function asRecorded({ state, at, factPosition, decisions }: Moved, events: reado
 /** Few decisions have many facts; a log of one time may have any number. */
 const AHEAD = 1_000;
 
+/** Decides with a bounded number of the facts ahead, and with all of them only where those do not suffice. */
 function decideWithLookahead(
   facts: readonly FactEvent[],
   from: number,
@@ -166,7 +175,7 @@ function createDecided(
   return { ...states, facts: [lead, ...decidedFacts.slice(1)], ...(command && { command }) };
 }
 
-/** The first event that is not recorded as it is derived. */
+/** Returns the difference at the first event that is not recorded as it is derived. */
 function findFirstDifference(
   recorded: readonly RunEvent[],
   from: number,
@@ -176,13 +185,13 @@ function findFirstDifference(
     const actual = recorded[from + index];
     if (!actual)
       return createDifference(expected, "projection", `${expected.type} is derived and not recorded`);
-    const why = explainDifference(actual, expected);
+    const why = explainEventDifference(actual, expected);
     if (why !== undefined) return createDifference(actual, "projection", why);
   }
   return undefined;
 }
 
-function explainDifference(actual: RunEvent, expected: RunEvent): string | undefined {
+function explainEventDifference(actual: RunEvent, expected: RunEvent): string | undefined {
   if (actual.type !== expected.type) return `${expected.type} is derived, ${actual.type} is recorded`;
   for (const name of ["eventId", "sequence", "nodeId", "causationId"] as const)
     if (actual[name] !== expected[name])
@@ -193,7 +202,7 @@ function explainDifference(actual: RunEvent, expected: RunEvent): string | undef
     : "the payload that is derived is not the one that is recorded";
 }
 
-function describeSurplusEvent(event: RunEvent | undefined): Difference {
+function createSurplusDifference(event: RunEvent | undefined): Difference {
   if (!event) throw new Error("a piece of a log has events");
   return createDifference(event, "projection", `${event.type} follows from no fact before it`);
 }

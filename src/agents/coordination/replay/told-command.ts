@@ -8,12 +8,15 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, epochMsOf, type EpochMs, type EventId, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
-import { NOTHING, readFields, withEarlier, type Fact } from "./told-fact.ts";
+import { NOTHING, readFields, withEarlierDecision, type Fact } from "./told-fact.ts";
 import { commandsFromAnswer, commandsFromForwarding, commandsFromQuestion } from "./told-question.ts";
 import { commandsFromResultFact } from "./told-result.ts";
 import { commandsFromWorktreeFact } from "./told-worktree.ts";
 
-/** `facts`: from the first one on, all of one time. */
+/**
+ * Returns the commands that may have led to the first of the recorded facts, the one that accounts for most first;
+ * none where no command leads to it. `facts`: from the first one on, all of one time.
+ */
 export function commandsFromFacts(state: Coordination, facts: readonly FactEvent[]): Command[] {
   const [lead] = facts;
   if (!lead) return [];
@@ -76,7 +79,7 @@ const READERS: { readonly [T in FactEvent["type"]]?: Reader<T> } = {
 
 const SETTLE: Command = { type: "settleCoordination" };
 
-/** A loan may be a new one, or what is left of one. */
+/** Returns the commands behind a loan: it may be a new one, or what is left of one. */
 function commandsFromLoan(payload: FactPayloads["budget.lent"]): Command[] {
   const loan = readFields(payload);
   return [
@@ -85,6 +88,7 @@ function commandsFromLoan(payload: FactPayloads["budget.lent"]): Command[] {
   ];
 }
 
+/** Returns the commands that may have led to admitted steps: of a plan, a spawn or the delivery. */
 function commandsFromAdmission(lead: Fact<"step.admitted">, facts: readonly FactEvent[]): Command[] {
   if (lead.payload.stepId === DELIVERY_STEP_ID) return [SETTLE];
   if (!lead.payload.planned) return commandsFromSpawn(lead.payload, facts);
@@ -97,7 +101,10 @@ function commandsFromAdmission(lead: Fact<"step.admitted">, facts: readonly Fact
   return [{ type: "admitPlanSteps", steps }];
 }
 
-/** A child that the host had made already was acknowledged with its admission. */
+/**
+ * Returns the commands behind the admission of a spawn. A child that the host had made already was acknowledged with
+ * it.
+ */
 function commandsFromSpawn(
   spec: FactPayloads["step.admitted"],
   [, second, third]: readonly FactEvent[],
@@ -121,6 +128,7 @@ function commandsFromSpawn(
   return [{ ...spawn, child: { childSessionKey, childRunId } }, spawn];
 }
 
+/** Returns the command that began an attempt; none where the host began it. */
 function commandsFromDispatch({
   stepId,
   attempt,
@@ -149,6 +157,7 @@ function commandsFromCompletion(
     : [command];
 }
 
+/** Returns the commands behind a failed attempt, which its runner, its gate or its merge ended. */
 function commandsFromFailure(
   state: OpenCoordination,
   lead: Fact<"step.failed">,
@@ -160,15 +169,15 @@ function commandsFromFailure(
   if (via === "gate") return commandsFromSkips(state, facts);
   const counted = { ...(usage && { usage }), ...(unspawned && { unspawned }) };
   const failure: FailStep = { type: "failStep", stepId, attempt, via, error, cancelled, ...counted };
-  if (error.code !== "provider_refused") return withEarlier(failure);
-  return [failure, ...listWaits(state, lead).map((retryAfterMs) => ({ ...failure, retryAfterMs }))];
+  if (error.code !== "provider_refused") return withEarlierDecision(failure);
+  return [failure, ...listPossibleWaits(state, lead).map((retryAfterMs) => ({ ...failure, retryAfterMs }))];
 }
 
 /**
- * Returns the waits that the provider may have asked for, which are not recorded. Where no retry is recorded the wait was too long
- * for the plan's deadline, or only for the time of the step.
+ * Returns the waits in milliseconds that the provider may have asked for, which are not recorded. Where no retry is
+ * recorded the wait was too long for the plan's deadline, or only for the time of the step.
  */
-function listWaits(
+function listPossibleWaits(
   { created }: OpenCoordination,
   { payload: { retryAtMs }, timestamp }: Fact<"step.failed">,
 ): number[] {
@@ -200,11 +209,11 @@ function commandFromLateOutcome({ stepId, attempt, outcome }: FactPayloads["step
   }
 }
 
-/** The longest row of facts that one look at the plan ends steps with; else its first step alone. */
+/** Returns the commands that may have ended these steps: all in a row by one command, or the first step alone. */
 function commandsFromSkips(state: OpenCoordination, facts: readonly FactEvent[]): Command[] {
   const stepIds: StepId[] = [];
   for (const fact of facts) {
-    const stepId = findSkippedStep(state, fact);
+    const stepId = findStepEndedBySkip(state, fact);
     if (stepId === undefined) break;
     if (stepId !== stepIds.at(-1)) stepIds.push(stepId);
   }
@@ -212,13 +221,18 @@ function commandsFromSkips(state: OpenCoordination, facts: readonly FactEvent[])
   return [...all, { type: "skipSteps", stepIds: stepIds.slice(0, 1) }];
 }
 
-function findSkippedStep({ escalations }: OpenCoordination, fact: FactEvent): StepId | undefined {
+/**
+ * Returns the step that the command `skipSteps` may have ended by this fact: skipped, failed at its gate, or its
+ * question cancelled; else `undefined`.
+ */
+function findStepEndedBySkip({ escalations }: OpenCoordination, fact: FactEvent): StepId | undefined {
   if (fact.type === "step.skipped") return fact.payload.stepId;
   if (fact.type === "step.failed") return fact.payload.via === "gate" ? fact.payload.stepId : undefined;
   if (fact.type !== "escalation.closed" || fact.payload.resolution !== "cancelled") return undefined;
   return escalations.get(fact.payload.escalationId)?.stepId;
 }
 
+/** Returns the commands that may have granted a retry: to all steps, or to this one. */
 function commandsFromRetry(
   by: FactPayloads["step.retry_granted"]["by"],
   stepId: StepId | undefined,
@@ -227,6 +241,7 @@ function commandsFromRetry(
   return stepId === undefined ? [all] : [all, { ...all, stepId }];
 }
 
+/** Returns the commands that may have closed a question without an answer. */
 function commandsFromClosing(
   state: OpenCoordination,
   { escalationId, resolution, by }: FactPayloads["escalation.closed"],
@@ -251,7 +266,7 @@ function commandsFromClosing(
   }
 }
 
-/** Claims that end take the questions about them with them. */
+/** Returns the commands that may have withdrawn a conflict. Claims that end take the questions about them with them. */
 function commandsFromWithdrawal({ conflicts }: OpenCoordination, facts: readonly FactEvent[]): Command[] {
   const resolved = facts.find(({ type }) => type === "conflict.resolved") as
     Fact<"conflict.resolved"> | undefined;
@@ -266,11 +281,13 @@ function commandsFromWithdrawal({ conflicts }: OpenCoordination, facts: readonly
   ]);
 }
 
+/** Returns the commands that may have released a claim: the end of the coordination, or a release of this claim. */
 function commandsFromRelease({ because, token }: FactPayloads["claim.released"]): Command[] {
   const alone: Command = { type: "releaseClaims", because, tokens: [token] };
   return because === "coordination_ended" ? [SETTLE, alone] : [alone];
 }
 
+/** Returns the commands that may have led to the ruling of people on a conflict. */
 function commandsFromResolution(
   state: OpenCoordination,
   { conflictId, because }: FactPayloads["conflict.resolved"],
@@ -278,7 +295,10 @@ function commandsFromResolution(
 ): Command[] {
   const operatorAnswer = ANSWERS.find((answer) => answer.replaceAll("_", "-") === because);
   if (!operatorAnswer) return [];
-  const claim = claimGiven(state, facts) ?? { token: state.newestToken + 1, expiresAtMs: 0 as EpochMs };
+  const claim = findApprovedClaim(state, facts) ?? {
+    token: state.newestToken + 1,
+    expiresAtMs: 0 as EpochMs,
+  };
   const review: Command = { type: "settleReview", conflictId, answer: operatorAnswer, claim };
   return operatorAnswer === "withdrawn"
     ? [SETTLE, review, ...commandsFromWithdrawal(state, facts)]
@@ -288,7 +308,7 @@ function commandsFromResolution(
 const ANSWERS = ["approved", "denied", "unanswered", "nobody_to_ask", "withdrawn"] as const;
 
 /** Returns the claim that the requester got with the approval. */
-function claimGiven(
+function findApprovedClaim(
   { newestToken }: OpenCoordination,
   facts: readonly FactEvent[],
 ): { readonly token: number; readonly expiresAtMs: EpochMs } | undefined {

@@ -7,7 +7,10 @@ import { NOTHING, readFields, type Fact } from "./told-fact.ts";
 
 type AskedQuestion = FactPayloads["coordination.escalated"];
 
-/** Returns the commands that lead to a question of an agent, or about the budget. */
+/**
+ * Returns the commands that may have led to a recorded question of an agent, or about the plan's budget, for deciding
+ * it again.
+ */
 export function commandsFromQuestion(
   { tellings }: OpenCoordination,
   { payload, timestamp }: Fact<"coordination.escalated">,
@@ -19,7 +22,10 @@ export function commandsFromQuestion(
   return commands.map((command) => ({ ...command, tellingsUnderWay }));
 }
 
-/** Returns the commands that put a question to people: its deadline has passed, or its agent asks them the same. */
+/**
+ * Returns the commands that may have put a recorded question to people, for deciding it again: its deadline has
+ * passed, or its agent asks them the same.
+ */
 export function commandsFromForwarding(
   { escalations }: OpenCoordination,
   { payload: { escalationId, deadlineAtMs }, timestamp }: Fact<"escalation.forwarded">,
@@ -31,7 +37,10 @@ export function commandsFromForwarding(
   return [expiry, ...commandsFromAsking(ofPeople, deadlineAtMs - epochMsOf(timestamp))];
 }
 
-/** `answerMs`: how long whoever is asked may take. Whether the agent wished that is not recorded. */
+/**
+ * Returns the commands that may have asked an agent's question, without and with a wished time. `answerMs`: how long
+ * whoever is asked may take. Whether the agent wished that is not recorded.
+ */
 function commandsFromAsking(
   { cause, stepId, kind, question, askedBy, askedOf, onExpiry }: AskedQuestion,
   answerMs: number,
@@ -51,8 +60,9 @@ function commandsFromAsking(
 }
 
 /**
- * Returns the commands that lead to an answer. Whether one that did not count had a text, and whether it came from the owner of a plan
- * around, is not recorded; and of logs of earlier releases one of the plan's own owner may have counted.
+ * Returns the commands that may have led to a recorded answer, for deciding it again. Whether one that did not count
+ * had a text, and whether it came from the owner of a plan around, is not recorded; and of logs of earlier releases
+ * one of the plan's own owner may have counted.
  */
 export function commandsFromAnswer(
   { created }: OpenCoordination,

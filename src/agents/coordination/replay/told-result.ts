@@ -2,7 +2,7 @@
 import type { Command, CompleteStep, RecordFinding, RecordNoVerdict } from "../contracts/commands.ts";
 import type { EventId } from "../contracts/ids.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
-import { readFields, withEarlier, type Fact } from "./told-fact.ts";
+import { readFields, withEarlierDecision, type Fact } from "./told-fact.ts";
 
 type ResultLead = Fact<
   | "result.withheld"
@@ -13,7 +13,7 @@ type ResultLead = Fact<
   | "verification.failed"
 >;
 
-/** Returns the commands that lead to the facts of results, for deciding them again. */
+/** Returns the commands that may have led to a recorded fact about a result, for deciding it again. */
 export function commandsFromResultFact({ steps }: OpenCoordination, lead: ResultLead): Command[] {
   const { stepId, attempt } = lead.payload;
   const phase = steps.get(stepId)?.phase;
@@ -31,7 +31,7 @@ export function commandsFromResultFact({ steps }: OpenCoordination, lead: Result
         ...(confidence !== undefined && { confidence }),
         ...(confidenceUnreadable && { confidenceUnreadable }),
       };
-      return withEarlier<CompleteStep>({
+      return withEarlierDecision<CompleteStep>({
         type: "completeStep",
         ...readFields(payload),
         stated: readFields(stated),
@@ -39,9 +39,9 @@ export function commandsFromResultFact({ steps }: OpenCoordination, lead: Result
     }
     case "result.verified": {
       const { stepId: _step, attempt: _attempt, ...finding } = lead.payload;
-      return withEarlier<RecordFinding>({ type: "recordFinding", stepId, attempt, target, finding });
+      return withEarlierDecision<RecordFinding>({ type: "recordFinding", stepId, attempt, target, finding });
     }
     case "verification.failed":
-      return withEarlier<RecordNoVerdict>({ type: "recordNoVerdict", ...lead.payload, target });
+      return withEarlierDecision<RecordNoVerdict>({ type: "recordNoVerdict", ...lead.payload, target });
   }
 }

@@ -3,13 +3,16 @@ import type { AskAboutMerge, Command, FinishMerge } from "../contracts/commands.
 import type { StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
-import { NOTHING, withEarlier, type Fact } from "./told-fact.ts";
+import { NOTHING, withEarlierDecision, type Fact } from "./told-fact.ts";
 
 type WorktreeLead = Fact<
   "worktree.opened" | "worktree.merge_begun" | "worktree.merged" | "worktree.conflicted" | "worktree.removed"
 >;
 
-/** Returns the commands that lead to the facts of worktrees, for deciding them again. */
+/**
+ * Returns the commands that may have led to a recorded fact about a worktree and those recorded with it, for deciding
+ * them again.
+ */
 export function commandsFromWorktreeFact(
   _state: OpenCoordination,
   lead: WorktreeLead,
@@ -24,17 +27,29 @@ export function commandsFromWorktreeFact(
       return [{ type: "beginMerge", ...lead.payload }];
     case "worktree.merged": {
       const { stepId, attempt, files } = lead.payload;
-      return [{ type: "finishMerge", stepId, attempt, changed: listChanged(facts, stepId).slice(0, files) }];
+      return [
+        {
+          type: "finishMerge",
+          stepId,
+          attempt,
+          changed: listChangedResources(facts, stepId).slice(0, files),
+        },
+      ];
     }
     case "worktree.conflicted": {
       const changed = listChangedBeforeQuestion(facts, lead.payload.stepId);
-      const question = findQuestion(facts[changed.length + 1]);
-      return withEarlier<AskAboutMerge>({ type: "askAboutMerge", ...lead.payload, changed, question });
+      const question = readMergeQuestion(facts[changed.length + 1]);
+      return withEarlierDecision<AskAboutMerge>({
+        type: "askAboutMerge",
+        ...lead.payload,
+        changed,
+        question,
+      });
     }
   }
 }
 
-function listChanged(facts: readonly FactEvent[], stepId: StepId): FinishMerge["changed"] {
+function listChangedResources(facts: readonly FactEvent[], stepId: StepId): FinishMerge["changed"] {
   return facts.flatMap((fact) =>
     fact.type === "resource.changed" && fact.payload.stepId === stepId ? [fact.payload] : [],
   );
@@ -44,12 +59,15 @@ function listChangedBeforeQuestion(
   [, ...after]: readonly FactEvent[],
   stepId: StepId,
 ): AskAboutMerge["changed"] {
-  const end = after.findIndex((fact) => listChanged([fact], stepId).length === 0);
-  return listChanged(end === -1 ? after : after.slice(0, end), stepId);
+  const end = after.findIndex((fact) => listChangedResources([fact], stepId).length === 0);
+  return listChangedResources(end === -1 ? after : after.slice(0, end), stepId);
 }
 
-/** Where nobody was asked the question does not matter. */
-function findQuestion(fact: FactEvent | undefined): AskAboutMerge["question"] {
+/**
+ * Returns the text of the question that a fact asks. Where nobody was asked it does not matter, and a stand-in is
+ * returned.
+ */
+function readMergeQuestion(fact: FactEvent | undefined): AskAboutMerge["question"] {
   const question = fact?.type === "coordination.escalated" ? fact.payload.question : undefined;
   return question ?? NOTHING;
 }

@@ -6,8 +6,8 @@ import type { Coordination } from "../ledger/state.ts";
 const FLOOR_MIN = gatesSchema.parse({}).decisionFloor;
 
 /**
- * Lists the settings. A recorded gate has the keys of its checks, and not the checks themselves; a doubt of plugins is recorded only
- * where it was below the floor.
+ * Lists the names of the gate settings of a policy that the recorded log cannot test. A recorded gate has the keys of
+ * its checks, and not the checks themselves. A doubt of plugins is recorded only where it was below the floor.
  */
 export function listUntestedGates({ gates = {} }: ReplayPolicy, recorded: Coordination): string[] {
   const { critic, verifiers = {}, decisionFloor = FLOOR_MIN } = gates;

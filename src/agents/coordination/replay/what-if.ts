@@ -10,18 +10,18 @@ import { assertInvariant } from "../contracts/errors.ts";
 import { epochMsOf, OWNER_STEP_ID, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
 import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import { decide } from "../dispatch/decide.ts";
-import { planDispatch, type Effect } from "../dispatch/effects/plan-dispatch.ts";
-import { record } from "../dispatch/record.ts";
+import { planDispatch, type Effect } from "../dispatch/effects/next-effects.ts";
+import { recordFacts } from "../dispatch/record.ts";
 import type { Coordination, Step } from "../ledger/state.ts";
-import { explainOtherOrigin } from "./built-on-another.ts";
-import { factsOf, type Detected } from "./decide-again.ts";
-import { explainDecision, timeOf, describeDecisions } from "./decision-text.ts";
-import { explainReachedBudget, isStoppedAsWell } from "./policy-budget.ts";
+import { explainLostEvidence } from "./built-on-another.ts";
+import { listDecidedFacts, type Detected } from "./decide-again.ts";
+import { explainPolicyDifference, formatDecisionTime, describeDecisions } from "./decision-text.ts";
+import { explainReachedBudget, isAlsoStopped } from "./policy-budget.ts";
 import {
-  checkEvidence,
+  checkConfidenceEvidence,
   weighDrafts,
   withKeptGate,
-  withPolicy,
+  applyPolicyToCommand,
   type EvidenceCheck,
   type Weighed,
 } from "./policy-command.ts";
@@ -30,14 +30,14 @@ import { ruleOnConflictUnderPolicy } from "./policy-conflict.ts";
 import { isSameValue } from "./same-value.ts";
 import {
   isMootWithoutSubject,
-  isTransferable,
+  isFactTransferable,
   listTouchedSteps,
-  specOf,
-  subjectOf,
-  withNamesOf,
-} from "./subject-of.ts";
-import { draftOf } from "./told-fact.ts";
-import { stateUnder, type Under } from "./under-policy.ts";
+  findStepSpec,
+  findSubjectStepId,
+  withRecordedNames,
+} from "./decision-subject.ts";
+import { restoreDraft } from "./told-fact.ts";
+import { applyPolicyToState, type Under } from "./under-policy.ts";
 
 /** A decision that would have been another one. */
 export interface Point {
@@ -93,9 +93,9 @@ export function createCounterfactual(under: Under): Counterfactual {
   let world: World | undefined;
   return {
     take: (decided) => {
-      world ??= createWorld(decided.before, under);
+      world ??= createOtherHistory(decided.before, under);
       world.now = epochMsOf(decided.facts[0].timestamp);
-      take(world, decided, under);
+      takeDecision(world, decided, under);
     },
     result: () => {
       assertInvariant(world !== undefined, "a counterfactual history has decisions");
@@ -106,9 +106,9 @@ export function createCounterfactual(under: Under): Counterfactual {
   };
 }
 
-function createWorld(before: Coordination, under: Under): World {
+function createOtherHistory(before: Coordination, under: Under): World {
   return {
-    state: before.kind === "open" ? stateUnder(before, under) : before,
+    state: before.kind === "open" ? applyPolicyToState(before, under) : before,
     parted: new Map(),
     sessions: new Set(),
     points: [],
@@ -118,40 +118,42 @@ function createWorld(before: Coordination, under: Under): World {
   };
 }
 
-function take(world: World, decided: Decided, under: Under): void {
-  expireSooner(world, decided);
+function takeDecision(world: World, decided: Decided, under: Under): void {
+  expireQuestionsSooner(world, decided);
   const { state: before } = world;
   const [lead] = decided.facts;
   if (lead.type === "conflict.detected" && lead.payload.contest) takeConflict(world, decided, under);
   else if (decided.command) takeCommand(world, { ...decided, command: decided.command }, under);
-  else takeTold(world, decided);
+  else takeToldFact(world, decided);
   noteReachedBudget(world, before, decided);
-  comparePhases(world, decided, listTouchedSteps(decided.before, decided.facts));
+  compareFates(world, decided, listTouchedSteps(decided.before, decided.facts));
 }
 
-/** Notes a child whose calls reached the budget of the policy: it may have come to nothing. */
+/** Notes a child whose model calls reached the budget of the policy: it may have come to nothing. */
 function noteReachedBudget(world: World, before: Coordination, decided: Decided): void {
   const [stepId] = listTouchedSteps(decided.before, decided.facts);
   const why = explainReachedBudget({ before, state: world.state }, decided);
   if (!stepId || why === undefined || world.parted.has(stepId)) return;
   const would = "the budget stops its next call";
-  tell(world, decided, { stepId, decided: "its calls go on", would, why, certainty: "unknown" });
+  notePoint(world, decided, { stepId, decided: "its calls go on", would, why, certainty: "unknown" });
   splitStep(world, stepId, { why: "the budget may have stopped it", byFate: false });
 }
 
-/** Questions that were open then, and would have been closed before now. */
-function expireSooner(world: World, decided: Decided): void {
+/** Closes questions that the policy's deadlines end before now, although they were still open then. */
+function expireQuestionsSooner(world: World, decided: Decided): void {
   for (const { escalationId, deadlineAtMs, stepId } of listOverdueQuestions(world, decided)) {
-    const drafts = factsOf(decide(world.state, { type: "expireEscalation", escalationId }, deadlineAtMs));
-    apply(world, drafts, deadlineAtMs);
-    tell(world, decided, {
+    const drafts = listDecidedFacts(
+      decide(world.state, { type: "expireEscalation", escalationId }, deadlineAtMs),
+    );
+    applyFacts(world, drafts, deadlineAtMs);
+    notePoint(world, decided, {
       ...(stepId && { stepId }),
       decided: "the question stays open",
-      would: `the question is closed: expired at ${timeOf(deadlineAtMs)}`,
+      would: `the question is closed: expired at ${formatDecisionTime(deadlineAtMs)}`,
       why: "nobody had answered by then",
       certainty: "differs",
     });
-    if (stepId) comparePhases(world, decided, [stepId]);
+    if (stepId) compareFates(world, decided, [stepId]);
   }
 }
 
@@ -165,11 +167,12 @@ function listOverdueQuestions({ state, parted, now }: World, { before }: Decided
   });
 }
 
-/** Takes over what was told, if the work is still the recorded work. */
-function takeTold(world: World, { before, facts: [fact] }: Decided): void {
+/** Takes over a fact that we were told, if the work is still the recorded work; else it is left out. */
+function takeToldFact(world: World, { before, facts: [fact] }: Decided): void {
   const [stepId] = listTouchedSteps(before, [fact]);
-  if ((stepId && world.parted.has(stepId)) || !isTransferable(world.state, before, fact)) world.leftOut += 1;
-  else apply(world, [draftOf(fact)]);
+  if ((stepId && world.parted.has(stepId)) || !isFactTransferable(world.state, before, fact))
+    world.leftOut += 1;
+  else applyFacts(world, [restoreDraft(fact)]);
 }
 
 function takeConflict(world: World, decided: Decided, under: Under): void {
@@ -179,23 +182,23 @@ function takeConflict(world: World, decided: Decided, under: Under): void {
   if (state.kind !== "open" || fact.type !== "conflict.detected") return;
   const { resource, contest } = fact.payload;
   const requester = contest?.requester;
-  if (!requester || isOfOthers(world, fact.payload, requester)) {
+  if (!requester || splitContestedRequester(world, fact.payload, requester)) {
     world.leftOut += 1;
     return;
   }
   const ruled = ruleOnConflictUnderPolicy(state, { detected: fact.payload, facts, under, now: world.now });
-  apply(world, giveRecordedNames(world, facts, ruled.drafts));
+  applyFacts(world, giveRecordedNames(world, facts, ruled.drafts));
   if (ruled.kind === "same") return;
   const { decided: was, would, why } = ruled;
   const certainty = ruled.kind === "unknown" ? "unknown" : "differs";
-  tell(world, decided, { stepId: requester, resource, decided: was, would, why, certainty });
+  notePoint(world, decided, { stepId: requester, resource, decided: was, would, why, certainty });
   if (ruled.kind === "unknown") return;
   for (const stepId of ruled.concerned)
     splitStep(world, stepId, { why: `${resource} would have gone to another`, byFate: false });
 }
 
-/** True when the requester contends with work that differs from the recorded work, and from then on differs itself. */
-function isOfOthers(world: World, { claims }: Detected, requester: StepId): boolean {
+/** Parts a requester from the record if the work that it contends with has parted, and returns whether it has. */
+function splitContestedRequester(world: World, { claims }: Detected, requester: StepId): boolean {
   if (world.parted.has(requester)) return true;
   const changed = claims.find(({ stepId, coordinationId }) => !coordinationId && world.parted.has(stepId));
   if (changed) splitStep(world, requester, { why: `contends with ${changed.stepId}`, byFate: false });
@@ -206,45 +209,45 @@ type Commanded = Decided & { readonly command: Command };
 
 function takeCommand(world: World, decided: Commanded, under: Under): void {
   const { before, command, facts } = decided;
-  const subject = subjectOf(before, decided);
+  const subject = findSubjectStepId(before, decided);
   if (subject !== undefined && world.parted.has(subject)) {
     world.leftOut += 1;
     return;
   }
-  const broken = explainOtherOrigin(world, decided, subject);
+  const broken = explainLostEvidence(world, decided, subject);
   if (broken !== undefined && subject !== undefined) {
-    leave(world, decided, { stepId: subject, why: broken });
+    leaveRecordedStep(world, decided, { stepId: subject, why: broken });
     return;
   }
-  const evidence = checkEvidence({ before, after: world.state, command, facts });
-  const policyCommand = withPolicy({ state: world.state, command, facts, under, evidence });
+  const evidence = checkConfidenceEvidence({ before, after: world.state, command, facts });
+  const policyCommand = applyPolicyToCommand({ state: world.state, command, facts, under, evidence });
   const decision = decide(world.state, policyCommand, world.now);
-  const drafts = giveRecordedNames(world, facts, factsOf(decision));
-  const recorded = facts.map(draftOf);
+  const drafts = giveRecordedNames(world, facts, listDecidedFacts(decision));
+  const recorded = facts.map(restoreDraft);
   const decideOn = (state: Coordination): readonly FactDraft[] =>
-    giveRecordedNames(world, facts, factsOf(decide(state, policyCommand, world.now)));
+    giveRecordedNames(world, facts, listDecidedFacts(decide(state, policyCommand, world.now)));
   const weighed = weighDrafts(subject, { before, after: world.state, recorded, drafts, under, decideOn });
-  apply(world, weighed.applied);
-  if (evidence.kind === "unknown") noteMissingEvidence(world, decided, evidence);
+  applyFacts(world, weighed.applied);
+  if (evidence.kind === "unknown") noteUnknownConfidence(world, decided, evidence);
   if (isSameValue(recorded, drafts)) return;
   const reason = decision.kind === "refused" ? decision.reason : undefined;
-  if (drafts.length === 0 || isRefusedSpawn(command, reason)) noteNotDecided(world, decided, reason);
-  else compareWords(world, decided, weighed);
+  if (drafts.length === 0 || isRefusedSpawn(command, reason)) noteDecisionNotTaken(world, decided, reason);
+  else compareDecisions(world, decided, weighed);
   world.state = withKeptGate(world.state, weighed);
 }
 
-/** A spawn that a budget refuses leaves a fact about the budget, and no step. */
+/** True when a budget refused the spawn: that leaves a fact about the budget, and no step. */
 function isRefusedSpawn({ type }: Command, reason: string | undefined): boolean {
   return type === "admitSpawn" && reason !== undefined;
 }
 
-function noteMissingEvidence(
+function noteUnknownConfidence(
   world: World,
   decided: Commanded,
   { would, why }: EvidenceCheck & { readonly kind: "unknown" },
 ): void {
-  const stepId = subjectOf(decided.before, decided);
-  tell(world, decided, {
+  const stepId = findSubjectStepId(decided.before, decided);
+  notePoint(world, decided, {
     ...(stepId && { stepId }),
     decided: "the result counts",
     would,
@@ -258,17 +261,17 @@ function giveRecordedNames(
   facts: readonly FactEvent[],
   drafts: readonly FactDraft[],
 ): FactDraft[] {
-  return withNamesOf(facts, drafts, () => {
+  return withRecordedNames(facts, drafts, () => {
     world.asked += 1;
     return `policy-question-${world.asked}`;
   });
 }
 
 /** Notes a decision that was taken, and would not have been taken under the policy. */
-function noteNotDecided(world: World, decided: Commanded, reason: string | undefined): void {
+function noteDecisionNotTaken(world: World, decided: Commanded, reason: string | undefined): void {
   const { command } = decided;
-  if (isMootWithoutSubject(command) || isStoppedAsWell(world.state, command)) world.leftOut += 1;
-  else if (command.type === "stopAtBudget") noteNotStopped(world, decided, command.stepId);
+  if (isMootWithoutSubject(command) || isAlsoStopped(world.state, command)) world.leftOut += 1;
+  else if (command.type === "stopAtBudget") noteSessionNotStopped(world, decided, command.stepId);
   else noteStepsNotDecided(world, decided, reason);
 }
 
@@ -280,17 +283,17 @@ function noteStepsNotDecided(world: World, decided: Commanded, reason: string | 
   const why = reason ?? "there is nothing to do about it";
   for (const stepId of stepIds.size > 0 ? stepIds : [undefined]) {
     const factsOfStep = facts
-      .filter((fact) => stepId === undefined || stepIn(decided, fact) === stepId)
-      .map(draftOf);
-    const was = describeDecisions(factsOfStep);
-    if (was === "") continue;
-    tell(world, decided, { ...(stepId && { stepId }), decided: was, would, why, certainty });
+      .filter((fact) => stepId === undefined || findStepInFact(decided, fact) === stepId)
+      .map(restoreDraft);
+    const recordedWords = describeDecisions(factsOfStep);
+    if (recordedWords === "") continue;
+    notePoint(world, decided, { ...(stepId && { stepId }), decided: recordedWords, would, why, certainty });
     if (stepId) splitStep(world, stepId, { why, byFate: true });
   }
 }
 
 /** Notes a session that the budget of the policy does not stop. It goes on in another way from there. */
-function noteNotStopped(world: World, decided: Commanded, stepId: StepId): void {
+function noteSessionNotStopped(world: World, decided: Commanded, stepId: StepId): void {
   const { state } = world;
   const isOwner = stepId === OWNER_STEP_ID && state.kind !== "unopened";
   const session = isOwner ? state.created.ownerSession : undefined;
@@ -298,9 +301,9 @@ function noteNotStopped(world: World, decided: Commanded, stepId: StepId): void 
     world.leftOut += 1;
     return;
   }
-  tell(world, decided, {
+  notePoint(world, decided, {
     ...(session === undefined && { stepId }),
-    decided: describeDecisions(decided.facts.map(draftOf)),
+    decided: describeDecisions(decided.facts.map(restoreDraft)),
     would: "the budget allows it",
     why: "the budget is not reached",
     certainty: world.parted.size > 0 ? "follows" : "differs",
@@ -309,38 +312,38 @@ function noteNotStopped(world: World, decided: Commanded, stepId: StepId): void 
   else splitStep(world, stepId, { why: "the budget would not have stopped it", byFate: false });
 }
 
-function stepIn({ before }: Decided, fact: FactEvent): StepId | undefined {
+function findStepInFact({ before }: Decided, fact: FactEvent): StepId | undefined {
   return listTouchedSteps(before, [fact])[0];
 }
 
-/** Step by step: what was decided of each, and what would have been. */
-function compareWords(world: World, decided: Commanded, { drafts, certainty, because }: Weighed): void {
-  const recorded = Map.groupBy(decided.facts, (fact) => stepIn(decided, fact));
+/** Notes for each step where the words for what was decided differ from those for what would have been. */
+function compareDecisions(world: World, decided: Commanded, { drafts, certainty, because }: Weighed): void {
+  const recorded = Map.groupBy(decided.facts, (fact) => findStepInFact(decided, fact));
   const derived = Map.groupBy(drafts, (draft) => listTouchedSteps(world.state, [draft])[0]);
   for (const stepId of new Set([...recorded.keys(), ...derived.keys()])) {
-    const was = (recorded.get(stepId) ?? []).map(draftOf);
+    const recordedFacts = (recorded.get(stepId) ?? []).map(restoreDraft);
     const would = derived.get(stepId) ?? [];
-    if (describeDecisions(was) === describeDecisions(would)) continue;
-    const spec = stepId && specOf(world.state, stepId);
-    tell(world, decided, {
+    if (describeDecisions(recordedFacts) === describeDecisions(would)) continue;
+    const spec = stepId && findStepSpec(world.state, stepId);
+    notePoint(world, decided, {
       ...(stepId && { stepId }),
-      decided: describeDecisions(was) || "nothing",
+      decided: describeDecisions(recordedFacts) || "nothing",
       would: describeDecisions(would) || "nothing",
-      why: `${explainDecision({ recorded: was, derived: would, spec })}${because}`,
+      why: `${explainPolicyDifference({ recorded: recordedFacts, derived: would, spec })}${because}`,
       certainty,
     });
   }
 }
 
 /** Leaves the recorded history of a step: what was recorded of it from here on is no evidence. */
-function leave(
+function leaveRecordedStep(
   world: World,
   decided: Commanded,
   { stepId, why }: { readonly stepId: StepId; readonly why: string },
 ): void {
-  const was = describeDecisions(decided.facts.map(draftOf));
+  const was = describeDecisions(decided.facts.map(restoreDraft));
   world.leftOut += 1;
-  tell(world, decided, {
+  notePoint(world, decided, {
     stepId,
     decided: was || "recorded",
     would: "no longer certain",
@@ -350,12 +353,12 @@ function leave(
   splitStep(world, stepId, { why, byFate: false });
 }
 
-/** Compares the steps and notes which have another fate now, and which have come to the same one again. */
-function comparePhases(world: World, { before, after }: Decided, stepIds: readonly StepId[]): void {
+/** Parts the steps from the record that have another fate now, and takes back those that have the same one again. */
+function compareFates(world: World, { before, after }: Decided, stepIds: readonly StepId[]): void {
   const { state, parted } = world;
   if (after.kind === "unopened" || state.kind === "unopened") return;
   for (const stepId of stepIds) {
-    const isSame = fateOf(after.steps.get(stepId)) === fateOf(state.steps.get(stepId));
+    const isSame = formatFate(after.steps.get(stepId)) === formatFate(state.steps.get(stepId));
     const recordedParting = parted.get(stepId);
     if (isSame && recordedParting?.byFate) parted.delete(stepId);
     if (isSame || recordedParting) continue;
@@ -364,7 +367,7 @@ function comparePhases(world: World, { before, after }: Decided, stepIds: readon
   }
 }
 
-function fateOf(step: Step | undefined): string {
+function formatFate(step: Step | undefined): string {
   if (!step) return "unknown";
   const { status, attempt } = step.phase;
   const { output } = "output" in step.phase ? step.phase : {};
@@ -378,10 +381,7 @@ function splitStep(world: World, stepId: StepId, parted: Parted): void {
   if (state.kind !== "unopened" && !parted.byFate) splitSession(world, state, state.steps.get(stepId));
 }
 
-/**
- * Splits a session from its record: what a model spawned returns to it, so everything it did afterwards had another
- * reason.
- */
+/** Parts a session from the record: a spawn returns to it, so everything it did afterwards had another reason. */
 function splitSession(world: World, state: Coordination, step: Step | undefined): void {
   if (!step || step.spec.planned || state.kind === "unopened") return;
   const { sourceSession } = step.spec;
@@ -391,10 +391,10 @@ function splitSession(world: World, state: Coordination, step: Step | undefined)
   if (parent) splitStep(world, parent, { why: `saw another result of ${step.spec.stepId}`, byFate: false });
 }
 
-function tell(world: World, { facts: [{ sequence }] }: Decided, point: Omit<Point, "sequence">): void {
+function notePoint(world: World, { facts: [{ sequence }] }: Decided, point: Omit<Point, "sequence">): void {
   world.points.push({ sequence, ...point });
 }
 
-function apply(world: World, drafts: readonly FactDraft[], at: EpochMs = world.now): void {
-  if (drafts.length > 0) world.state = record(world.state, drafts, at).state;
+function applyFacts(world: World, drafts: readonly FactDraft[], at: EpochMs = world.now): void {
+  if (drafts.length > 0) world.state = recordFacts(world.state, drafts, at).state;
 }

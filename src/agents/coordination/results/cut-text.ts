@@ -1,18 +1,22 @@
 /** Owns: cutting texts into pieces without cutting a character: a pair of surrogates stays together. */
 
-/** Returns the first `chars` characters, or one fewer where the last one would be half of a pair. */
+/**
+ * Returns the first `chars` characters of a text, or one fewer where the last one would be half of a surrogate pair.
+ */
 export function cutHead(text: string, chars: number): string {
-  return text.slice(0, isWithinPair(text, chars) ? chars - 1 : chars);
+  return text.slice(0, isWithinSurrogatePair(text, chars) ? chars - 1 : chars);
 }
 
-/** Returns the last `chars` characters, or one fewer. */
+/**
+ * Returns the last `chars` characters of a text, or one fewer where the first one would be half of a surrogate pair.
+ */
 export function cutTail(text: string, chars: number): string {
   const start = Math.max(0, text.length - chars);
-  return text.slice(isWithinPair(text, start) ? start + 1 : start);
+  return text.slice(isWithinSurrogatePair(text, start) ? start + 1 : start);
 }
 
 /** True when a cut before the character at `index` would leave half of a pair on both sides. */
-function isWithinPair(text: string, index: number): boolean {
+function isWithinSurrogatePair(text: string, index: number): boolean {
   if (index <= 0 || index >= text.length) return false;
   return isHighSurrogate(text.charCodeAt(index - 1)) && isLowSurrogate(text.charCodeAt(index));
 }
@@ -33,12 +37,13 @@ export interface Page {
 }
 
 /**
- * Reads the page that begins at a character. Pages read one after the other are the whole text. A page is shorter where JSON would
- * make it more than twice as long as was asked for.
+ * Returns one page of a text, from a character on, and where the next page begins unless this is the last. Pages read
+ * one after the other are the whole text. A page is shorter where JSON would make it more than twice as long as was
+ * asked for.
  */
-export function readPage(text: string, from: number, charsMax: number): Page {
+export function cutTextPage(text: string, from: number, charsMax: number): Page {
   const bounded = Math.min(Math.max(0, from), text.length);
-  const start = isWithinPair(text, bounded) ? bounded - 1 : bounded;
+  const start = isWithinSurrogatePair(text, bounded) ? bounded - 1 : bounded;
   let page = cutHead(text.slice(start), Math.max(2, charsMax));
   while (page.length > 2 && JSON.stringify(page).length > 2 * charsMax)
     page = cutHead(page, Math.max(2, page.length >> 1));
@@ -52,8 +57,11 @@ export interface Match {
   readonly around: string;
 }
 
-/** Finds the places of a text from a character on, as many as are asked for. */
-export function findPlaces(
+/**
+ * Returns the places where `wanted` occurs in a text from a character on, each with the text around it, at most
+ * `placesMax` of them.
+ */
+export function findOccurrences(
   text: string,
   { wanted, from, placesMax }: { readonly wanted: string; readonly from: number; readonly placesMax: number },
 ): Match[] {

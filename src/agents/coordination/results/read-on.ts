@@ -15,7 +15,10 @@ export type ReadOn = (from: number) => string;
 /** Where this stands, something is left out. */
 export const SHORTENED = "[[coordination: this is shortened from ";
 
-/** Without quotes and other characters that JSON escapes: it also stands inside of JSON. */
+/**
+ * Returns a function that, given a character, formats the hint by which a model reads a kept text on from there. The
+ * hint has no quotes and nothing else that JSON escapes: it also stands inside of JSON.
+ */
 export function createReadOn({ sha256, chars, of }: KeptText): ReadOn {
   const where = `coordinationId ${of.coordinationId}, stepId ${of.stepId}, sha256 ${sha256}`;
   return (from) =>

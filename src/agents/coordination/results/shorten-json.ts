@@ -18,7 +18,10 @@ export interface Shortening {
 /** The member that says what is left out. */
 const NOTE = "_shortened";
 
-/** Shortens a text that is JSON as a whole, in a block of code or not; `undefined` for every other text. */
+/**
+ * Returns a text that is a JSON object or list, in a block of code or not, shortened and still valid JSON; `undefined`
+ * for every other text.
+ */
 export function shortenJsonText(text: string, shortening: Shortening): string | undefined {
   const trimmed = text.trim();
   const block = /^```[a-z]*\n/u.exec(trimmed)?.[0];
@@ -31,8 +34,9 @@ export function shortenJsonText(text: string, shortening: Shortening): string | 
 
 const CLOSING = "\n```";
 
+/** Shortens JSON that is not in a block of code; `undefined` for a text that is no object or list. */
 function shortenBareJson(json: string, shortening: Shortening): string | undefined {
-  if (!isLikeJson(json)) return undefined;
+  if (!isLikeJsonContainer(json)) return undefined;
   if (json.length > READ_CHARS_MAX) return JSON.stringify(createExcerpt(json, shortening));
   try {
     const value = parseExactly(json);
@@ -44,7 +48,7 @@ function shortenBareJson(json: string, shortening: Shortening): string | undefin
   }
 }
 
-function isLikeJson(text: string): boolean {
+function isLikeJsonContainer(text: string): boolean {
   return (text.startsWith("{") && text.endsWith("}")) || (text.startsWith("[") && text.endsWith("]"));
 }
 
@@ -76,6 +80,7 @@ function parseExactly(json: string): JsonValue | undefined {
   );
 }
 
+/** True when JSON has more values than can be read with their numbers as they are written. */
 function hasManyValues(json: string): boolean {
   // A string without an end is passed over as well: no text takes more than one pass.
   const signs = /"(?:[^"\\]|\\.)*"?|[,[{]/gsu;
@@ -98,12 +103,18 @@ interface Measure {
   readonly depth: number;
 }
 
-/** Returns a value whose JSON has `charsMax` characters at most: as much of the given one as fits. */
+/**
+ * Returns a JSON value that is written in `charsMax` characters at most: the given one, or as much of it as fits with
+ * a note of what is left out.
+ */
 export function shortenValue(value: JsonValue, shortening: Shortening): JsonValue {
   return JSON.stringify(value).length <= shortening.charsMax ? value : shortenWithNote(value, shortening);
 }
 
-/** The note stands there also where the whole value fits, because its text was written in another way. */
+/**
+ * Returns as much of a value as fits, with a note where to read on. The note is there also where the whole value fits,
+ * because its text was written in another way.
+ */
 function shortenWithNote(value: JsonValue, shortening: Shortening): JsonValue {
   const { charsMax, readOn } = shortening;
   // Adding the note copies the value.
@@ -117,7 +128,7 @@ function shortenWithNote(value: JsonValue, shortening: Shortening): JsonValue {
       members: Math.max(2, 1_024 >> step),
       depth: Math.max(2, 12 - step),
     };
-    const shortened = addNote(shortenWith(value, measure), readOn(0));
+    const shortened = addNote(shortenByMeasure(value, measure), readOn(0));
     if (JSON.stringify(shortened).length <= charsMax) return shortened;
   }
   return createExcerpt(JSON.stringify(value), shortening);
@@ -125,7 +136,7 @@ function shortenWithNote(value: JsonValue, shortening: Shortening): JsonValue {
 
 const TEXT_CHARS_MIN = 16;
 
-/** Takes the place of a note that the value has from somebody else, which would say how to read another text. */
+/** Adds a note to a value, in place of one from somebody else, which would say how to read another text. */
 function addNote(value: JsonValue, note: string): JsonValue {
   if (isList(value)) return [...value, note];
   if (typeof value !== "object" || value === null) return { [NOTE]: note, value };
@@ -137,7 +148,7 @@ function isList(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);
 }
 
-function shortenWith(value: JsonValue, measure: Measure): JsonValue {
+function shortenByMeasure(value: JsonValue, measure: Measure): JsonValue {
   if (typeof value === "string") return shortenString(value, measure.textChars);
   if (typeof value !== "object" || value === null || SOURCE_JSON.isRawJSON(value)) return value;
   if (measure.depth === 0) return isList(value) ? `(${value.length} items left out)` : "(an object left out)";
@@ -153,7 +164,7 @@ function shortenString(text: string, charsMax: number): string {
 }
 
 function shortenList(list: readonly JsonValue[], measure: Measure): JsonValue {
-  const keep = (item: JsonValue): JsonValue => shortenWith(item, measure);
+  const keep = (item: JsonValue): JsonValue => shortenByMeasure(item, measure);
   if (list.length <= measure.members) return list.map(keep);
   const kept = measure.members - 1;
   return [
@@ -167,14 +178,14 @@ function shortenObject(object: { readonly [key: string]: JsonValue }, measure: M
   const keys = Object.keys(object);
   const kept = keys.filter((key) => key.length <= KEY_CHARS_MAX).slice(0, measure.members);
   const leftOut = keys.length - kept.length;
-  const shortened = kept.map((key) => [key, shortenWith(object[key] as JsonValue, measure)] as const);
+  const shortened = kept.map((key) => [key, shortenByMeasure(object[key] as JsonValue, measure)] as const);
   if (leftOut > 0) shortened.push(["_leftOut", `${leftOut} members`]);
   return Object.fromEntries(shortened);
 }
 
 const KEY_CHARS_MAX = 200;
 
-/** Stands for a value whose form is not kept: the beginning and the end of its JSON, as texts. */
+/** Returns the beginning and the end of JSON as texts, for a value whose form is not kept. */
 function createExcerpt(json: string, { charsMax, readOn }: Shortening): JsonValue {
   const note = readOn(0);
   for (let chars = charsMax; ; chars >>= 1) {

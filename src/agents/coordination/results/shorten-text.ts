@@ -5,6 +5,10 @@
 import { cutHead, cutTail } from "./cut-text.ts";
 import { shortenJsonText, type Shortening } from "./shorten-json.ts";
 
+/**
+ * Returns a text of `charsMax` characters at most: the given one where it fits, JSON shortened as such, else its
+ * beginning, a hint of how to read on, and its end.
+ */
 export function shortenText(text: string, shortening: Shortening): string {
   if (text.length <= shortening.charsMax) return text;
   return shortenJsonText(text, shortening) ?? leaveOutMiddle(text, shortening);
@@ -13,15 +17,15 @@ export function shortenText(text: string, shortening: Shortening): string {
 function leaveOutMiddle(text: string, { charsMax, readOn }: Shortening): string {
   // The number of the last character is the longest.
   const room = Math.max(0, charsMax - readOn(text.length).length - 2 * BREAK.length);
-  const tail = endOf(text, room >> 2, readOn);
+  const tail = cutReadableEnd(text, room >> 2, readOn);
   const head = cutAfterLine(cutHead(text, room - tail.length));
   return `${head}${BREAK}${readOn(head.length)}${BREAK}${tail}`;
 }
 
 const BREAK = "\n";
 
-/** The end says mostly what it came to: the last line is whole, or stays JSON where it is. */
-function endOf(text: string, charsMax: number, readOn: Shortening["readOn"]): string {
+/** Returns the end of a text, which says mostly what it came to: the last line is whole, or stays JSON where it is. */
+function cutReadableEnd(text: string, charsMax: number, readOn: Shortening["readOn"]): string {
   const lastLine = text.slice(text.lastIndexOf("\n") + 1);
   // A text of one line is not JSON, or it would not get here.
   const isLong = lastLine.length > charsMax && lastLine.length < text.length;
@@ -29,12 +33,13 @@ function endOf(text: string, charsMax: number, readOn: Shortening["readOn"]): st
   return json !== undefined && json.length <= charsMax ? json : cutBeforeLine(cutTail(text, charsMax));
 }
 
-/** Ends with a line where one ends near. */
+/** Cuts the beginning of a text after a line that ends near its end. */
 function cutAfterLine(head: string): string {
   const end = head.lastIndexOf("\n");
   return end > head.length * (1 - NEAR) ? head.slice(0, end + 1) : head;
 }
 
+/** Cuts the end of a text before a line that begins near its beginning. */
 function cutBeforeLine(tail: string): string {
   const start = tail.indexOf("\n") + 1;
   return start > 0 && start < tail.length * NEAR ? tail.slice(start) : tail;

@@ -1,9 +1,9 @@
 /** Owns: which child sessions of a coordination stay bound when its log is removed, because they may live on without it. */
 import { BOUNDS } from "../contracts/bounds.ts";
-import { isChildKey } from "../contracts/host-agent-id.ts";
+import { isChildSessionKey } from "../contracts/host-agent-id.ts";
 import type { CoordinationId, SessionKey, StepId } from "../contracts/ids.ts";
 import type { KnownCoordination, Step } from "../ledger/state.ts";
-import { nameOfChild } from "../ledger/summary.ts";
+import { nameChildReference } from "../ledger/summary.ts";
 import { isEverythingWithheld } from "../ledger/withheld-words.ts";
 import type { Found, LedgerStore } from "../ports/ledger-store.ts";
 import type { BoundChild, ChildBinding } from "../ports/run-store.ts";
@@ -17,19 +17,23 @@ export type ListBoundChildren = (coordinationId: CoordinationId) => Promise<read
 /** Steps of other coordinations that are remembered at once, in some 10 MB. */
 const REMEMBERED_STEPS_MAX = 50_000;
 
-/** Returns a list for all coordinations of one prune: many of them have the same coordination above them, which is read once. */
-export function createBoundChildList(ledger: BoundLedger): ListBoundChildren {
-  const findRemembered = createStepMemory(ledger);
+/**
+ * Returns a function that lists the children of a coordination whose sessions stay bound by privileges or a gate once
+ * its log is removed, for all coordinations of one prune. Many of them have the same coordination above them, which is
+ * read once.
+ */
+export function createBoundChildLister(ledger: BoundLedger): ListBoundChildren {
+  const findRemembered = createCachedStepFinder(ledger);
   return async (coordinationId) => {
     const state = await readStoredState(ledger, coordinationId);
     // Another prune removed it meanwhile.
     if (state.kind === "unopened") return [];
-    const findHold = createHoldMemory(ledger, (runId, stepId) => {
+    const findHold = createCachedHoldFinder(ledger, (runId, stepId) => {
       if (runId !== coordinationId) return findRemembered(runId, stepId);
       const step = state.steps.get(stepId);
       return Promise.resolve(step && createRememberedStep(step));
     });
-    return listBound(state, findHold);
+    return collectBoundChildren(state, findHold);
   };
 }
 
@@ -41,7 +45,7 @@ type Hold = "bound" | "free" | "untold";
 
 type FindHold = (session: SessionKey) => Promise<Hold>;
 
-async function listBound(
+async function collectBoundChildren(
   { children, steps }: KnownCoordination,
   findHold: FindHold,
 ): Promise<readonly BoundChild[]> {
@@ -57,12 +61,15 @@ async function listBound(
 async function listBindings(step: Step, session: SessionKey, findHold: FindHold): Promise<ChildBinding[]> {
   const bindings: ChildBinding[] = [];
   if (isEverythingWithheld(step, session)) bindings.push("gate");
-  if (step.spec.privilege || (await isHeldFromAbove(step, findHold))) bindings.push("privilege");
+  if (step.spec.privilege || (await isBoundFromAbove(step, findHold))) bindings.push("privilege");
   return bindings;
 }
 
-/** True also where nobody could tell it later: the host knows the parents of the children that it made for a model, and no others. */
-async function isHeldFromAbove({ spec, phase }: Step, findHold: FindHold): Promise<boolean> {
+/**
+ * True where privileges of a session above the step bind its child. Also where nobody could tell it later: the host
+ * knows the parents of the children that it made for a model, and no others.
+ */
+async function isBoundFromAbove({ spec, phase }: Step, findHold: FindHold): Promise<boolean> {
   const hold = await findHold(spec.sourceSession);
   const isOfHost = spec.planned === undefined && phase.attempt <= 1;
   return hold === "bound" || (hold === "untold" && !isOfHost);
@@ -80,23 +87,26 @@ function createRememberedStep({ spec: { privilege, sourceSession } }: Step): Rem
   return { isNarrowed: privilege !== undefined, sourceSession };
 }
 
-/** Many children have the same session above them, so each session is looked up once. */
-function createHoldMemory(ledger: BoundLedger, findStep: FindStep): FindHold {
+/** Returns a `FindHold` that looks each session up once: many children have the same session above them. */
+function createCachedHoldFinder(ledger: BoundLedger, findStep: FindStep): FindHold {
   const holds = new Map<SessionKey, Promise<Hold>>();
   return (session) => {
-    const hold = holds.get(session) ?? findHoldOf(ledger, findStep, session);
+    const hold = holds.get(session) ?? walkUpToHold(ledger, findStep, session);
     holds.set(session, hold);
     return hold;
   };
 }
 
-/** Returns whether a step from the session up to its owner is bound, as `findBoundsOfSession` says it (H3). */
-async function findHoldOf(ledger: BoundLedger, findStep: FindStep, session: SessionKey): Promise<Hold> {
+/**
+ * Returns whether privileges of a step from the session up to its owner hold it, as `findBoundsOfSession` says it
+ * (H3).
+ */
+async function walkUpToHold(ledger: BoundLedger, findStep: FindStep, session: SessionKey): Promise<Hold> {
   let above = session;
   for (let depth = 0; depth < BOUNDS.privilegeDepthMax; depth += 1) {
-    const found: Found | undefined = await ledger.find(nameOfChild(above));
-    const step = found?.stepId && (await findStep(found.runId, found.stepId));
-    if (!step) return findHoldOfUnknown(ledger, above);
+    const childReference: Found | undefined = await ledger.find(nameChildReference(above));
+    const step = childReference?.stepId && (await findStep(childReference.runId, childReference.stepId));
+    if (!step) return findHoldWithoutStep(ledger, above);
     if (step.isNarrowed) return "bound";
     above = step.sourceSession;
   }
@@ -104,13 +114,17 @@ async function findHoldOf(ledger: BoundLedger, findStep: FindStep, session: Sess
   return "bound";
 }
 
-async function findHoldOfUnknown({ pruned }: BoundLedger, session: SessionKey): Promise<Hold> {
+/** Returns the hold of a session whose step the ledger does not have, by the bindings that prunes left. */
+async function findHoldWithoutStep({ pruned }: BoundLedger, session: SessionKey): Promise<Hold> {
   if ((await pruned.listBindings(session)).includes("privilege")) return "bound";
-  return isChildKey(session) ? "untold" : "free";
+  return isChildSessionKey(session) ? "untold" : "free";
 }
 
-/** Remembers the steps of the coordinations that it read, and begins anew where they become too many. */
-function createStepMemory(ledger: BoundLedger): FindStep {
+/**
+ * Returns a `FindStep` that remembers the steps of the coordinations it read, and begins anew where they become too
+ * many.
+ */
+function createCachedStepFinder(ledger: BoundLedger): FindStep {
   const runs = new Map<CoordinationId, ReadonlyMap<StepId, RememberedStep>>();
   let count = 0;
   return async (runId, stepId) => {

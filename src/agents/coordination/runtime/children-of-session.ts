@@ -38,12 +38,15 @@ const LOOKED_MAX = 2_000;
 /** The children that are enough. */
 const CHILDREN_MAX = 200;
 
-/** Lists the children of a session, the newest first. @throws CoordinationError as `LedgerQueries.findRuns` */
-export async function listChildren(
+/**
+ * Lists the recorded subagents that a session spawned, open and ended, the newest first, up to a bound. @throws
+ * CoordinationError as `LedgerQueries.findRuns`
+ */
+export async function listChildrenOfSession(
   reads: Omit<ChildrenReads, "getMany">,
   session: SessionKey,
 ): Promise<readonly ChildOfSession[]> {
-  return (await findChildren(reads, session)).children;
+  return (await findChildrenWithCuts(reads, session)).children;
 }
 
 /** Says of which children the session may have more than were found. */
@@ -60,7 +63,7 @@ interface FoundChildren extends Cuts {
  * Finds the children of a session. Where they are too many, open ones come before those that have ended, and newer ones before older.
  * A coordination whose log is damaged is left out, and may have had more of them.
  */
-async function findChildren(
+async function findChildrenWithCuts(
   reads: Omit<ChildrenReads, "getMany">,
   session: SessionKey,
 ): Promise<FoundChildren> {
@@ -70,7 +73,7 @@ async function findChildren(
   const damaged: CoordinationId[] = [];
   for (const [index, runId] of [...new Set([...openRuns.runIds, ...newestRuns.runIds])].entries()) {
     if (index >= openRuns.runIds.length && children.length > CHILDREN_MAX) break;
-    const found = await readUnlessDamaged(() => listChildrenIn(reads, runId, session));
+    const found = await readUnlessDamaged(() => listChildrenInCoordination(reads, runId, session));
     if (found) children.push(...found);
     else damaged.push(runId);
   }
@@ -85,7 +88,7 @@ async function findChildren(
   };
 }
 
-async function listChildrenIn(
+async function listChildrenInCoordination(
   reads: Pick<ChildrenReads, "view">,
   coordinationId: CoordinationId,
   session: SessionKey,
@@ -150,20 +153,20 @@ const HOW =
   "Results of open ones come to you as usual. What one said: sessions_history with its session. Outputs of a step: coordination_status with its coordinationId and outputsOf.";
 
 /**
- * Returns what a session reads of its children after its history was compacted: the open ones, then those that have ended, the
- * newest first, as many as fit. `undefined` where it has none.
+ * Returns the note that a session reads of its subagents after its history was compacted: the open ones, then those
+ * that have ended, the newest first, as many as fit. `undefined` where it has none.
  */
 export async function describeChildren(
   reads: ChildrenReads,
   session: SessionKey,
 ): Promise<string | undefined> {
-  const { children, ...cuts } = await findChildren(reads, session);
+  const { children, ...cuts } = await findChildrenWithCuts(reads, session);
   if (children.length === 0) return undefined;
-  return formatChildren(children, await readTasks(reads, children), cuts);
+  return formatChildrenNote(children, await readTasksOfUnnamed(reads, children), cuts);
 }
 
-/** Children that the session did not name are told apart by how their tasks begin. */
-function readTasks(
+/** Reads the tasks of the children that have no name, by sha256: how these begin tells the children apart. */
+function readTasksOfUnnamed(
   reads: ChildrenReads,
   children: readonly ChildOfSession[],
 ): Promise<ReadonlyMap<string, string>> {
@@ -180,8 +183,11 @@ const LINES_MAX = 40;
 /** For how many children are left out. */
 const REST_CHARS = 80;
 
-/** Returns the note with these children. */
-export function formatChildren(
+/**
+ * Formats the note to a session, whose history was compacted, about its subagents: a line for each that fits, then how
+ * many are left out. `tasks`: those of subagents without a name, by sha256.
+ */
+export function formatChildrenNote(
   children: readonly ChildOfSession[],
   tasks: ReadonlyMap<string, string>,
   { isOpenCut, isEndedCut }: Cuts = { isOpenCut: false, isEndedCut: false },
@@ -197,10 +203,11 @@ export function formatChildren(
     lines.push(line);
     room -= line.length + 1;
   }
-  const left = children.length - lines.length;
-  const leftCount = formatCount(left, isOpenCut || isEndedCut);
-  const rest = left === 0 ? [] : [`- and ${leftCount} more: coordination_status lists your coordinations`];
-  return [head, ...lines, ...rest, HOW].join("\n");
+  const unlistedCount = children.length - lines.length;
+  const leftCount = formatCount(unlistedCount, isOpenCut || isEndedCut);
+  const unlistedLines =
+    unlistedCount === 0 ? [] : [`- and ${leftCount} more: coordination_status lists your coordinations`];
+  return [head, ...lines, ...unlistedLines, HOW].join("\n");
 }
 
 function formatCount(count: number, isCut: boolean): string {
@@ -242,7 +249,10 @@ export interface Repetition {
   readonly completedSinceMs: EpochMs;
 }
 
-/** Finds the child that a spawn repeats: open, or just completed. One that failed may be spawned again. */
+/**
+ * Returns the child from before the session's history was compacted that a spawn repeats, by agent, runner and task:
+ * still open, or just completed; `undefined` where there is none. One that failed may be spawned again.
+ */
 export function findRepeatedChild(
   children: readonly ChildOfSession[],
   { agentId, runner, sha256, compactedAtMs, completedSinceMs }: Repetition,
@@ -255,8 +265,8 @@ export function findRepeatedChild(
   });
 }
 
-/** Returns why such a spawn is refused, with the child that it repeats and how to go on. */
-export function explainRepeated(child: ChildOfSession): string {
+/** Returns the text that tells a model why a spawn is refused: which of its subagents it repeats, and how to go on. */
+export function explainRepeatedSpawn(child: ChildOfSession): string {
   const { status } = child.step;
   const next = ENDED.has(status)
     ? "read what it said with sessions_history and its session"

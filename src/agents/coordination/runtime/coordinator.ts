@@ -1,6 +1,6 @@
 /**
- * Owns: the operations that hosts call, and the loop that keeps every open coordination moving. Recovery is the same loop: it asks
- * the host about open steps at start and again every `sweepMs`.
+ * Owns: the operations that hosts call, and the wiring of what answers them. The loop that keeps every open coordination moving is
+ * in `effects/dispatcher.ts`.
  */
 import type { RunnerKind } from "../contracts/fact-fields.ts";
 import type { TreeBudget } from "../contracts/usage.ts";
@@ -23,10 +23,10 @@ import type { ArbitrationDependencies } from "./arbiter/arbiter-dependencies.ts"
 import { createDispatcher, type Dispatcher } from "./effects/dispatcher.ts";
 import { createOwnerTurns, type OwnerTurns } from "./environment/owner-turns.ts";
 import type { GateDependencies } from "./environment/gate-dependencies.ts";
-import { isStrict } from "../ledger/withheld-words.ts";
-import { gateOf } from "./held-results/gate-of.ts";
+import { isStrictGate } from "../ledger/withheld-words.ts";
+import { buildGate } from "./held-results/gate-of.ts";
 import { createQuestionRequests } from "./questions/answer-question.ts";
-import { questionPolicyOf } from "./questions/question-policy.ts";
+import { createQuestionPolicy } from "./questions/question-policy.ts";
 import type { QuestionRequests } from "./questions/question-requests.ts";
 import { createQuestionWaits } from "./questions/question-waits.ts";
 import { createHeldSessions, type HeldSessions } from "./held-results/withhold-text.ts";
@@ -106,21 +106,21 @@ export interface Coordinator extends SpawnRequests, PlanRequests, QuestionReques
 }
 
 /**
- * Returns the gate of a spawn. An ACP session of the host cannot be held back, so only a strict gate is reason to
- * refuse it.
+ * Returns the gate that is to hold the result of a spawn, where there is one. An ACP session of the host cannot be
+ * held back, so only a strict gate is reason to refuse it.
  */
-function spawnGateOf(
+function chooseSpawnGate(
   { gates, pluginGates, truth: { onMismatch } }: GateDependencies,
   agentId: AgentId,
   runner: RunnerKind,
 ): Gate | undefined {
-  const gate = gateOf(gates, {
+  const gate = buildGate(gates, {
     agentId,
     runner,
     plugins: pluginGates.verifiersFor(agentId),
     onMismatch,
   });
-  return runner === "acp" && gate && !isStrict(gate) ? undefined : gate;
+  return runner === "acp" && gate && !isStrictGate(gate) ? undefined : gate;
 }
 
 interface Core extends Omit<CoordinatorDependencies, "usage"> {
@@ -143,24 +143,29 @@ function createSpawnRequestDependencies(core: Core): SpawnRequestDependencies {
   };
 }
 
+/** Creates what admitting a spawn needs, under the given rules or, without any, under the configured ones. */
 function createAdmitDependencies(core: Core, rules: PolicyRules | undefined): AdmitDependencies {
   const ruled = withRules(core, rules);
   return {
     ...ruled,
     ...(rules && { policy: rules.policy }),
-    questions: () => questionPolicyOf(ruled),
-    gateOf: ({ agentId, runner }) => spawnGateOf(ruled, agentId, runner),
+    questions: () => createQuestionPolicy(ruled),
+    gateOf: ({ agentId, runner }) => chooseSpawnGate(ruled, agentId, runner),
     under: (others) => createAdmitDependencies(core, others),
   };
 }
 
+/**
+ * Returns the coordinator made of its parts, such as the run log, dispatcher, arbiter and requests. Nothing runs
+ * before its `start`.
+ */
 export function createCoordinator(dependencies: CoordinatorDependencies): Coordinator {
-  const shared = createShared(dependencies);
+  const shared = createOptionalSharedLedger(dependencies);
   const runs = createRunLog({
     ...dependencies,
     ...(shared && { ownRuns: { ...shared.ownRuns, ownerId: shared.ownerId } }),
     onAppended: (events, ownerSession) => {
-      tellOthers(dependencies, events, ownerSession);
+      announceAppendedEvents(dependencies, events, ownerSession);
       arbiter.appended(events);
       if (events[0]) dispatcher.lookAt(events[0].runId);
       if (events.some(({ type }) => type === "escalation.closed")) waits.changed();
@@ -171,7 +176,7 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
   const childTurns = createTurnsByName();
   const worktreeTurns = createTurnsByName();
   const waits = createQuestionWaits(dependencies.clock);
-  const withheld = dependencies.withheld ?? createOwnTexts(dependencies);
+  const withheld = dependencies.withheld ?? createOwnWithheldTexts(dependencies);
   const plans = createPlanSource(dependencies);
   const forks = createForkSources(dependencies);
   const arbiter = createArbiter({ ...dependencies, plans, runs });
@@ -196,7 +201,7 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
   const requested = { ...planning, usage, opening, newCoordinationId: dependencies.newCoordinationId };
   return {
     ...createSpawnRequests(createSpawnRequestDependencies(core)),
-    view: (coordinationId) => readView(runs, coordinationId),
+    view: (coordinationId) => readCurrentView(runs, coordinationId),
     ...createTurnHearing({ turns, arbiter, usage, clock: dependencies.clock }),
     arbiter,
     privileges: createPrivilegeGuard({ ...dependencies, runs }),
@@ -206,7 +211,7 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
     heldSessions: createHeldSessions(planning),
     childWatch: createChildWatch(planning),
     childWords: createChildWords(planning),
-    ...createLife(core, shared),
+    ...createStartAndStop(core, shared),
   };
 }
 
@@ -217,6 +222,7 @@ interface TurnListeners {
   readonly clock: Clock;
 }
 
+/** Returns the handlers that tell the parts of the coordinator when a turn of a session begins and ends. */
 function createTurnHearing({ turns, arbiter, usage, clock }: TurnListeners): TurnHearing {
   return {
     turnBegan: (session, runId) => turns.began(session, runId, clock.now()),
@@ -227,7 +233,10 @@ function createTurnHearing({ turns, arbiter, usage, clock }: TurnListeners): Tur
   };
 }
 
-function createLife(core: Core, shared: SharedLedger | undefined): Pick<Coordinator, "start" | "stop"> {
+function createStartAndStop(
+  core: Core,
+  shared: SharedLedger | undefined,
+): Pick<Coordinator, "start" | "stop"> {
   const { usage, dispatcher, life } = core;
   return {
     start: async () => {
@@ -243,16 +252,18 @@ function createLife(core: Core, shared: SharedLedger | undefined): Pick<Coordina
   };
 }
 
-function createOwnTexts({ refOf }: CoordinatorDependencies): WithheldTexts {
+function createOwnWithheldTexts({ refOf }: CoordinatorDependencies): WithheldTexts {
   return createWithheldTexts((session, text) => refOf(`${session}\0${text}`).sha256);
 }
 
-function createShared({ shared, store, clock, logger }: CoordinatorDependencies) {
+/** Creates the shared ledger with the id of its owner; `undefined` where no other gateway reaches the ledger. */
+function createOptionalSharedLedger({ shared, store, clock, logger }: CoordinatorDependencies) {
   if (!shared) return undefined;
   const { owners } = store;
   return { ...createSharedLedger({ ...shared, owners, clock, logger }), ownerId: shared.owner.id };
 }
 
+/** Returns what this gateway does when it takes over a run, loses one, or others appended to one. */
 function createSharedWork({ runs, dispatcher, logger }: Core): SharedWork {
   return {
     adopt: async (runId) => {
@@ -271,26 +282,26 @@ function createSharedWork({ runs, dispatcher, logger }: Core): SharedWork {
   };
 }
 
-async function readView(runs: RunLog, id: CoordinationId): Promise<CoordinationView | undefined> {
+async function readCurrentView(runs: RunLog, id: CoordinationId): Promise<CoordinationView | undefined> {
   const state = await runs.state(id);
   return state.kind === "unopened" ? undefined : viewCoordination(state);
 }
 
-/** Tells what was appended to those who listen beside the parts of the coordinator. */
-function tellOthers(
+/** Tells `onAppended` of the events, and frees the places of the spawns that ended with them. */
+function announceAppendedEvents(
   { onAppended, gate }: CoordinatorDependencies,
   events: readonly RunEvent[],
   ownerSession: SessionKey,
 ): void {
   onAppended?.(events, ownerSession);
-  leaveGate(gate, events);
+  giveBackPlacesOfEnded(gate, events);
 }
 
 /**
- * A spawn has its place under the key of its first attempt, whichever attempt ends it: a result may have been revised. The
- * child of a result that is held runs no more.
+ * Frees the places that the ended spawns have in the gate. A spawn has its place under the key of its first attempt,
+ * whichever attempt ends it: a result may have been revised. The child of a result that is held runs no more.
  */
-function leaveGate(gate: SpawnGate, events: readonly RunEvent[]): void {
+function giveBackPlacesOfEnded(gate: SpawnGate, events: readonly RunEvent[]): void {
   for (const { type, runId, payload } of events) {
     if (
       type === "result.held" ||

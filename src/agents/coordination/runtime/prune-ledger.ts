@@ -15,7 +15,7 @@ import type {
 } from "../ports/run-store.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
 import type { WorkflowStore } from "../ports/workflow-store.ts";
-import { createBoundChildList, type ListBoundChildren } from "./bound-children.ts";
+import { createBoundChildLister, type ListBoundChildren } from "./bound-children.ts";
 import { readUnlessDamaged } from "./log/read-state.ts";
 
 /** Runs looked at in one go. */
@@ -56,16 +56,20 @@ export interface PruneReport extends RemovedRuns {
 /** `related`: a run of the same family is kept. */
 export type KeptReason = Exclude<PrunableRun["state"], "prunable"> | "related" | "damaged";
 
-/** Removes old runs. May be stopped at any place and called again. @throws CoordinationError as the ledger does */
+/**
+ * Removes old runs, and returns how many were removed, and how many were kept for which reason; a dry run removes
+ * nothing and counts the same. May be stopped at any place and called again. @throws CoordinationError as the ledger
+ * does
+ */
 export async function pruneLedger(ledger: PrunedLedger, request: PruneRequest): Promise<PruneReport> {
   const families = await findFamilies(ledger, request);
-  const listBoundChildren = createBoundChildList(ledger);
+  const listBoundChildren = createBoundChildLister(ledger);
   const kept: Record<KeptReason, number> = { open: 0, recent: 0, used: 0, related: 0, damaged: 0 };
   const removed = { runs: 0, events: 0 };
   const remove = request.isDryRun
-    ? countRuns
+    ? countAsRemoved
     : (runs: readonly RemovableRun[]) => ledger.pruning.remove(runs, families);
-  for await (const page of readPages(ledger.pruning, request)) {
+  for await (const page of readPrunablePages(ledger.pruning, request)) {
     await families.lookAgain();
     const removable: RemovableRun[] = [];
     for (const run of page) {
@@ -73,7 +77,7 @@ export async function pruneLedger(ledger: PrunedLedger, request: PruneRequest): 
       if (typeof planned === "string") kept[planned] += 1;
       else removable.push(planned);
     }
-    for (const portion of splitByEvents(removable)) {
+    for (const portion of splitIntoPortions(removable)) {
       request.signal?.throwIfAborted();
       const { runs, events } = await remove(portion);
       removed.runs += runs;
@@ -84,8 +88,11 @@ export async function pruneLedger(ledger: PrunedLedger, request: PruneRequest): 
   return { ...removed, kept };
 }
 
-/** Newest run first: so what comes of a run is removed before it, and a prune that is interrupted leaves nothing without its source. */
-async function* readPages(
+/**
+ * Yields all runs in pages, the newest first. So what comes of a run is removed before it, and a prune that is
+ * interrupted leaves nothing without its source.
+ */
+async function* readPrunablePages(
   pruning: LedgerPruning,
   { beforeMs, silentExporter, signal }: PruneRequest,
 ): AsyncGenerator<readonly PrunableRun[]> {
@@ -108,11 +115,12 @@ interface Families extends PruningBasis {
   readonly damaged: ReadonlySet<string>;
 }
 
+/** Groups related runs into families, and finds which of these are kept because one of their runs is. */
 async function findFamilies(ledger: PrunedLedger, request: PruneRequest): Promise<Families> {
-  const roots = createRoots();
+  const roots = createUnionFind();
   let newest = 0;
   let lookedAt = 0;
-  for await (const page of readPages(ledger.pruning, request)) {
+  for await (const page of readPrunablePages(ledger.pruning, request)) {
     joinRelatives(roots, page);
     newest = Math.max(newest, page[0]?.ordinal ?? 0);
     lookedAt += page.length;
@@ -120,7 +128,7 @@ async function findFamilies(ledger: PrunedLedger, request: PruneRequest): Promis
   }
   const kept = new Set<string>();
   const damaged = new Set<string>();
-  for await (const page of readPages(ledger.pruning, request)) {
+  for await (const page of readPrunablePages(ledger.pruning, request)) {
     const members = page.filter(({ runId }) => roots.has(runId) && !kept.has(roots.find(runId)));
     for (const run of members) {
       if (run.state !== "prunable") kept.add(roots.find(run.runId));
@@ -136,7 +144,7 @@ async function findFamilies(ledger: PrunedLedger, request: PruneRequest): Promis
     isKept: (runId) => roots.has(runId) && kept.has(roots.find(runId)),
     damaged,
     lookAgain: async () => {
-      const newer = await listNewer(ledger.pruning, request, newest);
+      const newer = await listRunsBegunAfter(ledger.pruning, request, newest);
       joinRelatives(roots, newer);
       for (const { runId } of newer) if (roots.has(runId)) kept.add(roots.find(runId));
       newest = newer[0]?.ordinal ?? newest;
@@ -144,14 +152,14 @@ async function findFamilies(ledger: PrunedLedger, request: PruneRequest): Promis
   };
 }
 
-/** Lists the runs that began after one, newest first. */
-async function listNewer(
+/** Lists the runs that began after the ordinal `newest`, the newest first. */
+async function listRunsBegunAfter(
   pruning: LedgerPruning,
   request: PruneRequest,
   newest: number,
 ): Promise<readonly PrunableRun[]> {
   const newer: PrunableRun[] = [];
-  for await (const page of readPages(pruning, request)) {
+  for await (const page of readPrunablePages(pruning, request)) {
     const begun = page.filter(({ ordinal }) => ordinal > newest);
     newer.push(...begun);
     if (begun.length < page.length) break;
@@ -188,7 +196,10 @@ async function findReasonToKeep(
   return (await hasDamage(ledger, run)) ? "damaged" : undefined;
 }
 
-/** A run that another prune removed meanwhile is not damaged: no event of it is there any more. */
+/**
+ * True where stored bytes of the run are damaged. A run that another prune removed meanwhile is not damaged: no event
+ * of it is there any more.
+ */
 async function hasDamage(ledger: PrunedLedger, { runId, kind, length }: PrunableRun): Promise<boolean> {
   const store = kind === "workflow" ? ledger.workflows : ledger;
   const damage = await store.damage(runId as CoordinationId, { before: length });
@@ -204,7 +215,8 @@ interface Roots {
   has(runId: string): boolean;
 }
 
-function createRoots(): Roots {
+/** Creates a union-find of runs, in which each family is represented by one of its runs. */
+function createUnionFind(): Roots {
   const parents = new Map<string, string>();
   const members = new Set<string>();
   const find = (runId: string): string => {
@@ -230,7 +242,8 @@ function createRoots(): Roots {
   };
 }
 
-function* splitByEvents(runs: readonly RemovableRun[]): Generator<readonly RemovableRun[]> {
+/** Yields the runs in portions, each of which ends as soon as it has `PORTION_EVENTS_MAX` events. */
+function* splitIntoPortions(runs: readonly RemovableRun[]): Generator<readonly RemovableRun[]> {
   let portion: RemovableRun[] = [];
   let events = 0;
   for (const run of runs) {
@@ -244,6 +257,7 @@ function* splitByEvents(runs: readonly RemovableRun[]): Generator<readonly Remov
   if (portion.length > 0) yield portion;
 }
 
-function countRuns(runs: readonly PrunableRun[]): Promise<RemovedRuns> {
+/** Counts what a removal of the runs would remove, for a dry run. */
+function countAsRemoved(runs: readonly PrunableRun[]): Promise<RemovedRuns> {
   return Promise.resolve({ runs: runs.length, events: runs.reduce((sum, { length }) => sum + length, 0) });
 }

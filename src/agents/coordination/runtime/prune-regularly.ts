@@ -20,8 +20,11 @@ export interface RegularPruning {
   readonly logger: Logger;
 }
 
-/** Prunes a minute after the start, and then a day after each time. Returns `undefined` where no run is to be removed. */
-export function startPruning(options: RegularPruning): { stop(): Promise<void> } | undefined {
+/**
+ * Starts to prune the ledger a minute from now, and then a day after each time. Returns the function that stops it;
+ * `undefined` where no run is to be removed.
+ */
+export function startDailyPruning(options: RegularPruning): { stop(): Promise<void> } | undefined {
   const { clock, keepDays } = options;
   if (keepDays === undefined) return undefined;
   const stopping = new AbortController();
@@ -44,7 +47,7 @@ export function startPruning(options: RegularPruning): { stop(): Promise<void> }
   };
 }
 
-/** Never rejects: a ledger that is busy now is pruned the next day. */
+/** Prunes the ledger now, and logs how that went. Never rejects: a ledger that is busy now is pruned the next day. */
 async function pruneOnce(
   { ledger, clock, logger }: RegularPruning,
   keepDays: number,

@@ -7,13 +7,19 @@ import type { CoordinationId } from "../contracts/ids.ts";
 import { parsePlan, type CoordinationPlan } from "../contracts/plan.ts";
 import type { ReplayPolicy } from "../contracts/config/replay-policy.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
-import type { Effect } from "../dispatch/effects/plan-dispatch.ts";
+import type { Effect } from "../dispatch/effects/next-effects.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
 import type { Json } from "../plan/step-graph.ts";
 import type { ContentReader } from "../ports/content-store.ts";
 import type { LogReader } from "../ports/ledger-store.ts";
-import { listOutputsOfCriteria } from "../replay/criteria-again.ts";
-import { replayOf, replayOn, type Decided, type Difference, type Replaying } from "../replay/replay-log.ts";
+import { listCriteriaOutputHashes } from "../replay/criteria-again.ts";
+import {
+  startReplay,
+  continueReplay,
+  type Decided,
+  type Difference,
+  type Replaying,
+} from "../replay/replay-log.ts";
 import { listUntestedGates } from "../replay/untested-gates.ts";
 import { createCounterfactual, type Counterfactual, type Point } from "../replay/what-if.ts";
 import { parseJsonOrNothing } from "../std/parse-json.ts";
@@ -70,18 +76,22 @@ type ReplayStore = LogReader & ContentReader;
 
 const PAGE = 1_000;
 
-/** @throws CoordinationError `COORDINATION_NOT_FOUND`, `INPUT_INVALID`, and as `LedgerStore.read` */
+/**
+ * Decides a coordination again from its log, and returns how many decisions that took and the first one that differs
+ * from the log; with another policy also what would have gone differently. Writes nothing. @throws CoordinationError
+ * `COORDINATION_NOT_FOUND`, `INPUT_INVALID`, and as `LedgerStore.read`
+ */
 export async function replayCoordination(
   store: ReplayStore,
   coordinationId: CoordinationId,
   query: ReplayQuery = {},
 ): Promise<ReplayedCoordination> {
   const { from = 0, to = Number.MAX_SAFE_INTEGER } = query;
-  const reading: Reading = { replaying: replayOf(coordinationId), from, to, outputs: new Map() };
-  await readThrough(store, reading, query);
+  const reading: Reading = { replaying: startReplay(coordinationId), from, to, outputs: new Map() };
+  await replayLogInPieces(store, reading, query);
   const { state, decisions, difference } = reading.replaying;
-  if (!difference) assertThere(state, from);
-  const whatIf = difference || !reading.under ? undefined : resultOf(reading, state);
+  if (!difference) assertLogReaches(state, from);
+  const whatIf = difference || !reading.under ? undefined : buildWhatIf(reading, state);
   return {
     coordinationId,
     from,
@@ -93,15 +103,21 @@ export async function replayCoordination(
   };
 }
 
-async function readThrough(store: ReplayStore, reading: Reading, { policy }: ReplayQuery): Promise<void> {
-  for await (const piece of piecesOf(store, reading.replaying.state.coordinationId, reading.to)) {
-    if (policy) reading.under ??= await underOf(store, piece[0], policy);
-    for (const part of partsOf(piece, reading.from)) await replayPart(store, reading, part);
+/** Replays the log piece by piece, up to its end or the first difference. */
+async function replayLogInPieces(
+  store: ReplayStore,
+  reading: Reading,
+  { policy }: ReplayQuery,
+): Promise<void> {
+  for await (const piece of readPiecesOfLog(store, reading.replaying.state.coordinationId, reading.to)) {
+    if (policy) reading.under ??= await prepareCounterfactual(store, piece[0], policy);
+    for (const part of splitBeforeJudgement(piece, reading.from)) await replayPart(store, reading, part);
     if (reading.replaying.difference) return;
   }
 }
 
-function assertThere({ kind, coordinationId, nextSequence }: Coordination, from: number): void {
+/** Throws where the coordination does not exist or its log ends before `from`. */
+function assertLogReaches({ kind, coordinationId, nextSequence }: Coordination, from: number): void {
   if (kind === "unopened")
     throw new CoordinationError(
       "COORDINATION_NOT_FOUND",
@@ -127,8 +143,8 @@ interface Reading {
   under?: Under;
 }
 
-/** Pieces that end where the time changes, because no decision reaches over that. */
-async function* piecesOf(
+/** Yields the log in pieces that end where the time changes, because no decision reaches over that. */
+async function* readPiecesOfLog(
   store: ReplayStore,
   coordinationId: CoordinationId,
   to: number,
@@ -139,7 +155,7 @@ async function* piecesOf(
     next += page.length;
     const events = pending.concat(page);
     const isLast = page.length < PAGE;
-    const end = isLast || next >= to ? endAt(events, to, isLast) : findLastChange(events);
+    const end = isLast || next >= to ? findEndOfDecision(events, to, isLast) : findStartOfNewestTime(events);
     if (end > 0) yield events.slice(0, end);
     pending = events.slice(end);
     const isOver = pending.length > 0 && (pending[0]?.sequence ?? 0) >= to;
@@ -147,27 +163,27 @@ async function* piecesOf(
   }
 }
 
-/** Finds where the events of the newest time begin; everything before it is complete. */
-function findLastChange(events: readonly RunEvent[]): number {
+/** Returns the index of the first event of the newest time; everything before it is complete. */
+function findStartOfNewestTime(events: readonly RunEvent[]): number {
   let at = events.length - 1;
   while (at > 0 && events[at - 1]?.timestamp === events[at]?.timestamp) at -= 1;
   return Math.max(at, 0);
 }
 
-/** Returns the end of the decision that the last wanted event belongs to. */
-function endAt(events: readonly RunEvent[], to: number, isAll: boolean): number {
+/** Returns the index after the decision that the last wanted event belongs to. */
+function findEndOfDecision(events: readonly RunEvent[], to: number, isAll: boolean): number {
   const at = events.findIndex(({ sequence }) => sequence >= to);
-  if (at === -1) return isAll ? events.length : findLastChange(events);
+  if (at === -1) return isAll ? events.length : findStartOfNewestTime(events);
   if (at === 0) return 0;
   const end = events.findIndex(
     ({ timestamp }, index) => index >= at && timestamp !== events[at - 1]?.timestamp,
   );
   if (end !== -1) return end;
-  return isAll ? events.length : findLastChange(events);
+  return isAll ? events.length : findStartOfNewestTime(events);
 }
 
-/** Splits a piece of the log where outputs of a plan must be known: they are, when everything before was read. */
-function partsOf(piece: readonly RunEvent[], from: number): (readonly RunEvent[])[] {
+/** Splits a piece before the decision that judges the plan: its outputs are known once all before it was read. */
+function splitBeforeJudgement(piece: readonly RunEvent[], from: number): (readonly RunEvent[])[] {
   const at = piece.findIndex(({ type, sequence }) => type === "plan.judged" && sequence >= from);
   if (at === -1) return [piece];
   const begin = piece.findIndex(({ timestamp }) => timestamp === piece[at]?.timestamp);
@@ -177,22 +193,23 @@ function partsOf(piece: readonly RunEvent[], from: number): (readonly RunEvent[]
 async function replayPart(store: ReplayStore, reading: Reading, part: readonly RunEvent[]): Promise<void> {
   const { state, difference } = reading.replaying;
   if (difference) return;
-  if (state.kind === "open") await readOutputs(store, reading, { state, part });
+  if (state.kind === "open") await readOutputsToJudge(store, reading, { state, part });
   const { from, to, outputs, under } = reading;
   const decisions: Decided[] = [];
   const onDecided = under && { onDecided: (decided: Decided) => decisions.push(decided) };
   try {
-    reading.replaying = replayOn(reading.replaying, part, { from, to, outputs, ...onDecided });
+    reading.replaying = continueReplay(reading.replaying, part, { from, to, outputs, ...onDecided });
   } catch (error) {
     if (!(error instanceof InvariantViolation)) throw error;
-    reading.replaying = { ...reading.replaying, difference: createUnfoldable(part, error.message) };
+    reading.replaying = { ...reading.replaying, difference: createUnfoldableDifference(part, error.message) };
   }
   if (!under || reading.replaying.difference) return;
   under.decisions += decisions.length;
   for (const decided of decisions) under.other.take(decided);
 }
 
-function createUnfoldable([first]: readonly RunEvent[], why: string): Difference {
+/** Returns the difference that says why the part of the log cannot be folded. */
+function createUnfoldableDifference([first]: readonly RunEvent[], why: string): Difference {
   return {
     sequence: first?.sequence ?? 0,
     type: first?.type ?? "coordination.created",
@@ -206,22 +223,28 @@ interface Judged {
   readonly part: readonly RunEvent[];
 }
 
-async function readOutputs(store: ReplayStore, { outputs }: Reading, { state, part }: Judged): Promise<void> {
+/** Reads the outputs that the plan's criteria look into, where the plan is judged in this part. */
+async function readOutputsToJudge(
+  store: ReplayStore,
+  { outputs }: Reading,
+  { state, part }: Judged,
+): Promise<void> {
   if (!part.some(({ type }) => type === "plan.judged")) return;
-  for (const sha256 of listOutputsOfCriteria(state)) {
+  for (const sha256 of listCriteriaOutputHashes(state)) {
     const text = outputs.has(sha256) ? undefined : await store.get(sha256);
     const output = text === undefined ? undefined : parseJsonOrNothing(text);
     if (output !== undefined) outputs.set(sha256, output as Json);
   }
 }
 
-async function underOf(
+/** Prepares to decide the coordination again under another policy, with the text of its plan where that is kept. */
+async function prepareCounterfactual(
   store: ReplayStore,
   first: RunEvent | undefined,
   policy: ReplayPolicy,
 ): Promise<Under> {
   const content = first?.type === "coordination.created" ? first.payload.plan?.content : undefined;
-  const plan = content && (await readPlan(store, content.sha256));
+  const plan = content && (await readKeptPlan(store, content.sha256));
   const isBudgetLeftOut = content !== undefined && policy.budget !== undefined;
   return {
     about: {
@@ -234,18 +257,19 @@ async function underOf(
   };
 }
 
-async function readPlan(store: ReplayStore, sha256: string): Promise<CoordinationPlan | undefined> {
+async function readKeptPlan(store: ReplayStore, sha256: string): Promise<CoordinationPlan | undefined> {
   const text = await store.get(sha256);
   if (text === undefined) return undefined;
   const parsed = parsePlan(parseJsonOrNothing(text));
   return parsed.ok ? parsed.value : undefined;
 }
 
-function resultOf({ under }: Reading, recorded: Coordination): ReplayedUnder | undefined {
+/** Builds what the other policy would have led to; `undefined` where none was given. */
+function buildWhatIf({ under }: Reading, recorded: Coordination): ReplayedUnder | undefined {
   if (!under) return undefined;
   const untested = listUntestedGates(under.policy, recorded);
   const about = { ...under.about, untested, limits: describeLimits({ ...under.about, untested }) };
-  const status = statusOf(recorded);
+  const status = nameStatus(recorded);
   if (under.decisions === 0)
     return { ...about, points: [], leftOut: 0, uncertain: [], recorded: status, would: status, next: [] };
   const { points, leftOut, uncertain, state, next } = under.other.result();
@@ -255,8 +279,8 @@ function resultOf({ under }: Reading, recorded: Coordination): ReplayedUnder | u
     leftOut,
     uncertain,
     recorded: status,
-    would: statusOf(state),
-    next: next.map(actOf),
+    would: nameStatus(state),
+    next: next.map(createNextAct),
   };
 }
 
@@ -281,11 +305,11 @@ function describeLimits({
   ];
 }
 
-function statusOf(state: Coordination): string {
+function nameStatus(state: Coordination): string {
   return state.kind === "ended" ? state.status : "open";
 }
 
-function actOf(effect: Effect): NextAct {
+function createNextAct(effect: Effect): NextAct {
   return {
     act: effect.kind,
     ...("stepId" in effect && { stepId: effect.stepId }),

@@ -20,18 +20,22 @@ export interface ForkedStep {
   readonly carried?: Carried | undefined;
 }
 
+/**
+ * Lists where the results of a fork differ from those of its source, or as the one problem why the source cannot tell;
+ * empty where they agree. Throws where the ledger cannot be used right now.
+ */
 export async function findProblemsOfFork(sources: ForkSources, fork: ForkToProve): Promise<StoredProblem[]> {
   const { runId, forkedFrom } = fork;
-  const { coordinationId: source, sequence: place } = forkedFrom;
+  const { coordinationId: source, sequence: forkSequence } = forkedFrom;
   try {
     const state = await sources.stateAt(forkedFrom);
     const length = state.nextSequence;
-    if (state.kind !== "unopened" && length >= place)
-      return compareResults(fork, await sources.readCarriedResults(forkedFrom, state));
+    if (state.kind !== "unopened" && length >= forkSequence)
+      return compareCarriedResults(fork, await sources.readCarriedResults(forkedFrom, state));
     const message =
       state.kind === "unopened"
         ? `its source ${source} is not there`
-        : `it is a fork of ${source} from ${place}, which has ${length} events`;
+        : `it is a fork of ${source} from ${forkSequence}, which has ${length} events`;
     return [{ kind: "event_missing", message, runId, sequence: 0 }];
   } catch (error) {
     if (isLedgerOutage(error)) throw error;
@@ -41,7 +45,11 @@ export async function findProblemsOfFork(sources: ForkSources, fork: ForkToProve
   }
 }
 
-function compareResults({ runId, forkedFrom, steps }: ForkToProve, there: CarriedResults): StoredProblem[] {
+/** Returns a problem for each step of the fork that has another result than its source had. */
+function compareCarriedResults(
+  { runId, forkedFrom, steps }: ForkToProve,
+  there: CarriedResults,
+): StoredProblem[] {
   const { coordinationId: source, sequence: place } = forkedFrom;
   return steps.flatMap(({ sequence, stepId, carried }): StoredProblem[] => {
     const expected = there.get(stepId);

@@ -10,17 +10,17 @@ import { isCoordinationError, isLedgerOutage } from "../contracts/errors.ts";
 import { DELIVERY_STEP_ID, type CoordinationId, type EpochMs } from "../contracts/ids.ts";
 import { isFact, type FactEvent, type OpenWopDraft, type RunEvent } from "../contracts/run-event.ts";
 import type { Reference, Summary } from "../contracts/coordination-summary.ts";
-import { claimChangesOf } from "../ledger/claim-changes.ts";
+import { listClaimChanges } from "../ledger/claim-changes.ts";
 import { draftResolutionByRules } from "../dispatch/conflict-facts.ts";
 import { evolve } from "../ledger/evolve.ts";
-import { createUnopened, type Coordination } from "../ledger/state.ts";
-import { referencesOf, summarize } from "../ledger/summary.ts";
-import { project } from "../openwop/project.ts";
+import { createUnopenedCoordination, type Coordination } from "../ledger/state.ts";
+import { listEventReferences, summarizeCoordination } from "../ledger/summary.ts";
+import { projectFact } from "../openwop/project.ts";
 import type { LedgerStore, StoredProblem } from "../ports/ledger-store.ts";
 import type { UnprovenRun } from "../ports/run-store.ts";
 import { isSameValue } from "../replay/same-value.ts";
 import { createForkSources, type ForkSources } from "./log/carried-results.ts";
-import { checkLength } from "./log/check-length.ts";
+import { checkLogLength } from "./log/check-length.ts";
 import { ignoreDamage } from "./log/ignore-damage.ts";
 import { listClaims, listUnprovenRuns } from "./log/read-pages.ts";
 import { findProblemsOfFork, type ForkedStep } from "./verify-fork.ts";
@@ -49,7 +49,7 @@ export async function verifyLedger(
   const proof: Proof = { coordinations: 0, events: 0, problems: [], isCut: false };
   try {
     await store.inspect(proof.problems);
-    await proveCoordinations(store, proof, onProgress);
+    await verifyCoordinations(store, proof, onProgress);
   } catch (error) {
     if (!isLedgerOutage(error) || proof.problems.length === 0) throw error;
     proof.isCut = true;
@@ -72,24 +72,24 @@ interface Proof {
   isCut: boolean;
 }
 
-async function proveCoordinations(
+async function verifyCoordinations(
   store: LedgerStore,
   proof: Proof,
   onProgress: (progress: Pick<Proof, "coordinations" | "events">) => void,
 ): Promise<void> {
   const { problems } = proof;
-  const tokens = await countTokens(store, problems);
+  const tokens = await createTokenCount(store, problems);
   const stored: Stored = { store, forks: createForkSources({ store }) };
   const cutListing = (message: string): void => {
     problems.push({ kind: "index_differs", message: `the list of coordinations is unreadable: ${message}` });
     proof.isCut = true;
   };
-  for await (const entry of listUnprovenRuns(store, "newest", cutListing)) {
-    const run = await verifyGrowingRun(stored, entry);
+  for await (const listedRun of listUnprovenRuns(store, "newest", cutListing)) {
+    const run = await verifyGrowingRun(stored, listedRun);
     problems.push(...run.problems);
     tokens.add(run.tokens);
     proof.coordinations += 1;
-    proof.events += entry.length;
+    proof.events += listedRun.length;
     onProgress(proof);
     if (problems.length >= PROBLEMS_MAX) break;
   }
@@ -106,7 +106,7 @@ interface TokenCount {
 }
 
 /** S5: as many claims as the ledger had counted before its logs were read are in them or were pruned, and none is beyond its count. */
-async function countTokens(store: LedgerStore, problems: StoredProblem[]): Promise<TokenCount> {
+async function createTokenCount(store: LedgerStore, problems: StoredProblem[]): Promise<TokenCount> {
   const before = await store.pruned.counts().catch(ignoreDamage);
   const readLastToken = async (): Promise<number> => {
     const query = { resource: "", atMs: 0 as EpochMs, limit: 0 };
@@ -174,16 +174,16 @@ async function verifyGrowingRun(stored: Stored, entry: Entry): Promise<Omit<RunC
 
 async function verifyRun({ store, forks }: Stored, entry: Entry): Promise<RunCheck> {
   const { runId } = entry;
-  const check = createCheck(runId);
+  const check = beginCheckOfRun(runId);
   try {
-    for await (const event of eventsOf(store, entry)) checkEvent(check, event);
+    for await (const event of readLocatingDamage(store, entry)) checkEvent(check, event);
     checkReferences(check, runId, await store.references(runId));
     await checkClaims(check, runId, listClaims(store, { runId }));
     await checkFork(check, { store, forks });
-    check.problems.push(...(await checkLength(store, entry, check.state.nextSequence)));
+    check.problems.push(...(await checkLogLength(store, entry, check.state.nextSequence)));
   } catch (error) {
     if (isLedgerOutage(error)) throw error;
-    const kind = isUnreadable(error) ? "event_unreadable" : "fold_failed";
+    const kind = isUnreadableEvent(error) ? "event_unreadable" : "fold_failed";
     const message = describeError(error);
     const problem = { kind, message, runId, sequence: check.state.nextSequence } as const;
     return { problems: [...check.problems, problem], indexProblems: check.indexProblems };
@@ -193,12 +193,12 @@ async function verifyRun({ store, forks }: Stored, entry: Entry): Promise<RunChe
 }
 
 /** A page that holds an unreadable event is read one by one, so that the events before it are checked and it is located. */
-async function* eventsOf(store: LedgerStore, { runId, length }: Entry): AsyncGenerator<RunEvent> {
+async function* readLocatingDamage(store: LedgerStore, { runId, length }: Entry): AsyncGenerator<RunEvent> {
   let pageMax = PAGE;
   for (let from = 0; from < length;) {
     const limit = Math.min(pageMax, length - from);
     const page = await store.read(runId, { from, limit }).catch((error: unknown) => {
-      if (limit === 1 || !isUnreadable(error)) throw error;
+      if (limit === 1 || !isUnreadableEvent(error)) throw error;
       return undefined;
     });
     if (!page) {
@@ -211,7 +211,7 @@ async function* eventsOf(store: LedgerStore, { runId, length }: Entry): AsyncGen
   }
 }
 
-function isUnreadable(error: unknown): boolean {
+function isUnreadableEvent(error: unknown): boolean {
   return isCoordinationError(error) && error.code === "EVENT_UNREADABLE";
 }
 
@@ -231,9 +231,9 @@ interface Check {
   readonly indexProblems: StoredProblem[];
 }
 
-function createCheck(runId: CoordinationId): Check {
+function beginCheckOfRun(runId: CoordinationId): Check {
   return {
-    state: createUnopened(runId),
+    state: createUnopenedCoordination(runId),
     expected: [],
     seen: new Set(),
     references: [],
@@ -254,15 +254,15 @@ function checkEvent(check: Check, event: RunEvent): void {
     reportDifference(`L3: ${eventId} is caused by ${causationId}, which is not an earlier event`);
   }
   check.seen.add(eventId);
-  check.references.push(...referencesOf(event).map((reference) => ({ ...reference, sequence })));
-  changeClaims(check, event);
+  check.references.push(...listEventReferences(event).map((reference) => ({ ...reference, sequence })));
+  applyClaimChanges(check, event);
   const [expected, ...rest] = check.expected;
   if (isFact(event)) {
     if (expected) reportDifference(`L5: ${expected.type} is missing before ${eventId} (${type})`);
     checkRuling(check, event);
-    noteStep(check, event);
+    noteForkedStep(check, event);
     check.state = evolve(check.state, event);
-    check.expected = check.state.kind === "unopened" ? [] : project(event, check.state);
+    check.expected = check.state.kind === "unopened" ? [] : projectFact(event, check.state);
     return;
   }
   if (!expected) reportDifference(`L5: ${eventId} (${type}) follows from no fact`);
@@ -272,9 +272,9 @@ function checkEvent(check: Check, event: RunEvent): void {
   check.state = evolve(check.state, event);
 }
 
-function changeClaims({ claims, tokens }: Check, event: RunEvent): void {
+function applyClaimChanges({ claims, tokens }: Check, event: RunEvent): void {
   const { runId, sequence } = event;
-  for (const change of claimChangesOf(event)) {
+  for (const change of listClaimChanges(event)) {
     const { token } = change;
     const recordedClaim = claims.get(token)?.claim;
     if (change.kind === "acquired") {
@@ -287,7 +287,7 @@ function changeClaims({ claims, tokens }: Check, event: RunEvent): void {
   }
 }
 
-function noteStep({ state, steps }: Check, { type, sequence, payload }: FactEvent): void {
+function noteForkedStep({ state, steps }: Check, { type, sequence, payload }: FactEvent): void {
   if (type !== "step.admitted" || state.kind === "unopened" || !state.created.forkedFrom) return;
   const { stepId, planned, carried } = payload;
   if (planned && stepId !== DELIVERY_STEP_ID) steps.push({ sequence, stepId, carried });
@@ -321,7 +321,7 @@ function isSameEvent(expected: OpenWopDraft, stored: RunEvent): boolean {
   );
 }
 
-/** References are a function of the log: the same ones, in the same order, and no others. */
+/** Checks that the stored references are those of the log: the same ones, in the same order, and no others. */
 function checkReferences(
   { indexProblems, references }: Check,
   runId: CoordinationId,
@@ -390,7 +390,7 @@ function checkEnd({ state, expected, problems }: Check, { runId, summary }: Entr
     const message = `L5: ${pending.type} is missing at the end`;
     problems.push({ kind: "projection_differs", message, runId, sequence: state.nextSequence });
   }
-  if (state.kind === "unopened" || JSON.stringify(summarize(state)) !== JSON.stringify(summary)) {
+  if (state.kind === "unopened" || JSON.stringify(summarizeCoordination(state)) !== JSON.stringify(summary)) {
     const message = summary
       ? "the summary differs from the state that the log gives"
       : "the summary cannot be read";

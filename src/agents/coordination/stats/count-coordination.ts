@@ -37,7 +37,8 @@ export interface CoordinationCounter {
   readonly counts: Counts;
 }
 
-export function createCounts(): Counts {
+/** Creates the counts of no coordination at all: each is 0 or an empty list. */
+export function createZeroCounts(): Counts {
   return {
     coordinations: 0,
     ended: 0,
@@ -78,9 +79,13 @@ type Count<T extends FactEvent["type"]> = (
   atMs: number,
 ) => void;
 
+/**
+ * Creates the counter of one coordination: `take` counts the next event of its log, and `counts` holds the sums so
+ * far. Events that are no facts count for nothing.
+ */
 export function createCoordinationCounter(): CoordinationCounter {
   const counting: Counting = {
-    counts: createCounts(),
+    counts: createZeroCounts(),
     openedAtMs: 0,
     endsWithParent: false,
     completed: new Set(),
@@ -117,7 +122,7 @@ const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
   },
   "step.failed": (counting, { stepId, via, error, cancelled }) => {
     // Files that cannot be merged say nothing of the result.
-    if (via === "gate" && !cancelled && error.code !== "worktree_failed") countHeld(counting, stepId);
+    if (via === "gate" && !cancelled && error.code !== "worktree_failed") countHeldOnce(counting, stepId);
     counting.passing.delete(stepId);
   },
   "step.outcome_refused": ({ counts }) => {
@@ -129,7 +134,7 @@ const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
     counts.results += 1;
   },
   "result.revised": (counting, { stepId }) => {
-    countHeld(counting, stepId);
+    countHeldOnce(counting, stepId);
   },
   "conflict.detected": ({ counts }, { contest }) => {
     counts.conflicts += 1;
@@ -147,7 +152,7 @@ const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
     const { escalationId, stepId } = question;
     counting.counts.questions += 1;
     counting.askedAtMs.set(escalationId, atMs);
-    if (stepId !== undefined) countHeld(counting, stepId);
+    if (stepId !== undefined) countHeldOnce(counting, stepId);
   },
   // The parent of an agent was asked before: now people are.
   "escalation.forwarded": ({ askedAtMs }, { escalationId }, atMs) => {
@@ -174,16 +179,17 @@ const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
 const PEOPLE: ReadonlySet<Answerer["kind"]> = new Set(["operator", "person"]);
 
 /** Counts a result that does not pass by itself, once. */
-function countHeld({ counts, passing }: Counting, stepId: StepId): void {
+function countHeldOnce({ counts, passing }: Counting, stepId: StepId): void {
   if (passing.delete(stepId)) counts.held += 1;
 }
 
+/** Counts a message that was to be told to somebody, and whether it was delivered. */
 function countTelling(counts: Counts, delivery: FactPayloads["session.told"]["delivery"]): void {
   counts.tellings += 1;
   if (delivery === "delivered") counts.delivered += 1;
 }
 
-/** Adds the numbers of one set of coordinations to those of another. */
+/** Adds counts to the counts `sum`, which is changed; lists of durations are joined. */
 export function addCounts(sum: Counts, counts: Counts): void {
   for (const name of Object.keys(counts) as (keyof Counts)[]) {
     const value = counts[name];

@@ -21,19 +21,19 @@ export interface Measure {
 /** Fewer say nothing about a share, or about the 95th of 100. */
 const COUNT_MIN = 20;
 
-/** Compares what was counted with the targets. */
+/** Returns the measures of what was counted, such as the share of successes, each with whether it meets its target. */
 export function measureCounts(counts: Counts, targets: StatsConfig): Measure[] {
   const { ended, succeeded, tellings, delivered, completed, conflicts, results } = counts;
   return [
     measureShare("success", { part: succeeded, whole: ended }, demandAtLeast(targets.successMin)),
     measureShare("delivery", { part: delivered, whole: tellings }, demandAtLeast(targets.deliveryMin)),
     measurePercentile("firstResult", counts.firstResultMs, allowAtMost(targets.firstResultMs)),
-    measureNumber(
+    measureIncidents(
       "duplicates",
       { value: counts.duplicates, count: completed },
       allowAtMost(targets.duplicatesMax),
     ),
-    measureNumber(
+    measureIncidents(
       "lostUpdates",
       { value: counts.lostUpdates, count: conflicts },
       allowAtMost(targets.lostUpdatesMax),
@@ -57,7 +57,7 @@ function isMet(value: number, target: Target): boolean {
   return target.is === "at least" ? value >= target.value : value <= target.value;
 }
 
-function judge(value: number | undefined, count: number, target: Target): Measure["verdict"] {
+function judgeMeasure(value: number | undefined, count: number, target: Target): Measure["verdict"] {
   if (value === undefined || count < COUNT_MIN) return "few";
   return isMet(value, target) ? "met" : "missed";
 }
@@ -68,7 +68,7 @@ function measureShare(
   target: Target,
 ): Measure {
   const value = whole === 0 ? undefined : part / whole;
-  const verdict = judge(value, whole, target);
+  const verdict = judgeMeasure(value, whole, target);
   return { name, ...(value !== undefined && { value }), unit: "share", target, count: whole, verdict };
 }
 
@@ -81,12 +81,12 @@ function measurePercentile(name: MeasureName, durations: readonly number[], targ
     unit: "ms",
     target,
     count,
-    verdict: judge(value, count, target),
+    verdict: judgeMeasure(value, count, target),
   };
 }
 
 /** Measures something that must not happen: one is enough to tell. */
-function measureNumber(
+function measureIncidents(
   name: MeasureName,
   { value, count }: { readonly value: number; readonly count: number },
   target: Target,
@@ -94,7 +94,10 @@ function measureNumber(
   return { name, value, unit: "count", target, count, verdict: isMet(value, target) ? "met" : "missed" };
 }
 
-/** Returns the smallest value that so large a share of the values does not exceed; `undefined` of no values. */
+/**
+ * Returns the smallest of the values that at least this share of them, from 0 to 1, does not exceed; `undefined` of no
+ * values.
+ */
 export function findPercentile(values: readonly number[], share: number): number | undefined {
   const sorted = Float64Array.from(values).sort();
   return sorted.length === 0 ? undefined : sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];

@@ -3,7 +3,10 @@
  * writes them, no white space. Nothing is normalised. Digests and comparisons are over this text.
  */
 
-/** A member that is `undefined` is not there. Values that RFC 8785 refuses have a text too; `canonicalProblem` tells. */
+/**
+ * Formats a value as canonical JSON (RFC 8785), with the members of objects in order; a member that is `undefined` is
+ * left out. Values that RFC 8785 refuses have a text too; `findCanonicalProblem` tells.
+ */
 export function formatCanonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(formatCanonicalJson).join(",")}]`;
   if (typeof value !== "object" || value === null) return formatPrimitive(value);

@@ -1,6 +1,6 @@
 /** Owns: what whatever was thrown says. */
 
-/** Returns the message of an error, and anything else that was thrown as text. */
+/** Returns the message of an error, or anything else that was thrown turned into text. */
 export function describeError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

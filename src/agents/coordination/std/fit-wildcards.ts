@@ -18,11 +18,15 @@ export const ANY_CHARACTERS: Wildcard = { any: "*", isFit: (part, wanted) => par
 /** `**` is any number of folders. */
 export const ACROSS_FOLDERS: Wildcard = {
   any: "**",
-  isFit: (part, wanted) => isFittingAll(Array.from(part), Array.from(wanted), WITHIN_NAME),
+  isFit: (part, wanted) => isMatchingWildcards(Array.from(part), Array.from(wanted), WITHIN_NAME),
 };
 
-/** The last wildcard alone may have to take more: what fitted before it stays fitted. */
-export function isFittingAll(
+/**
+ * True where a pattern, the list `wanted`, matches all parts in order; `any` in it stands for any number of parts, and
+ * `isFit` compares one part with one wanted. The last wildcard alone may have to take more: what fitted before it
+ * stays fitted.
+ */
+export function isMatchingWildcards(
   parts: readonly string[],
   wanted: readonly string[],
   { any, isFit }: Wildcard,

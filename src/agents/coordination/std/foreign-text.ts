@@ -6,8 +6,11 @@
 const FENCE = "```";
 const FENCE_TAGS: ReadonlySet<string> = new Set(["", "json"]);
 
-/** Returns what stands in a fence of JSON; a text that is no such fence, or has words around it, is returned as it was. */
-export function readUnfenced(text: string): string {
+/**
+ * Returns the content of a Markdown fence of JSON; a text that is no such fence, or has words around it, is returned
+ * as it was.
+ */
+export function stripJsonFence(text: string): string {
   const trimmed = text.trim();
   const lineEnd = trimmed.indexOf("\n");
   if (lineEnd < 0 || !trimmed.startsWith(FENCE) || !trimmed.endsWith(FENCE)) return text;
@@ -15,7 +18,10 @@ export function readUnfenced(text: string): string {
   return FENCE_TAGS.has(tag) ? trimmed.slice(lineEnd + 1, -FENCE.length).trim() : text;
 }
 
-/** The root of a peer may have a path of its own; a query or a fragment is no part of one. All spellings of a root give one address. */
+/**
+ * Returns the address, as text, of a path below a peer's root URL; `undefined` where the root is no URL. The root may
+ * have a path of its own; a query or a fragment is no part of one. All spellings of a root give one address.
+ */
 export function resolvePeerAddress(peerUrl: string, path: string): string | undefined {
   const root = URL.parse(peerUrl);
   return root ? `${root.origin}${dropTrailingSlashes(root.pathname)}${path}` : undefined;

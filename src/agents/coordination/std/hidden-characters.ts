@@ -19,11 +19,14 @@ const HIDDEN = new RegExp(
 );
 
 /** True when a text has a character that nobody would see, such as a line break or a tab. */
-export function hasHidden(text: string): boolean {
+export function hasHiddenCharacters(text: string): boolean {
   return text.search(HIDDEN) !== -1;
 }
 
-/** Replaces each character of a text that nobody would see, line breaks and tabs among them. */
-export function replaceHidden(text: string, replace: (character: string) => string): string {
+/**
+ * Returns the text with each character that nobody would see, line breaks and tabs among them, replaced by what
+ * `replace` returns for it.
+ */
+export function replaceHiddenCharacters(text: string, replace: (character: string) => string): string {
   return text.replace(HIDDEN, replace);
 }

@@ -2,6 +2,7 @@
  * Owns: whether a JSON text is nested too deeply or has too many values, found before it is parsed. A parser, and whatever walks
  * the value afterwards, pays for both; one pass over the text does not.
  */
+import { parseJsonOrNothing } from "./parse-json.ts";
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -18,7 +19,10 @@ export interface JsonTextBounds {
   readonly valuesMax: number;
 }
 
-/** Returns the bound that a JSON text certainly breaks. A text that is not JSON gives no certain answer. */
+/**
+ * Returns which bound a JSON text certainly breaks, its depth or its number of values, without parsing it; `undefined`
+ * where it breaks none. A text that is not JSON gives no certain answer.
+ */
 export function findJsonExcess(
   text: string,
   { depthMax, valuesMax }: JsonTextBounds,
@@ -29,7 +33,7 @@ export function findJsonExcess(
   for (let at = 0; at < text.length; at += 1) {
     switch (text.charCodeAt(at)) {
       case QUOTE:
-        at = endOfString(text, at);
+        at = findEndOfString(text, at);
         break;
       case OPEN_ARRAY:
       case OPEN_OBJECT:
@@ -50,14 +54,19 @@ export function findJsonExcess(
   return undefined;
 }
 
-/** The place of the quote that ends the string which begins at `start`; the end of the text where none does. */
-function endOfString(text: string, start: number): number {
+/** Parses a JSON text; `undefined` where it is none, or breaks a bound. */
+export function parseBoundedJson(text: string, bounds: JsonTextBounds): unknown {
+  return findJsonExcess(text, bounds) ? undefined : parseJsonOrNothing(text);
+}
+
+/** Returns the index of the quote that ends the string which begins at `start`. The end of the text where none does. */
+function findEndOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1))
     if (!isEscaped(text, start, end)) return end;
   return text.length;
 }
 
-/** An odd number of backslashes stands before the place. */
+/** True when an odd number of backslashes stands before the place. */
 function isEscaped(text: string, start: number, place: number): boolean {
   let before = place - 1;
   while (before > start && text.charCodeAt(before) === BACKSLASH) before -= 1;

@@ -1,7 +1,10 @@
 /** Owns: work that is done when it is first asked for, and not again. */
 
-/** Returns a function that makes the value with its first call, and returns the same one with each further call. */
-export function createOnce<T>(make: () => T): () => T {
+/**
+ * Returns a function that calls `make` at its first call, and returns that value at each call. A `make` that throws is
+ * called again.
+ */
+export function createOnceLoader<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => (made ??= { value: make() }).value;
 }

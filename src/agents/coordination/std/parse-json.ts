@@ -1,6 +1,6 @@
 /** Owns: reading JSON of texts that may be none. */
 
-/** Parses JSON; `undefined` where the text is none. */
+/** Returns the value that a text stands for as JSON; `undefined` where the text is no JSON. */
 export function parseJsonOrNothing(text: string): unknown {
   try {
     return JSON.parse(text);

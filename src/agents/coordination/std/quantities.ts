@@ -9,9 +9,11 @@ const DAY_MS = 24 * HOUR_MS;
 export function formatDuration(ms: number): string {
   if (ms < SECOND_MS) return `${Math.round(ms)}ms`;
   if (ms < MINUTE_MS) return `${(Math.floor(ms / 100) / 10).toFixed(1)}s`;
-  if (ms < HOUR_MS) return formatPair(ms, { unit: "m", unitMs: MINUTE_MS }, { unit: "s", unitMs: SECOND_MS });
-  if (ms < DAY_MS) return formatPair(ms, { unit: "h", unitMs: HOUR_MS }, { unit: "m", unitMs: MINUTE_MS });
-  return formatPair(ms, { unit: "d", unitMs: DAY_MS }, { unit: "h", unitMs: HOUR_MS });
+  if (ms < HOUR_MS)
+    return formatTwoUnits(ms, { unit: "m", unitMs: MINUTE_MS }, { unit: "s", unitMs: SECOND_MS });
+  if (ms < DAY_MS)
+    return formatTwoUnits(ms, { unit: "h", unitMs: HOUR_MS }, { unit: "m", unitMs: MINUTE_MS });
+  return formatTwoUnits(ms, { unit: "d", unitMs: DAY_MS }, { unit: "h", unitMs: HOUR_MS });
 }
 
 interface Unit {
@@ -19,12 +21,12 @@ interface Unit {
   readonly unitMs: number;
 }
 
-function formatPair(ms: number, large: Unit, small: Unit): string {
+function formatTwoUnits(ms: number, large: Unit, small: Unit): string {
   const rest = Math.floor((ms % large.unitMs) / small.unitMs);
   return `${Math.floor(ms / large.unitMs)}${large.unit} ${String(rest).padStart(2, "0")}${small.unit}`;
 }
 
-/** UTC, to the second. */
+/** Formats a time in UTC, to the second. */
 export function formatInstant(atMs: number): string {
   return new Date(atMs)
     .toISOString()
@@ -32,6 +34,7 @@ export function formatInstant(atMs: number): string {
     .replace(/\.\d+Z$/, "Z");
 }
 
+/** Formats a number of bytes with a unit, in steps of 1,000. */
 export function formatBytes(count: number): string {
   const units = ["B", "kB", "MB", "GB", "TB"] as const;
   let value = count;
@@ -43,13 +46,13 @@ export function formatBytes(count: number): string {
   return `${index === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[index] ?? "B"}`;
 }
 
-/** A whole number with commas between thousands, and its noun in the singular or plural. */
+/** Formats a whole number with commas between thousands, and its noun in the singular or plural. */
 export function formatCount(number: number, noun: string): string {
   const digits = String(number).replace(/\B(?=(?:\d{3})+$)/gu, ",");
   return `${digits} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** At most seven characters, up to ten thousand millions. */
+/** Formats a number of tokens in at most seven characters, up to ten thousand millions. */
 export function formatTokens(tokens: number): string {
   if (tokens < 100_000) return String(tokens).replace(/\B(?=(?:\d{3})+$)/gu, ",");
   if (tokens < 1_000_000) return `${Math.floor(tokens / 1_000)}k`;
@@ -58,7 +61,7 @@ export function formatTokens(tokens: number): string {
 
 const MICRO = 1_000_000;
 
-/** Millionths of a US dollar as dollars: to the cent from one dollar on, to the hundredth of a cent below. */
+/** Formats millionths of a US dollar as dollars: to the cent from one dollar on, to the hundredth of a cent below. */
 export function formatUsd(microUsd: number): string {
   if (microUsd > 0 && microUsd < 100) return "<$0.0001";
   return `$${(microUsd / MICRO).toFixed(microUsd < MICRO ? 4 : 2)}`;

@@ -9,7 +9,8 @@ export interface Recent<V> {
   readonly size: number;
 }
 
-export function createRecent<V>(entriesMax: number): Recent<V> {
+/** Creates a map of at most so many entries, which forgets the one that was set longest ago. */
+export function createRecentMap<V>(entriesMax: number): Recent<V> {
   const entries = new Map<string, V>();
   return {
     get size() {

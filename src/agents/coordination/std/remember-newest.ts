@@ -1,6 +1,9 @@
 /** Owns: maps that keep the newest entries only. */
 
-/** Puts the entry behind all others of the map, and forgets the oldest one where there are then more than `max`. */
+/**
+ * Sets an entry as the newest of a map, which is changed, and deletes the oldest one where there are then more than
+ * `max`.
+ */
 export function rememberNewest<K, V>(entries: Map<K, V>, key: K, value: V, max: number): void {
   entries.delete(key);
   entries.set(key, value);

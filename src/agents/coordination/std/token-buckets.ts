@@ -18,7 +18,10 @@ export interface TokenBuckets {
   readonly clear: () => void;
 }
 
-/** Returns buckets that are full. */
+/**
+ * Creates token buckets by key, each full at first and refilled with time. `take` takes a token and returns 0, or what
+ * the bucket lacks of one, and then takes none.
+ */
 export function createTokenBuckets(
   clock: { now(): number },
   { amount, perMs, burst, max }: TokenRate,

@@ -5,6 +5,10 @@ export interface TurnsByName {
   run<T>(name: string, work: () => Promise<T>): Promise<T>;
 }
 
+/**
+ * Creates a queue of work for each name: `run` begins the work after all earlier work of that name has ended, also by
+ * failing, and settles as the work does.
+ */
 export function createTurnsByName(): TurnsByName {
   const last = new Map<string, Promise<unknown>>();
   return {

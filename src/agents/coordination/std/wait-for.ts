@@ -7,7 +7,7 @@ interface Timer<Moment extends number> {
 }
 
 /** Resolves after `durationMs`, or when `signal` is aborted; at once where it is aborted already. */
-export function waitFor<Moment extends number>(
+export function waitForDuration<Moment extends number>(
   clock: Timer<Moment>,
   durationMs: number,
   signal?: AbortSignal,
@@ -32,6 +32,6 @@ export function waitWithin<Moment extends number, Result, Late = Result>(
   late: Late,
 ): Promise<Result | Late> {
   const over = new AbortController();
-  const passed = waitFor(clock, durationMs, over.signal).then(() => late);
+  const passed = waitForDuration(clock, durationMs, over.signal).then(() => late);
   return Promise.race([work, passed]).finally(() => over.abort());
 }

@@ -7,9 +7,9 @@ import type { FindRoot } from "./projection.ts";
 import {
   beginSpan,
   chooseTraceId,
-  findParentSpan,
-  nameAttemptSpan,
-  nameSpan,
+  findParentSpanId,
+  computeAttemptSpanId,
+  computeSpanId,
   type HashText,
   type OpenSpan,
   type SpanAttributes,
@@ -35,26 +35,30 @@ export interface Projected {
   readonly usage: ReturnType<typeof createUsageCounter>;
 }
 
-export function beginProjection(
+/**
+ * Creates from the first event of a coordination's log the state that is kept while its log is turned into spans, with
+ * its open root span.
+ */
+export function createProjectedCoordination(
   { runId, payload, timestamp }: Extract<FactEvent, { readonly type: "coordination.created" }>,
   hash: HashText,
   findRoot: FindRoot,
 ): Projected {
   const { trace, origin, ownerAgent, ownerSession, forkedFrom, parent, gateway } = payload;
   const traceId = chooseTraceId(runId, trace.traceId, hash);
-  const parentSpanId = findParentSpan(trace.traceId, trace.spanId);
+  const parentSpanId = findParentSpanId(trace.traceId, trace.spanId);
   const origins = [forkedFrom?.coordinationId, parent?.coordinationId, trace.causalRef];
   return {
-    nameSpan: (part) => nameSpan(runId, part, hash),
-    nameAttempt: (idempotencyKey) => nameAttemptSpan(idempotencyKey, hash),
+    nameSpan: (part) => computeSpanId(runId, part, hash),
+    nameAttempt: (idempotencyKey) => computeAttemptSpanId(idempotencyKey, hash),
     root: beginSpan({
       traceId,
-      spanId: nameSpan(runId, "root", hash),
+      spanId: computeSpanId(runId, "root", hash),
       ...(parentSpanId !== undefined && { parentSpanId }),
       name: `invoke_agent ${ownerAgent}`,
       startMs: Date.parse(timestamp),
       attributes: {
-        ...describeAgent(ownerAgent, ownerSession),
+        ...describeAgentSpan(ownerAgent, ownerSession),
         "coordination.id": runId,
         "coordination.origin": origin,
         ...(forkedFrom && { "coordination.forked_from": forkedFrom.coordinationId }),
@@ -69,7 +73,8 @@ export function beginProjection(
   };
 }
 
-export function describeAgent(agent: string, session: string): SpanAttributes {
+/** Returns the span attributes of the work of an agent in a session. */
+export function describeAgentSpan(agent: string, session: string): SpanAttributes {
   return {
     "gen_ai.operation.name": "invoke_agent",
     "gen_ai.agent.name": agent,
@@ -77,21 +82,27 @@ export function describeAgent(agent: string, session: string): SpanAttributes {
   };
 }
 
-/** Returns the span that something belongs to which has a step, or has none. */
-export function placeOf({ root, steps }: Projected, stepId: StepId | undefined): string {
+/**
+ * Returns the id of the span that is around a step's work: that of its newest attempt, else of the coordination's
+ * root.
+ */
+export function findStepSpanId({ root, steps }: Projected, stepId: StepId | undefined): string {
   const step = stepId === undefined ? undefined : steps.get(stepId);
   return step && step.attemptSpanId !== "" ? step.attemptSpanId : root.spanId;
 }
 
-/** Returns the open span that notes of a step go to. */
-export function openSpanOf({ root, steps }: Projected, stepId: StepId | undefined): OpenSpan {
+/**
+ * Returns the open span to which events of a step are added: that of its attempt, else of its gate, else the
+ * coordination's root.
+ */
+export function findOpenSpan({ root, steps }: Projected, stepId: StepId | undefined): OpenSpan {
   const step = stepId === undefined ? undefined : steps.get(stepId);
   return step?.attempt ?? step?.gate ?? root;
 }
 
 type SpanStart = Omit<Parameters<typeof beginSpan>[0], "traceId"> & { readonly parentSpanId: string };
 
-/** Begins a span on the trace of the coordination. */
-export function beginPart({ root: { traceId } }: Projected, start: SpanStart): OpenSpan {
+/** Returns a new open span on the trace of the coordination. */
+export function beginCoordinationSpan({ root: { traceId } }: Projected, start: SpanStart): OpenSpan {
   return beginSpan({ traceId, ...start });
 }

@@ -29,11 +29,15 @@ export interface UsageCounter {
 
 const NOTHING: UsedByStep = { inputTokens: 0, outputTokens: 0, tokens: 0, costMicroUsd: 0 };
 
+/**
+ * Creates the counter of what the steps of a coordination used, by the newest counts of each of their runs; `sum`
+ * returns the use of one step or of all.
+ */
 export function createUsageCounter(): UsageCounter {
   const runs = new Map<StepId, Map<string, RunUsage>>();
   const spent = new Map<StepId, UsedByStep>();
   const sumStep = (stepId: StepId): UsedByStep => {
-    const calls = [...(runs.get(stepId)?.values() ?? [])].reduce(addRun, NOTHING);
+    const calls = [...(runs.get(stepId)?.values() ?? [])].reduce(addRunToSum, NOTHING);
     const { tokens, costMicroUsd } = spent.get(stepId) ?? NOTHING;
     return {
       ...calls,
@@ -57,7 +61,7 @@ export function createUsageCounter(): UsageCounter {
   };
 }
 
-function addRun(
+function addRunToSum(
   sum: UsedByStep,
   { models, cacheReadTokens, cacheWriteTokens, ...run }: RunUsage,
 ): UsedByStep {
@@ -85,7 +89,7 @@ function addSums(one: UsedByStep, other: UsedByStep): UsedByStep {
 
 const MICRO_PER_USD = 1_000_000;
 
-/** Returns attributes for what was used since an earlier sum; none where nothing was. */
+/** Returns the span attributes of what was used since an earlier sum; an empty record where nothing was. */
 export function describeUsage(used: UsedByStep, since: UsedByStep = NOTHING): SpanAttributes {
   const inputTokens = used.inputTokens - since.inputTokens;
   const outputTokens = used.outputTokens - since.outputTokens;
@@ -105,7 +109,10 @@ export function describeUsage(used: UsedByStep, since: UsedByStep = NOTHING): Sp
   };
 }
 
-/** Splits `provider/model` into the names that the conventions have for them. */
+/**
+ * Returns the span attributes of a model that is named `provider/model`; without a slash the name is the model's
+ * alone.
+ */
 export function describeModel(name: string): SpanAttributes {
   const slash = name.indexOf("/");
   if (slash === -1) return { "gen_ai.response.model": name };

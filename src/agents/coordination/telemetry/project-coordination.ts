@@ -8,11 +8,11 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID } from "../contracts/ids.ts";
 import type { FactEvent, RunEvent } from "../contracts/run-event.ts";
 import {
-  beginProjection,
-  beginPart,
-  describeAgent,
-  openSpanOf,
-  placeOf,
+  createProjectedCoordination,
+  beginCoordinationSpan,
+  describeAgentSpan,
+  findOpenSpan,
+  findStepSpanId,
   type Projected,
 } from "./coordination-spans.ts";
 import { describeModel, describeUsage } from "./count-usage.ts";
@@ -20,7 +20,7 @@ import { createProjection, type FindRoot, type SpanProjection, type Takes } from
 import {
   addSpanEvent,
   endSpan,
-  findParentSpan,
+  findParentSpanId,
   type HashText,
   type OpenSpan,
   type Span,
@@ -29,13 +29,17 @@ import {
 
 type Fact<T extends FactEvent["type"]> = Extract<FactEvent, { readonly type: T }>;
 
+/**
+ * Creates the projection of a coordination's log to spans: each event is taken in order, and the spans that end with
+ * it are returned. `findRoot` finds the root spans of related coordinations to link to.
+ */
 export function createCoordinationSpans(
   hash: HashText,
   findRoot: FindRoot = () => undefined,
 ): SpanProjection<RunEvent> {
   return createProjection(
     (event: RunEvent) =>
-      event.type === "coordination.created" ? beginProjection(event, hash, findRoot) : undefined,
+      event.type === "coordination.created" ? createProjectedCoordination(event, hash, findRoot) : undefined,
     TAKES,
   );
 }
@@ -50,7 +54,7 @@ interface AttemptEnd {
 }
 
 /** Counts what the runner of a planned step says. Only the calls of children that models spawned count. */
-function addSpent({ steps, usage }: Projected, { stepId, usage: spent }: Attempted): void {
+function countSpent({ steps, usage }: Projected, { stepId, usage: spent }: Attempted): void {
   const isPlanned = steps.get(stepId)?.spec.planned !== undefined && stepId !== DELIVERY_STEP_ID;
   if (spent && isPlanned) usage.addSpent(stepId, spent);
 }
@@ -61,7 +65,7 @@ function endAttempt(projected: Projected, attempted: Attempted, end: AttemptEnd)
   const { steps, usage } = projected;
   const step = steps.get(stepId);
   if (!step) return [];
-  addSpent(projected, attempted);
+  countSpent(projected, attempted);
   const { attempt, gate } = step;
   const attributes = { "coordination.outcome": end.outcome, ...end.attributes };
   step.attempt = undefined;
@@ -120,7 +124,7 @@ const TAKES: Takes<RunEvent, Projected> = {
   },
   "child.differed": (projected, { payload: { stepId, field } }, atMs) => {
     const attributes = { "coordination.field": field };
-    addSpanEvent(openSpanOf(projected, stepId), { name: "coordination.child.differed", atMs, attributes });
+    addSpanEvent(findOpenSpan(projected, stepId), { name: "coordination.child.differed", atMs, attributes });
     return [];
   },
   "step.completed": (projected, { payload }, atMs) =>
@@ -155,12 +159,12 @@ const TAKES: Takes<RunEvent, Projected> = {
   },
   "result.verified": (projected, { payload: { stepId, check, verdict } }, atMs) => {
     const attributes = { "coordination.check": check, "coordination.verdict": verdict };
-    addSpanEvent(openSpanOf(projected, stepId), { name: "coordination.result.verified", atMs, attributes });
+    addSpanEvent(findOpenSpan(projected, stepId), { name: "coordination.result.verified", atMs, attributes });
     return [];
   },
   "verification.failed": (projected, { payload: { stepId, check, because } }, atMs) => {
     const attributes = { "coordination.check": check, "coordination.because": because };
-    addSpanEvent(openSpanOf(projected, stepId), {
+    addSpanEvent(findOpenSpan(projected, stepId), {
       name: "coordination.verification.failed",
       atMs,
       attributes,
@@ -176,9 +180,9 @@ const TAKES: Takes<RunEvent, Projected> = {
     const { escalationId, stepId, cause, kind } = payload;
     projected.questions.set(
       escalationId,
-      beginPart(projected, {
+      beginCoordinationSpan(projected, {
         spanId: projected.nameSpan(`question/${escalationId}`),
-        parentSpanId: placeOf(projected, stepId),
+        parentSpanId: findStepSpanId(projected, stepId),
         name: `coordination.question ${cause}`,
         startMs: atMs,
         attributes: {
@@ -217,9 +221,9 @@ const TAKES: Takes<RunEvent, Projected> = {
     const { conflictId, claims, contest } = payload;
     projected.conflicts.set(
       conflictId,
-      beginPart(projected, {
+      beginCoordinationSpan(projected, {
         spanId: projected.nameSpan(`conflict/${conflictId}`),
-        parentSpanId: placeOf(projected, contest?.requester),
+        parentSpanId: findStepSpanId(projected, contest?.requester),
         name: "coordination.conflict",
         startMs: atMs,
         attributes: {
@@ -242,9 +246,9 @@ const TAKES: Takes<RunEvent, Projected> = {
   },
   "privilege.refused": (projected, { payload: { stepId, tool, rule }, sequence }, atMs) => [
     endSpan(
-      beginPart(projected, {
+      beginCoordinationSpan(projected, {
         spanId: projected.nameSpan(`call/${sequence}`),
-        parentSpanId: placeOf(projected, stepId),
+        parentSpanId: findStepSpanId(projected, stepId),
         name: `execute_tool ${tool}`,
         startMs: atMs,
         attributes: {
@@ -257,7 +261,7 @@ const TAKES: Takes<RunEvent, Projected> = {
     ),
   ],
   "step.child_stopped": (projected, { payload }) => {
-    addSpent(projected, payload);
+    countSpent(projected, payload);
     return [];
   },
   "usage.recorded": ({ usage }, { payload }) => {
@@ -270,7 +274,7 @@ const TAKES: Takes<RunEvent, Projected> = {
       "coordination.budget.allowed": allowed,
       "coordination.stopped": stopped,
     };
-    addSpanEvent(openSpanOf(projected, stepId), { name: "coordination.budget.reached", atMs, attributes });
+    addSpanEvent(findOpenSpan(projected, stepId), { name: "coordination.budget.reached", atMs, attributes });
     return [];
   },
   "coordination.terminal": (projected, { payload: { status, steps } }, atMs) => {
@@ -284,6 +288,7 @@ const TAKES: Takes<RunEvent, Projected> = {
   },
 };
 
+/** Begins the span of a step's attempt; no span ends with it. */
 function beginAttempt(projected: Projected, { payload }: Fact<"step.dispatched">, atMs: number): Span[] {
   const { stepId, attempt, lane } = payload;
   const step = projected.steps.get(stepId);
@@ -293,14 +298,14 @@ function beginAttempt(projected: Projected, { payload }: Fact<"step.dispatched">
   const { traceId } = projected.root;
   const links = earlier === "" ? [] : [{ traceId, spanId: earlier }];
   const { spanId: caller } = spec.call;
-  const hostSpan = findParentSpan(traceId, caller);
-  const span = beginPart(projected, {
+  const hostSpan = findParentSpanId(traceId, caller);
+  const span = beginCoordinationSpan(projected, {
     spanId: projected.nameAttempt(payload.idempotencyKey),
-    parentSpanId: placeOf(projected, parentStepId),
+    parentSpanId: findStepSpanId(projected, parentStepId),
     name: `invoke_agent ${agentId}`,
     startMs: atMs,
     attributes: {
-      ...describeAgent(agentId, sourceSession),
+      ...describeAgentSpan(agentId, sourceSession),
       "coordination.step_id": stepId,
       "coordination.attempt": attempt,
       "coordination.lane": lane,
@@ -322,9 +327,9 @@ function beginGate(
   { stepId, attempt, confidence }: FactPayloads["result.held"],
   atMs: number,
 ): OpenSpan {
-  return beginPart(projected, {
+  return beginCoordinationSpan(projected, {
     spanId: projected.nameSpan(`gate/${stepId}/${attempt}`),
-    parentSpanId: placeOf(projected, stepId),
+    parentSpanId: findStepSpanId(projected, stepId),
     name: "coordination.gate",
     startMs: atMs,
     attributes: {

@@ -9,9 +9,9 @@ import {
   beginSpan,
   chooseTraceId,
   endSpan,
-  findParentSpan,
-  nameEventSpan,
-  nameSpan,
+  findParentSpanId,
+  computeEventSpanId,
+  computeSpanId,
   type HashText,
   type OpenSpan,
   type Span,
@@ -33,7 +33,10 @@ interface Projected {
 
 type Event<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { readonly type: T }>;
 
-/** Creates the projection of a workflow run. `origin`: of a fork. */
+/**
+ * Creates the projection of a workflow run's log to spans: each event is taken in order, and the spans that end with
+ * it are returned. `origin`: of a fork, whose copied events are skipped.
+ */
 export function createWorkflowSpans(
   hash: HashText,
   findRoot: FindRoot = () => undefined,
@@ -41,7 +44,7 @@ export function createWorkflowSpans(
 ): SpanProjection<WorkflowEvent> {
   const place = { hash, findRoot, origin };
   const projection = createProjection(
-    (event: WorkflowEvent) => (event.type === "run.started" ? beginProjection(event, place) : undefined),
+    (event: WorkflowEvent) => (event.type === "run.started" ? createProjectedRun(event, place) : undefined),
     TAKES,
   );
   return origin ? skipCopies(projection, origin) : projection;
@@ -56,11 +59,11 @@ function skipCopies(
   origin: RunOrigin,
 ): SpanProjection<WorkflowEvent> {
   let beganMs: number | undefined;
-  let newest: { readonly timestamp: string; readonly spans: Span[] } = { timestamp: "", spans: [] };
+  let newestCopies: { readonly timestamp: string; readonly spans: Span[] } = { timestamp: "", spans: [] };
   const takeCopy = (event: WorkflowEvent): void => {
     if (event.type === "provider.usage") return;
-    if (newest.timestamp !== event.timestamp) newest = { timestamp: event.timestamp, spans: [] };
-    newest.spans.push(...projection.take(event));
+    if (newestCopies.timestamp !== event.timestamp) newestCopies = { timestamp: event.timestamp, spans: [] };
+    newestCopies.spans.push(...projection.take(event));
   };
   return {
     root: () => projection.root(),
@@ -73,7 +76,9 @@ function skipCopies(
       const earliestMs = (beganMs ??= Date.parse(event.timestamp));
       // The fork stopped its nodes in that moment, because it could not go on.
       const stopped =
-        isFirst && ENDS.has(event.type) && newest.timestamp === event.timestamp ? newest.spans : [];
+        isFirst && ENDS.has(event.type) && newestCopies.timestamp === event.timestamp
+          ? newestCopies.spans
+          : [];
       return [...stopped, ...projection.take(event)].map((span) => beginAtEarliest(span, earliestMs));
     },
   };
@@ -82,8 +87,8 @@ function skipCopies(
 const ENDS: ReadonlySet<WorkflowEvent["type"]> = new Set(["run.completed", "run.failed", "run.cancelled"]);
 
 /**
- * Returns true for an event of the source. A fork that differs from its source, or cannot read it any more, ends below `until` with
- * events of its own; the end of the source is the last of its events.
+ * True for an event of the source. A fork that differs from its source, or cannot read it any more, ends below `until`
+ * with events of its own; the end of the source is the last of its events.
  */
 function isCopied(event: WorkflowEvent, { until, sourceRunId }: RunOrigin): boolean {
   if (event.sequence >= until) return false;
@@ -104,28 +109,31 @@ interface Placing {
   readonly origin: RunOrigin | undefined;
 }
 
-/** A run that another run of this host started is below it; others are where the caller's trace says. */
-function findPlace(event: Event<"run.started">, { hash, findRoot }: Placing): SpanPlace | undefined {
+/** Finds the span that a run is below: of the run that started it, else of its caller's trace. */
+function findParentPlace(event: Event<"run.started">, { hash, findRoot }: Placing): SpanPlace | undefined {
   const { parent, traceparent = "" } = event.payload;
   const around = parent && parent.wellKnownUrl === undefined ? findRoot(parent.runId) : undefined;
   if (around) return around;
   const [, trace, span] = TRACEPARENT.exec(traceparent) ?? [];
-  const spanId = findParentSpan(trace, span);
+  const spanId = findParentSpanId(trace, span);
   return spanId === undefined ? undefined : { traceId: chooseTraceId(event.runId, trace, hash), spanId };
 }
 
-/** A fork is on the trace that its source was started on, as its calls are, and links the source's root in place of a parent. */
-function beginProjection(event: Event<"run.started">, placing: Placing): Projected {
+/**
+ * Creates the state of a run's projection, with its root span. A fork is on the trace of its source and links the
+ * source's root in place of a parent.
+ */
+function createProjectedRun(event: Event<"run.started">, placing: Placing): Projected {
   const { runId, payload, timestamp } = event;
   const { hash, findRoot, origin } = placing;
-  const place = findPlace(event, placing);
+  const place = findParentPlace(event, placing);
   const source = origin && findRoot(origin.sourceRunId);
   return {
     runId,
     hash,
     root: beginSpan({
       traceId: place?.traceId ?? chooseTraceId(runId, undefined, hash),
-      spanId: nameSpan(runId, "root", hash),
+      spanId: computeSpanId(runId, "root", hash),
       ...(place && !origin && { parentSpanId: place.spanId }),
       name: `invoke_agent ${payload.workflowId}`,
       startMs: Date.parse(timestamp),
@@ -156,11 +164,11 @@ interface SpanStart {
 }
 
 /** Begins a span on the trace of the run. */
-function beginPart({ root, runId, hash }: Projected, { sequence, ...start }: SpanStart): OpenSpan {
-  return beginSpan({ traceId: root.traceId, spanId: nameEventSpan(runId, sequence, hash), ...start });
+function beginRunSpan({ root, runId, hash }: Projected, { sequence, ...start }: SpanStart): OpenSpan {
+  return beginSpan({ traceId: root.traceId, spanId: computeEventSpanId(runId, sequence, hash), ...start });
 }
 
-function placeOf({ root, nodes }: Projected, nodeId: string | undefined): string {
+function findNodeSpanId({ root, nodes }: Projected, nodeId: string | undefined): string {
   return (nodeId === undefined ? undefined : nodes.get(nodeId))?.spanId ?? root.spanId;
 }
 
@@ -171,7 +179,7 @@ interface SpanEnd {
   readonly attributes?: SpanAttributes;
 }
 
-function endOf(spans: Map<string, OpenSpan>, id: string, { outcome, attributes, ...end }: SpanEnd): Span[] {
+function endPart(spans: Map<string, OpenSpan>, id: string, { outcome, attributes, ...end }: SpanEnd): Span[] {
   const span = spans.get(id);
   spans.delete(id);
   return span
@@ -179,10 +187,10 @@ function endOf(spans: Map<string, OpenSpan>, id: string, { outcome, attributes, 
     : [];
 }
 
-function endRun({ root, nodes, calls, questions }: Projected, end: SpanEnd): Span[] {
+function endRunSpans({ root, nodes, calls, questions }: Projected, end: SpanEnd): Span[] {
   const left: SpanEnd = { atMs: end.atMs, outcome: "left_open" };
   const open = [nodes, calls, questions].flatMap((spans) =>
-    [...spans.keys()].flatMap((id) => endOf(spans, id, left)),
+    [...spans.keys()].flatMap((id) => endPart(spans, id, left)),
   );
   const { outcome, error, atMs } = end;
   return [...open, endSpan(root, { atMs, error, attributes: { "coordination.outcome": outcome } })];
@@ -197,17 +205,20 @@ const TAKES: Takes<WorkflowEvent, Projected> = {
     };
     const parentSpanId = projected.root.spanId;
     const name = `coordination.node ${typeId}`;
-    projected.nodes.set(nodeId, beginPart(projected, { sequence, parentSpanId, name, startMs, attributes }));
+    projected.nodes.set(
+      nodeId,
+      beginRunSpan(projected, { sequence, parentSpanId, name, startMs, attributes }),
+    );
     return [];
   },
   "node.completed": ({ nodes }, { payload: { nodeId } }, atMs) =>
-    endOf(nodes, nodeId, { atMs, outcome: "completed" }),
+    endPart(nodes, nodeId, { atMs, outcome: "completed" }),
   "node.failed": ({ nodes }, { payload: { nodeId, error } }, atMs) =>
-    endOf(nodes, nodeId, { atMs, outcome: "failed", error: error.code }),
+    endPart(nodes, nodeId, { atMs, outcome: "failed", error: error.code }),
   "node.cancelled": ({ nodes }, { payload: { nodeId } }, atMs) =>
-    endOf(nodes, nodeId, { atMs, outcome: "cancelled" }),
+    endPart(nodes, nodeId, { atMs, outcome: "cancelled" }),
   "node.retried": ({ nodes }, { payload: { nodeId, lastError } }, atMs) =>
-    endOf(nodes, nodeId, { atMs, outcome: "retried", error: lastError?.code ?? "retried" }),
+    endPart(nodes, nodeId, { atMs, outcome: "retried", error: lastError?.code ?? "retried" }),
   "provider.usage": (projected, { payload, nodeId }) => {
     const node = nodeId === undefined ? undefined : projected.nodes.get(nodeId);
     if (node) node.attributes = { ...node.attributes, ...describeModelUsage(payload, node.attributes) };
@@ -220,34 +231,37 @@ const TAKES: Takes<WorkflowEvent, Projected> = {
       "gen_ai.tool.call.id": callId,
       "gen_ai.agent.name": agentId,
     };
-    const parentSpanId = placeOf(projected, nodeId);
+    const parentSpanId = findNodeSpanId(projected, nodeId);
     const name = `execute_tool ${toolName}`;
-    projected.calls.set(callId, beginPart(projected, { sequence, parentSpanId, name, startMs, attributes }));
+    projected.calls.set(
+      callId,
+      beginRunSpan(projected, { sequence, parentSpanId, name, startMs, attributes }),
+    );
     return [];
   },
   "agent.toolReturned": ({ calls }, { payload: { callId } }, atMs) =>
-    endOf(calls, callId, { atMs, outcome: "returned" }),
+    endPart(calls, callId, { atMs, outcome: "returned" }),
   "node.suspended": (projected, { payload: { nodeId, interruptId, kind }, sequence }, startMs) => {
     const attributes = {
       "coordination.question.id": interruptId,
       "coordination.question.kind": kind,
       "coordination.node_id": nodeId,
     };
-    const parentSpanId = placeOf(projected, nodeId);
+    const parentSpanId = findNodeSpanId(projected, nodeId);
     const name = `coordination.question ${kind}`;
-    const question = beginPart(projected, { sequence, parentSpanId, name, startMs, attributes });
+    const question = beginRunSpan(projected, { sequence, parentSpanId, name, startMs, attributes });
     projected.questions.set(interruptId, question);
     return [];
   },
   "interrupt.resolved": ({ questions }, { payload: { interruptId } }, atMs) =>
-    endOf(questions, interruptId, { atMs, outcome: "answered" }),
-  "run.completed": (projected, _, atMs) => endRun(projected, { atMs, outcome: "completed" }),
+    endPart(questions, interruptId, { atMs, outcome: "answered" }),
+  "run.completed": (projected, _, atMs) => endRunSpans(projected, { atMs, outcome: "completed" }),
   "run.failed": (projected, { payload: { error } }, atMs) =>
-    endRun(projected, { atMs, outcome: "failed", error: error.code }),
-  "run.cancelled": (projected, _, atMs) => endRun(projected, { atMs, outcome: "cancelled" }),
+    endRunSpans(projected, { atMs, outcome: "failed", error: error.code }),
+  "run.cancelled": (projected, _, atMs) => endRunSpans(projected, { atMs, outcome: "cancelled" }),
 };
 
-/** A node may call models several times: its span has the sum of their tokens, and the newest model. */
+/** Returns a node's attributes with one more model call: the sum of their tokens, and the newest model. */
 function describeModelUsage(
   payload: Readonly<Record<string, unknown>>,
   before: SpanAttributes,

@@ -27,7 +27,10 @@ export type Takes<Event extends LoggedEvent, State> = {
   ) => Span[];
 };
 
-/** Creates a projection. `begin` returns the state for the first event of a log, and nothing for any other one. */
+/**
+ * Creates the projection of one log to spans: `take` is given each event in order, and returns the spans that end with
+ * it. The function `begin` returns the state for the first event, and nothing for any other.
+ */
 export function createProjection<Event extends LoggedEvent, State extends { readonly root: OpenSpan }>(
   begin: (event: Event) => State | undefined,
   takes: Takes<Event, State>,

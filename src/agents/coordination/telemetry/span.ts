@@ -46,7 +46,7 @@ export interface OpenSpan extends SpanPlace {
   readonly links: readonly SpanPlace[];
 }
 
-/** Begins a span. */
+/** Creates an open span from its start, without events so far. */
 export function beginSpan({
   links = [],
   ...start
@@ -59,14 +59,19 @@ export function beginSpan({
 /** As OpenTelemetry's SDKs keep. */
 const EVENTS_MAX = 128;
 
-/** Notes an event of a span; of too many only how many there were. */
+/**
+ * Adds an event to an open span, which is changed; beyond the bound it is only counted. Does nothing without a span.
+ */
 export function addSpanEvent(span: OpenSpan | undefined, event: SpanEvent): void {
   if (!span) return;
   if (span.events.length < EVENTS_MAX) span.events.push(event);
   else span.droppedEvents += 1;
 }
 
-/** Returns the span with its end. One that ends before it began, by another clock, ends as it begins. */
+/**
+ * Returns the open span as one that has ended, with more attributes and an error, if any. One that ends before it
+ * began, by another clock, ends as it begins.
+ */
 export function endSpan(
   span: OpenSpan,
   end: { readonly atMs: number; readonly attributes?: SpanAttributes; readonly error?: string | undefined },
@@ -83,28 +88,40 @@ export function endSpan(
 const TRACE_ID = /^(?!0{32})[0-9a-f]{32}$/u;
 const SPAN_ID = /^(?!0{16})[0-9a-f]{16}$/u;
 
-/** Returns the W3C trace that a run is on: the one that it was opened on, or one of its own. */
+/**
+ * Returns the id of the W3C trace that a run is on: the one that it was opened on where that is valid, else a hash of
+ * the run's id.
+ */
 export function chooseTraceId(runId: string, trace: string | undefined, hash: HashText): string {
   return trace !== undefined && TRACE_ID.test(trace) ? trace : hash(runId).slice(0, 32);
 }
 
-/** Returns the id of an attempt's span. An agent over ACP is told it, so that its spans are below it. */
-export function nameAttemptSpan(idempotencyKey: string, hash: HashText): string {
+/**
+ * Returns the id of an attempt's span, a hash of its idempotency key. An agent over ACP is told it, so that its spans
+ * are below it.
+ */
+export function computeAttemptSpanId(idempotencyKey: string, hash: HashText): string {
   return hash(idempotencyKey).slice(0, 16);
 }
 
-/** Returns the id of a part of a run, by a name that no other part of the run has; "root" is the run itself. */
-export function nameSpan(runId: string, part: string, hash: HashText): string {
+/**
+ * Returns the id of the span of a part of a run, by a name that no other part of the run has; "root" is the run
+ * itself.
+ */
+export function computeSpanId(runId: string, part: string, hash: HashText): string {
   return hash(`${runId}/${part}`).slice(0, 16);
 }
 
-/** Returns the id of the span of a workflow run that begins with an event: whatever it calls is told it. */
-export function nameEventSpan(runId: string, sequence: number, hash: HashText): string {
-  return nameSpan(runId, `event/${sequence}`, hash);
+/**
+ * Returns the id of the span, in a workflow run, that begins with the event of that sequence. Whatever the run calls
+ * there is told this id.
+ */
+export function computeEventSpanId(runId: string, sequence: number, hash: HashText): string {
+  return computeSpanId(runId, `event/${sequence}`, hash);
 }
 
-/** Returns the span that a run was opened in, where the host named one on that trace. */
-export function findParentSpan(trace: string | undefined, span: string | undefined): string | undefined {
+/** Returns the id of the span that a run was opened in; `undefined` unless the host named a valid trace and span. */
+export function findParentSpanId(trace: string | undefined, span: string | undefined): string | undefined {
   const isOfHost = trace !== undefined && TRACE_ID.test(trace) && span !== undefined && SPAN_ID.test(span);
   return isOfHost ? span : undefined;
 }

@@ -17,12 +17,17 @@ import type {
   NodeView,
   WorkflowSettings,
 } from "./node-contract/node-type.ts";
-import { describePlayedPart, findPlayedPart, NOT_PLAYED } from "./node-contract/conformance-parts.ts";
-import { nodeTypeOf } from "./nodes/node-types.ts";
+import { explainNotPlayed, findPlayedPart, NOT_PLAYED } from "./node-contract/conformance-parts.ts";
+import { findNodeType } from "./nodes/node-types.ts";
 import { findUnfitDraft, type Unfit } from "./fit-for-log.ts";
-import { draftEarlyEnd, endRun, runDeadlineMs, draftStop } from "./node-contract/run-end.ts";
 import {
-  eventIdOf,
+  draftEarlyEnd,
+  draftRegularEnd,
+  computeRunDeadlineMs,
+  draftNodeCancellations,
+} from "./node-contract/run-end.ts";
+import {
+  computeEventId,
   isAtWork,
   isEndedPhase,
   isMaterialising,
@@ -31,7 +36,7 @@ import {
 } from "./state/workflow-state.ts";
 import { draftSuspension } from "./node-contract/suspension.ts";
 import { draftOverLimit, draftExecutionLimit, draftLoopbackLimit } from "./run-limits.ts";
-import { describeBrokenNode, draftFailure, draftNodeStart } from "./node-failure.ts";
+import { createBrokenNodeError, draftRetryOrFailure, draftNodeStart } from "./node-failure.ts";
 
 export interface Progress {
   readonly run: WorkflowRun;
@@ -67,7 +72,11 @@ export interface Advance extends RunContext {
   readonly compare?: (drafts: readonly WorkflowDraft[]) => boolean;
 }
 
-/** Appends the drafts to the log of the run, then everything that follows from it. */
+/**
+ * Turns the drafts, and all that follows from them, into the next events of a run, and returns the run after them, the
+ * events and the effects that are outstanding. It writes nothing; a fork that still takes its source's events is
+ * returned as it is.
+ */
 export function advanceRun(
   run: WorkflowRun,
   context: ProgressContext,
@@ -75,58 +84,70 @@ export function advanceRun(
 ): Progress {
   if (isMaterialising(run)) return { run, events: [], memory: [], effects: [] };
   const advance: Advance = { ...context, run, events: [], memory: [] };
-  append(advance, drafts);
+  appendDrafts(advance, drafts);
   let hasStepped = true;
-  while (hasStepped && advance.events.length < EVENTS_PER_CALL) hasStepped = takeStep(advance);
-  return { run: advance.run, events: advance.events, memory: advance.memory, ...findOutstanding(advance) };
+  while (hasStepped && advance.events.length < EVENTS_PER_CALL) hasStepped = appendNextStep(advance);
+  return {
+    run: advance.run,
+    events: advance.events,
+    memory: advance.memory,
+    ...findOutstandingEffects(advance),
+  };
 }
 
-/** Appends the drafts to the log of the run, and nothing that follows from them: whoever drives the run plans that. */
-export function recordDrafts(
+/**
+ * Turns the drafts, and nothing that follows from them, into the next events of a run, and returns the run after them
+ * and the events. It writes nothing: whoever drives the run plans the rest.
+ */
+export function applyDrafts(
   run: WorkflowRun,
   context: ProgressContext,
   drafts: readonly WorkflowDraft[],
 ): Pick<Progress, "run" | "events"> {
   const advance: Advance = { ...context, run, events: [], memory: [] };
-  append(advance, drafts);
+  appendDrafts(advance, drafts);
   return { run: advance.run, events: advance.events };
 }
 
-/** Makes the drafts events of the run and folds them. Returns false when the log cannot hold one of them; a failure is appended in its place. */
-function append(advance: Advance, drafts: readonly WorkflowDraft[]): boolean {
-  if (advance.compare) return compareDrafts(advance, drafts, advance.compare);
+/**
+ * Appends the drafts to the run as events and folds them. Returns false when the log cannot hold one of them: a
+ * failure is appended in its place.
+ */
+function appendDrafts(advance: Advance, drafts: readonly WorkflowDraft[]): boolean {
+  if (advance.compare) return compareWithRecord(advance, drafts, advance.compare);
   const unfit = findUnfitDraft(drafts);
-  for (const draft of unfit ? replaceUnfit(advance, unfit) : drafts) {
+  for (const draft of unfit ? draftUnfitFailure(advance, unfit) : drafts) {
     if (isEndedPhase(advance.run.phase)) break;
-    const event = eventOf(advance.run, draft, advance.now);
+    const event = createRunEvent(advance.run, draft, advance.now);
     advance.events.push(event);
     advance.run = evolveWorkflow(advance.run, event);
   }
   return unfit === undefined;
 }
 
-function compareDrafts(
+/** Returns true when a replay's drafts, or the failure in place of an unfit one, are what was recorded. */
+function compareWithRecord(
   advance: Advance,
   drafts: readonly WorkflowDraft[],
   compare: NonNullable<Advance["compare"]>,
 ): boolean {
   if (drafts.length === 0 || compare(drafts)) return true;
   const unfit = findUnfitDraft(drafts);
-  return unfit !== undefined && compare(replaceUnfit(advance, unfit));
+  return unfit !== undefined && compare(draftUnfitFailure(advance, unfit));
 }
 
 /** Drafts the failure that takes the place of a draft which is too large, or of another form than the log can hold. */
-function replaceUnfit(advance: Advance, { draft, problem }: Unfit): WorkflowDraft[] {
+function draftUnfitFailure(advance: Advance, { draft, problem }: Unfit): WorkflowDraft[] {
   const error = { code: "value_not_recordable", message: `${draft.type} cannot be recorded: ${problem}` };
-  const view = draft.nodeId === undefined ? undefined : viewOf(advance, draft.nodeId);
-  if (view && isAtWork(view.nodeRun)) return draftFailure(advance, view, error);
-  return [...draftStop(advance.run, error.message), { type: "run.failed", payload: { error } }];
+  const view = draft.nodeId === undefined ? undefined : createNodeView(advance, draft.nodeId);
+  if (view && isAtWork(view.nodeRun)) return draftRetryOrFailure(advance, view, error);
+  return [...draftNodeCancellations(advance.run, error.message), { type: "run.failed", payload: { error } }];
 }
 
-/** Returns the draft as the next event of the run. */
-export function eventOf(run: WorkflowRun, draft: WorkflowDraft, now: EpochMs): WorkflowEvent {
+/** Creates the next event of a run from a draft, with its id, sequence and time. */
+export function createRunEvent(run: WorkflowRun, draft: WorkflowDraft, now: EpochMs): WorkflowEvent {
   return {
-    eventId: eventIdOf(run, run.nextSequence),
+    eventId: computeEventId(run, run.nextSequence),
     runId: run.runId,
     sequence: run.nextSequence,
     timestamp: formatTimestamp(now),
@@ -134,39 +155,44 @@ export function eventOf(run: WorkflowRun, draft: WorkflowDraft, now: EpochMs): W
   };
 }
 
-/** Does one thing. Returns false when there is nothing to do until somebody outside acts. */
-export function takeStep(advance: Advance): boolean {
+/**
+ * Adds the events of the next thing that follows in a run to `advance`, which it changes. Returns false where nothing
+ * follows now: the run has ended, is paused, or waits for a time, for work outside or for somebody.
+ */
+export function appendNextStep(advance: Advance): boolean {
   const { run } = advance;
   if (isEndedPhase(run.phase) || run.phase.kind === "paused") return false;
-  if (appendAny(advance, draftOverLimit(advance) ?? draftEarlyEnd(advance))) return true;
-  for (const node of run.nodes.values()) if (isAtWork(node) && stepNode(advance, node)) return true;
-  if (run.pauseRequested) return !hasRunning(run) && appendAny(advance, [draftPause(run.pauseRequested)]);
+  if (appendIfAny(advance, draftOverLimit(advance) ?? draftEarlyEnd(advance))) return true;
+  for (const node of run.nodes.values()) if (isAtWork(node) && performNodeStep(advance, node)) return true;
+  if (run.pauseRequested)
+    return !hasRunningNode(run) && appendIfAny(advance, [draftPause(run.pauseRequested)]);
   return startNextNode(advance);
 }
 
+/** Starts or skips the next node, or ends the run when no work is left. Returns false when nodes are still at work. */
 function startNextNode(advance: Advance): boolean {
   const { run, graph } = advance;
   const [next] = listNextNodes(run, graph);
   if (next)
-    return appendAny(
+    return appendIfAny(
       advance,
-      next.kind === "start" ? draftStart(advance, next.node) : [draftSkip(next.node)],
+      next.kind === "start" ? draftStartOrLimit(advance, next.node) : [draftUnreachedSkip(next.node)],
     );
-  return hasWork(run) ? false : appendAny(advance, endRun(advance));
+  return hasNodeAtWork(run) ? false : appendIfAny(advance, draftRegularEnd(advance));
 }
 
-/** Returns false when there was nothing to append. */
-function appendAny(advance: Advance, drafts: readonly WorkflowDraft[]): boolean {
-  append(advance, drafts);
+/** Appends the drafts. Returns false when there were none. */
+function appendIfAny(advance: Advance, drafts: readonly WorkflowDraft[]): boolean {
+  appendDrafts(advance, drafts);
   return drafts.length > 0;
 }
 
-function hasWork(run: WorkflowRun): boolean {
+function hasNodeAtWork(run: WorkflowRun): boolean {
   for (const node of run.nodes.values()) if (isAtWork(node)) return true;
   return false;
 }
 
-function hasRunning(run: WorkflowRun): boolean {
+function hasRunningNode(run: WorkflowRun): boolean {
   for (const { status } of run.nodes.values()) if (status === "running") return true;
   return false;
 }
@@ -175,12 +201,12 @@ function draftPause(payload: NonNullable<WorkflowRun["pauseRequested"]>): Workfl
   return { type: "run.paused", payload };
 }
 
-function draftSkip({ node: { id } }: GraphNode): WorkflowDraft {
+function draftUnreachedSkip({ node: { id } }: GraphNode): WorkflowDraft {
   return { type: "node.skipped", nodeId: id, payload: { nodeId: id, reason: "no edge leads to it" } };
 }
 
-/** Drafts the start of a node, or how the run ends because it has started too many. */
-function draftStart(advance: Advance, { node }: GraphNode): WorkflowDraft[] {
+/** Drafts the start of a node, its skip where it is disabled, or the end of a run that has started too many. */
+function draftStartOrLimit(advance: Advance, { node }: GraphNode): WorkflowDraft[] {
   const { run, graph } = advance;
   const capped = draftExecutionLimit(advance, node.id) ?? draftLoopbackLimit(run, graph, node);
   if (capped) return capped;
@@ -189,21 +215,24 @@ function draftStart(advance: Advance, { node }: GraphNode): WorkflowDraft[] {
   return [draftNodeStart(node, 0)];
 }
 
-/** Does what the node wants now. Returns false when it waits. */
-function stepNode(advance: Advance, nodeRun: NodeRun): boolean {
-  const view = viewOf(advance, nodeRun.nodeId);
+/** Asks the node what it wants now, and appends that. Returns false when it waits. */
+function performNodeStep(advance: Advance, nodeRun: NodeRun): boolean {
+  const view = createNodeView(advance, nodeRun.nodeId);
   if (!view) return false;
-  return applyStep(advance, view, stepOf(view));
+  return applyNodeStep(advance, view, decideNodeStep(view));
 }
 
-/** Returns what the node wants now. A node that throws fails. */
-export function stepOf(view: NodeView): NodeStep {
+/**
+ * Returns the next step of a node at work, as its type decides. A node that throws, or that this host cannot run, has
+ * failing as its step.
+ */
+export function decideNodeStep(view: NodeView): NodeStep {
   const { node } = view.node;
   const { typeId } = node;
   const playedPart = view.settings.play ? undefined : findPlayedPart(node);
   if (playedPart !== undefined)
-    return { kind: "fail", error: { code: NOT_PLAYED, message: describePlayedPart(node, playedPart) } };
-  const type = nodeTypeOf(typeId, view.settings);
+    return { kind: "fail", error: { code: NOT_PLAYED, message: explainNotPlayed(node, playedPart) } };
+  const type = findNodeType(typeId, view.settings);
   if (!type) {
     const message = `this host does not know the node type ${typeId}`;
     return { kind: "fail", error: { code: "unknown_node_type", message } };
@@ -211,12 +240,15 @@ export function stepOf(view: NodeView): NodeStep {
   try {
     return type.step(view);
   } catch (error) {
-    return { kind: "fail", error: describeBrokenNode(error) };
+    return { kind: "fail", error: createBrokenNodeError(error) };
   }
 }
 
-/** Returns all that a node may look at; `undefined` for one that has not been started. */
-export function viewOf(
+/**
+ * Creates the view of a node that its type decides by; `undefined` for a node that has not been started, or is not in
+ * the graph.
+ */
+export function createNodeView(
   { run, graph, settings, now }: ProgressContext & { readonly run: WorkflowRun },
   nodeId: string,
 ): NodeView | undefined {
@@ -225,29 +257,30 @@ export function viewOf(
   return node && nodeRun ? { run, graph, node, nodeRun, now, settings } : undefined;
 }
 
-function applyStep(advance: Advance, view: NodeView, step: NodeStep): boolean {
+/** Appends what the node's step brings. Returns false when the node only waits or acts outside of the log. */
+function applyNodeStep(advance: Advance, view: NodeView, step: NodeStep): boolean {
   switch (step.kind) {
     case "complete":
-      append(advance, [
+      appendDrafts(advance, [
         ...(step.before ?? []),
-        draftCompletion(advance, view, step.outputs ?? {}),
+        draftNodeCompletion(advance, view, step.outputs ?? {}),
         ...(step.after ?? []),
       ]);
       return true;
     case "fail":
-      append(advance, [...(step.before ?? []), ...draftFailure(advance, view, step.error)]);
+      appendDrafts(advance, [...(step.before ?? []), ...draftRetryOrFailure(advance, view, step.error)]);
       return true;
     case "record": {
       const { nextSequence } = advance.run;
       const notes = (step.memory ?? []).map((note, index) => ({ ...note, sequence: nextSequence + index }));
-      if (append(advance, step.drafts)) advance.memory.push(...notes);
+      if (appendDrafts(advance, step.drafts)) advance.memory.push(...notes);
       return true;
     }
     case "suspend":
-      append(advance, [...(step.before ?? []), ...draftSuspension(view, step.interrupt)]);
+      appendDrafts(advance, [...(step.before ?? []), ...draftSuspension(view, step.interrupt)]);
       return true;
     case "end":
-      append(advance, step.drafts);
+      appendDrafts(advance, step.drafts);
       return true;
     case "wait":
       return expireInterrupt(advance, view, step.atMs);
@@ -256,7 +289,7 @@ function applyStep(advance: Advance, view: NodeView, step: NodeStep): boolean {
   }
 }
 
-function draftCompletion(
+function draftNodeCompletion(
   { now }: Advance,
   { nodeRun }: NodeView,
   outputs: Readonly<Record<string, unknown>>,
@@ -266,7 +299,10 @@ function draftCompletion(
   return { type: "node.completed", nodeId, payload: { nodeId, outputs: { ...outputs }, durationMs } };
 }
 
-/** Resolves a question whose time is over with a no, because nothing is approved by waiting. */
+/**
+ * Answers a node's question with a no once its time is over, because nothing is approved by waiting. Returns false
+ * until then.
+ */
 function expireInterrupt(advance: Advance, { nodeRun, now }: NodeView, atMs: EpochMs | undefined): boolean {
   if (atMs === undefined || now < atMs || !nodeRun.interrupt) return false;
   const { interruptId, kind } = nodeRun.interrupt;
@@ -278,22 +314,22 @@ function expireInterrupt(advance: Advance, { nodeRun, now }: NodeView, atMs: Epo
   const resolved: WorkflowDraft = { type: "interrupt.resolved", nodeId, payload };
   // A replay may find the first alone, where a branch was cut off behind it, or the second, as earlier releases wrote it.
   const forms = kind === "approval" ? [[received, resolved], [received], [resolved]] : [[resolved]];
-  forms.some((drafts) => append(advance, drafts));
+  forms.some((drafts) => appendDrafts(advance, drafts));
   return true;
 }
 
-/** Returns the effects that should be under way, and when the next thing is due. */
-function findOutstanding(advance: Advance): Pick<Progress, "effects" | "wakeAtMs"> {
+/** Returns the effects that should be under way, and when the run is to be advanced again. */
+function findOutstandingEffects(advance: Advance): Pick<Progress, "effects" | "wakeAtMs"> {
   const { run } = advance;
   if (isEndedPhase(run.phase) || run.phase.kind === "paused") return { effects: [] };
   const steps = [...run.nodes.values()].filter(isAtWork).flatMap((nodeRun) => {
-    const view = viewOf(advance, nodeRun.nodeId);
-    return view ? [stepOf(view)] : [];
+    const view = createNodeView(advance, nodeRun.nodeId);
+    return view ? [decideNodeStep(view)] : [];
   });
   const effects = steps.flatMap((step) => (step.kind === "act" ? [step.effect] : []));
   const times = [
     ...steps.flatMap((step) => (step.kind === "wait" ? [step.atMs] : [])),
-    runDeadlineMs(advance),
+    computeRunDeadlineMs(advance),
     // The call stopped at its bound: the next one follows at once.
     advance.events.length >= EVENTS_PER_CALL ? advance.now : undefined,
   ].filter((time) => time !== undefined);

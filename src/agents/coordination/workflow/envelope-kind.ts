@@ -4,13 +4,16 @@
  */
 import { REFUSED, type WorkflowDraft, type WorkflowEvent } from "../contracts/workflows/workflow-events.ts";
 import type { EffectOutcome } from "./node-contract/node-type.ts";
-import { draftFailedEnd } from "./node-contract/run-end.ts";
+import { draftEndByNode } from "./node-contract/run-end.ts";
 import type { WorkflowRun } from "./state/workflow-state.ts";
 
 export type EnvelopeKind = "valid" | "refusal";
 
-/** An answer that is not what was asked for is neither, and so is none at all. */
-export function envelopeOf(outcome: EffectOutcome): EnvelopeKind | undefined {
+/**
+ * Returns whether an outcome is a model's valid answer or its refusal; `undefined` for a broken answer and for other
+ * outcomes.
+ */
+export function classifyEnvelope(outcome: EffectOutcome): EnvelopeKind | undefined {
   if (outcome.kind === "model_refused") return "refusal";
   return outcome.kind === "model_answered" && !outcome.problems?.length ? "valid" : undefined;
 }
@@ -21,7 +24,10 @@ export interface RecordedEnvelope {
   readonly event: WorkflowEvent;
 }
 
-/** Finds the envelope of the call that the node waits for in the recorded events that follow. */
+/**
+ * Returns whether the model of a node answered or refused, with the recorded event that tells; `undefined` where the
+ * node was retried, cancelled or failed otherwise, or the events tell nothing.
+ */
 export function findRecordedEnvelope(
   nodeId: string,
   recorded: Iterable<WorkflowEvent>,
@@ -52,7 +58,10 @@ export interface RefusalDivergence {
   readonly replayed: EnvelopeKind;
 }
 
-/** Ends the replay. Why the model refused is content, and not in it. */
+/**
+ * Drafts the end of a replay whose model refuses where it had answered, or the reverse: the divergence, then the
+ * failure of the node and the run. Why the model refused is content, and not in it.
+ */
 export function draftDivergenceAtRefusal(run: WorkflowRun, diverged: RefusalDivergence): WorkflowDraft[] {
   const { sourceRunId, nodeId, original, replayed } = diverged;
   const { sequence: atSequence, eventId: originalEventId } = original.event;
@@ -76,11 +85,14 @@ export function draftDivergenceAtRefusal(run: WorkflowRun, diverged: RefusalDive
         replayEnvelopeKind: replayed,
       },
     },
-    ...draftFailedEnd(run, nodeId, error),
+    ...draftEndByNode(run, nodeId, error),
   ];
 }
 
-/** A replay's own request is another one than the recorded answer is for. */
+/**
+ * Drafts the end of a replay that would ask a model something else than the recorded answer is for: the divergence,
+ * then the failure of the node and the run.
+ */
 export function draftDivergenceAtRequest(
   run: WorkflowRun,
   {
@@ -97,6 +109,6 @@ export function draftDivergenceAtRequest(
       nodeId,
       payload: { sourceRunId, atSequence, originalEventId, divergenceKind: "output", divergencePoint },
     },
-    ...draftFailedEnd(run, nodeId, error),
+    ...draftEndByNode(run, nodeId, error),
   ];
 }

@@ -17,6 +17,10 @@ const ALWAYS_FIT: ReadonlySet<WorkflowDraft["type"]> = new Set([
   "run.resuming",
 ]);
 
+/**
+ * Returns the first draft whose payload could not be read again from the log, with the problem; `undefined` where all
+ * fit.
+ */
 export function findUnfitDraft(drafts: readonly WorkflowDraft[]): Unfit | undefined {
   for (const draft of drafts) {
     const problem = ALWAYS_FIT.has(draft.type) ? undefined : findPayloadProblem(draft.type, draft.payload);

@@ -4,11 +4,11 @@ import type { WorkflowNode } from "../contracts/workflows/workflow-definition.ts
 import { NOT_PLAYED } from "./node-contract/conformance-parts.ts";
 import type { NodeError, NodeView } from "./node-contract/node-type.ts";
 import type { NodeGraph } from "./state/node-graph.ts";
-import { draftClosings } from "./state/invocation.ts";
+import { draftInvocationClosing } from "./state/invocation.ts";
 import { draftExecutionLimit } from "./run-limits.ts";
 
-/** Returns the error of a node whose code threw. It is final, so that the run is not tried again for ever. */
-export function describeBrokenNode(error: unknown): NodeError {
+/** Creates the error of a node whose code threw. It is final, so that the run is not tried again for ever. */
+export function createBrokenNodeError(error: unknown): NodeError {
   const name = error instanceof Error ? error.name : typeof error;
   return {
     code: "node_broken",
@@ -16,7 +16,7 @@ export function describeBrokenNode(error: unknown): NodeError {
   };
 }
 
-/** Drafts the beginning of an attempt of a node; its first one is 0. */
+/** Drafts the start of an attempt of a node; the first attempt is 0. */
 export function draftNodeStart(
   { id: nodeId, typeId }: Pick<WorkflowNode, "id" | "typeId">,
   attempt: number,
@@ -25,10 +25,10 @@ export function draftNodeStart(
 }
 
 /**
- * Drafts another attempt where the node may be tried again, and its failure where it may not. In a paused run the attempt
- * begins when that is resumed.
+ * Drafts another attempt where a node may be tried again, its failure where it may not, and the end of the run where
+ * that has executed as many nodes as it may. In a paused run the attempt begins when that is resumed.
  */
-export function draftFailure(
+export function draftRetryOrFailure(
   { graph }: { readonly graph: NodeGraph },
   view: NodeView,
   error: { readonly code: string; readonly message: string },
@@ -36,7 +36,7 @@ export function draftFailure(
   const { nodeRun, node } = view;
   const { nodeId, attempt } = nodeRun;
   const isFinal = NOT_RETRIED.has(error.code) || attempt >= graph.maxRetries;
-  const closed = draftClosings(nodeId, nodeRun.invocation, error.code);
+  const closed = draftInvocationClosing(nodeId, nodeRun.invocation, error.code);
   if (!isFinal) {
     const capped = draftExecutionLimit(view, nodeId);
     if (capped) return capped;

@@ -10,8 +10,8 @@ export const PARENT_HEADER = "openwop-parent";
 
 const CHARS_MAX = 4_096;
 
-/** JSON in visible ASCII. */
-export function writeParentHeader(parent: CallingRun): string {
+/** Returns the header that tells a peer of the calling run: JSON in visible ASCII. */
+export function formatParentHeader(parent: CallingRun): string {
   const { runId, hostId, cause, wellKnownUrl, eventId, depth } = parent;
   return JSON.stringify({ runId, hostId, cause, wellKnownUrl, eventId, depth }).replace(
     /[^\x20-\x7e]/g,
@@ -20,8 +20,8 @@ export function writeParentHeader(parent: CallingRun): string {
 }
 
 /**
- * Returns the parent that a header names, or nothing. Whoever sends it may say anything: it tells where to look for the parent and grants
- * nothing.
+ * Reads the parent run that a request's header names; `undefined` where there is none, or it cannot be read. Whoever
+ * sends it may say anything: it tells where to look for the parent and grants nothing.
  */
 export function readParentHeader(text: string | undefined): ParentRun | undefined {
   if (text === undefined || text.length > CHARS_MAX) return undefined;

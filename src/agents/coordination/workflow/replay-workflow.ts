@@ -8,14 +8,20 @@
  */
 import { epochMsOf, type EpochMs } from "../contracts/ids.ts";
 import type { WorkflowDraft, WorkflowEvent } from "../contracts/workflows/workflow-events.ts";
-import { resumeRun } from "./workflow-commands.ts";
+import { draftRunResumption } from "./workflow-commands.ts";
 import { evolveWorkflow, isFirstOfFork } from "./state/evolve-workflow.ts";
-import { restOf } from "./go-live.ts";
+import { draftRestOfAppend } from "./go-live.ts";
 import { SUPERVISOR } from "./state/graph.ts";
 import type { NodeEffect, NodeView, WorkflowSettings } from "./node-contract/node-type.ts";
-import { nodeTypeOf } from "./nodes/node-types.ts";
-import { takeStep, stepOf, viewOf, type Advance, type RunContext } from "./advance-run.ts";
-import { differenceOf, isSameDraft, type Divergence } from "./same-draft.ts";
+import { findNodeType } from "./nodes/node-types.ts";
+import {
+  appendNextStep,
+  decideNodeStep,
+  createNodeView,
+  type Advance,
+  type RunContext,
+} from "./advance-run.ts";
+import { findDivergence, isSameDraft, type Divergence } from "./same-draft.ts";
 import type { Interrupt, WorkflowRun } from "./state/workflow-state.ts";
 import type { Values } from "./state/values.ts";
 
@@ -48,20 +54,26 @@ export interface ReplayedPart {
     | { readonly kind: "diverged"; readonly divergence: Divergence };
 }
 
-/** Copies or derives the next events of a record. */
+/**
+ * Takes the next events of a source's record into a fork: copied as far as `derivesFrom`, then derived again. Returns
+ * the run after them, the events and how to go on.
+ */
 export function replayPart(run: WorkflowRun, context: ReplayContext, recorded: RecordedPart): ReplayedPart {
-  return copyRecorded(run, context.derivesFrom ?? 0, recorded) ?? replayRecorded(run, context, recorded);
+  return copyRecorded(run, context.derivesFrom ?? 0, recorded) ?? deriveRecorded(run, context, recorded);
 }
 
-/** Events as they are in the source, up to where something begins that may reach behind `derivesFrom`. */
+/**
+ * Copies the next events of a source's record into a fork; `undefined` where there are none to copy. The copy ends
+ * where something begins that may reach behind `derivesFrom`.
+ */
 export function copyRecorded(
   run: WorkflowRun,
   derivesFrom: number,
   { events, isAll }: RecordedPart,
 ): ReplayedPart | undefined {
-  const wanted = derivesFrom - run.nextSequence;
-  const isAllOfIt = wanted === Infinity || (isAll && wanted >= events.length);
-  const count = isAllOfIt ? events.length : countBeforeMoment(events, wanted);
+  const wantedCount = derivesFrom - run.nextSequence;
+  const isAllOfIt = wantedCount === Infinity || (isAll && wantedCount >= events.length);
+  const count = isAllOfIt ? events.length : countEventsToCopy(events, wantedCount);
   if (count === 0) return undefined;
   const copies = events.slice(0, count).map((event) => ({ ...event, runId: run.runId }));
   const isOver = isAll && count === events.length;
@@ -73,15 +85,18 @@ export function copyRecorded(
 }
 
 /** Counts the events to copy. Events of one time tell one thing, so the cut never falls between them. */
-function countBeforeMoment(events: readonly WorkflowEvent[], wanted: number): number {
+function countEventsToCopy(events: readonly WorkflowEvent[], wanted: number): number {
   let count = Math.min(Math.max(0, wanted), events.length);
   const { timestamp } = events[count] ?? events.at(-1) ?? {};
   while (count > 0 && events[count - 1]?.timestamp === timestamp) count -= 1;
   return count;
 }
 
-/** The run goes on from its own state; what it appends is what is recorded. */
-export function replayRecorded(
+/**
+ * Derives a run again and takes the recorded events as far as they are what it would append or be told. Returns the
+ * run after them, the events and why it stopped: more, over, diverged or a model to ask.
+ */
+export function deriveRecorded(
   run: WorkflowRun,
   context: ReplayContext,
   recorded: RecordedPart,
@@ -128,6 +143,7 @@ interface OpenOutcome {
 
 const NOTHING: Derived = { kind: "nothing" };
 
+/** Creates a replay whose advancing compares its drafts with the record instead of appending them. */
 function createReplay(
   run: WorkflowRun,
   { askedEffectId, derivesFrom = 0, ...context }: ReplayContext,
@@ -140,7 +156,7 @@ function createReplay(
       now: 0 as EpochMs,
       events: [],
       memory: [],
-      settings: withoutLimits(context.settings),
+      settings: liftLimits(context.settings),
       compare: (drafts) => compareDerived(replay, drafts),
     },
     // An event is made for the run where it is taken: most of the record of a page is.
@@ -156,8 +172,11 @@ function createReplay(
   return replay;
 }
 
-/** Limits of the operator, and addresses that nobody calls: what was recorded counts, whatever they are by now. */
-function withoutLimits(settings: WorkflowSettings): WorkflowSettings {
+/**
+ * Returns the settings without the operator's limits, and with addresses that nobody calls. Whatever was recorded
+ * counts, whatever they are by now.
+ */
+function liftLimits(settings: WorkflowSettings): WorkflowSettings {
   return {
     ...settings,
     hostId: settings.hostId,
@@ -187,7 +206,7 @@ function compareDerived(replay: Replay, drafts: readonly WorkflowDraft[]): boole
   return true;
 }
 
-/** Makes recorded events those of the run, or what is there of them. */
+/** Makes the next recorded events those of the run, or as many as there are. */
 function takeRecorded(replay: Replay, count: number): void {
   const { advance } = replay;
   for (const recorded of replay.recorded.events.slice(replay.takenCount, replay.takenCount + count)) {
@@ -198,32 +217,33 @@ function takeRecorded(replay: Replay, count: number): void {
   replay.takenCount = replay.events.length;
 }
 
-function settle(replay: Replay): void {
+/** Remembers that the newest thing is over: a replay may be cut here. */
+function markSettled(replay: Replay): void {
   replay.settled = { run: replay.advance.run, takenCount: replay.takenCount };
 }
 
-/** Replays one thing. A returned value ends the replay, or this part of it. */
+/** Replays the next thing in the record. A returned value ends the replay, or this part of it. */
 function replayNext(replay: Replay): ReplayedPart["then"] | undefined {
   const { events, isAll } = replay.recorded;
   const event = events[replay.takenCount];
   // Whether the last of a page is over is seen by what follows.
   if (!event) {
-    if (isAll) settle(replay);
+    if (isAll) markSettled(replay);
     return { kind: isAll ? "over" : "more" };
   }
-  if (!isOfOutcome(replay, event)) {
+  if (!isPartOfOutcome(replay, event)) {
     replay.outcome = undefined;
-    settle(replay);
+    markSettled(replay);
   }
-  derive(replay, event);
+  deriveNext(replay, event);
   const { derived } = replay;
-  if (derived.kind !== "same") return takeFromOutside(replay, event);
+  if (derived.kind !== "same") return takeOutsideEvent(replay, event);
   takeRecorded(replay, derived.count);
   return undefined;
 }
 
 /** True for a further event of the outcome that is being taken. */
-function isOfOutcome({ outcome }: Replay, { nodeId, timestamp, type }: WorkflowEvent): boolean {
+function isPartOfOutcome({ outcome }: Replay, { nodeId, timestamp, type }: WorkflowEvent): boolean {
   if (outcome?.timestamp !== timestamp) return false;
   return outcome.isLimit ? ENDS_AT_LIMIT.has(type) : outcome.nodeId === nodeId && !NO_OUTCOMES.has(type);
 }
@@ -244,31 +264,35 @@ const NO_OUTCOMES: ReadonlySet<WorkflowEvent["type"]> = new Set([
 ]);
 
 /** Derives what follows now and compares it with the record. */
-function derive(replay: Replay, event: WorkflowEvent): void {
+function deriveNext(replay: Replay, event: WorkflowEvent): void {
   replay.derived = NOTHING;
   replay.advance.now = epochMsOf(event.timestamp);
   const { advance } = replay;
-  if (event.type === "run.resumed") compareDerived(replay, resumeRun(advance.run, advance));
+  if (event.type === "run.resumed") compareDerived(replay, draftRunResumption(advance.run, advance));
   else if (event.type === "run.resuming" && isFirstOfFork(advance.run))
     compareDerived(replay, [event, ...draftRestOfSource(replay)]);
-  else takeStep(advance);
+  else appendNextStep(advance);
 }
 
 /** Drafts what follows where the source itself went live as a fork. */
 function draftRestOfSource({ advance }: Replay): WorkflowDraft[] {
-  return restOf(advance.run, { ...advance, now: advance.run.changedAtMs });
+  return draftRestOfAppend(advance.run, { ...advance, now: advance.run.changedAtMs });
 }
 
-function takeFromOutside(replay: Replay, event: WorkflowEvent): ReplayedPart["then"] | undefined {
+/**
+ * Takes an event that does not follow from the log. A returned value asks its model again, or tells that the replay
+ * has diverged.
+ */
+function takeOutsideEvent(replay: Replay, event: WorkflowEvent): ReplayedPart["then"] | undefined {
   const { nodeId, timestamp } = event;
   if (replay.outcome && (replay.outcome.isLimit || !isOtherThanRecorded(replay.derived, event))) {
     takeRecorded(replay, 1);
     if (LAST_OF_OUTCOME.has(event.type)) replay.outcome = undefined;
     return undefined;
   }
-  const outside = readFromOutside(replay, event);
+  const outside = classifyOutsideEvent(replay, event);
   if (event.sequence >= replay.derivesFrom) {
-    if (outside === undefined) return describeDivergence(replay);
+    if (outside === undefined) return endInDivergence(replay);
     if (outside.ask) return { kind: "ask", effect: outside.ask };
   }
   replay.outcome = { nodeId, timestamp, isLimit: event.type === "cap.breached" };
@@ -298,19 +322,22 @@ interface FromOutside {
   readonly ask?: AskEffect;
 }
 
-/** R2: whether the run could have been told this. */
-function readFromOutside(replay: Replay, event: WorkflowEvent): FromOutside | undefined {
+/** Returns how the run could have been told this from outside; `undefined` where it could not (R2). */
+function classifyOutsideEvent(replay: Replay, event: WorkflowEvent): FromOutside | undefined {
   const { type, nodeId } = event;
   if (type === "cap.breached") return {};
   if (nodeId === undefined) return COMMANDS.has(type) ? {} : undefined;
   const nodeRun = replay.advance.run.nodes.get(nodeId);
   if (type === "interrupt.resolved" || type === "approval.received")
-    return isAnswerTo(nodeRun?.interrupt, event) ? {} : undefined;
-  return nodeRun?.status === "running" ? findOutcome(replay, nodeId, event) : undefined;
+    return isAnswerByPerson(nodeRun?.interrupt, event) ? {} : undefined;
+  return nodeRun?.status === "running" ? classifyNodeEvent(replay, nodeId, event) : undefined;
 }
 
-/** True when somebody answered the question. An expired question follows from the log and was answered by nobody. */
-function isAnswerTo(interrupt: Interrupt | undefined, { payload }: WorkflowEvent): boolean {
+/**
+ * True when an event is somebody's answer to the question. An expired question follows from the log and was answered
+ * by nobody.
+ */
+function isAnswerByPerson(interrupt: Interrupt | undefined, { payload }: WorkflowEvent): boolean {
   const { interruptId, resolvedBy, decidedBy } = payload as Values;
   return interrupt?.interruptId === interruptId && (resolvedBy ?? decidedBy) !== undefined;
 }
@@ -324,33 +351,35 @@ const COMMANDS: ReadonlySet<WorkflowEvent["type"]> = new Set([
   "workspace.updated",
 ]);
 
-function findOutcome(replay: Replay, nodeId: string, { type }: WorkflowEvent): FromOutside | undefined {
-  const view = viewOf(replay.advance, nodeId);
+/** Returns how an event of a node could tell an outcome that the node waits for; `undefined` where it cannot. */
+function classifyNodeEvent(replay: Replay, nodeId: string, { type }: WorkflowEvent): FromOutside | undefined {
+  const view = createNodeView(replay.advance, nodeId);
   if (!view || type === "node.started" || type === "node.skipped") return undefined;
-  const step = stepOf(view);
-  if (step.kind === "act") return askAgain(replay, step.effect);
-  return isRecorded(view, type) ? {} : undefined;
+  const step = decideNodeStep(view);
+  if (step.kind === "act") return offerAskingAgain(replay, step.effect);
+  return isTakenFromRecord(view, type) ? {} : undefined;
 }
 
-function askAgain({ askedEffectId }: Replay, effect: NodeEffect): FromOutside {
+/** Offers to ask the model again, unless that was done and its recorded outcome stands. */
+function offerAskingAgain({ askedEffectId }: Replay, effect: NodeEffect): FromOutside {
   return effect.kind === "ask_model" && effect.id !== askedEffectId ? { ask: effect } : {};
 }
 
 /** True for outcomes that are taken from the record although they could be computed again. */
-function isRecorded({ node: { node }, settings }: NodeView, type: WorkflowEvent["type"]): boolean {
+function isTakenFromRecord({ node: { node }, settings }: NodeView, type: WorkflowEvent["type"]): boolean {
   // A supervisor is not asked again, and what is declared to be another each time is not done again.
   if (node.config["nondeterministic"] === true) return true;
   if (node.typeId === SUPERVISOR) return !AT_ONCE.has(type);
   // An effect that cannot be done fails at once, by the settings of the host then.
-  const hasOutcomes = nodeTypeOf(node.typeId, settings)?.settle !== undefined;
+  const hasOutcomes = findNodeType(node.typeId, settings)?.settle !== undefined;
   return hasOutcomes && (type === "node.failed" || type === "node.retried");
 }
 
 const AT_ONCE: ReadonlySet<WorkflowEvent["type"]> = new Set(["node.suspended", "interrupt.requested"]);
 
-function describeDivergence(replay: Replay): ReplayedPart["then"] {
+function endInDivergence(replay: Replay): ReplayedPart["then"] {
   const drafts = replay.derived.kind === "other" ? replay.derived.drafts : [];
   const events = replay.recorded.events.slice(replay.takenCount);
-  settle(replay);
-  return { kind: "diverged", divergence: differenceOf(drafts, events) };
+  markSettled(replay);
+  return { kind: "diverged", divergence: findDivergence(drafts, events) };
 }

@@ -6,7 +6,7 @@
  * states names what changed and shows no value; a name that could be one of a credential is not shown either. R3 It is worked out
  * in slices: a run has megabytes of values, and whoever asks for its difference must not stop everybody else.
  */
-import { isSameValue, type AreSameTexts } from "./same-value-in-slices.ts";
+import { compareValuesInSlices, type AreSameTexts } from "./same-value-in-slices.ts";
 import type { Values } from "./state/values.ts";
 import { isRecord } from "../std/is-record.ts";
 
@@ -51,29 +51,35 @@ export interface RunDiff {
 const DIFFS_MAX = 500;
 const CHARS_MAX = 2_000_000;
 
-/** Compares two runs in one go: for who has nothing else to do meanwhile. */
+/**
+ * Returns the differences between the events and the states of two runs, without a pause: for who has nothing else to
+ * do meanwhile.
+ */
 export function diffRuns(a: ComparedRun, b: ComparedRun): RunDiff {
-  const work = compareRuns(a, b);
+  const work = diffRunsInSlices(a, b);
   for (;;) {
     const slice = work.next();
     if (slice.done) return slice.value;
   }
 }
 
-/** Compares two runs and yields after each small slice of the work (R3). */
-export function* compareRuns(a: ComparedRun, b: ComparedRun): Generator<undefined, RunDiff> {
-  const length = countCompared(a, b);
-  const selves = [a.runId, b.runId];
-  const [one, other] = [readingOf(a, selves), readingOf(b, selves)];
+/**
+ * Compares the events and the states of two runs, yields nothing after each small slice of the work (R3), and returns
+ * the differences; `truncated` where they are not all.
+ */
+export function* diffRunsInSlices(a: ComparedRun, b: ComparedRun): Generator<undefined, RunDiff> {
+  const length = countEventsToCompare(a, b);
+  const runIds = [a.runId, b.runId];
+  const [one, other] = [indexRunEvents(a, runIds), indexRunEvents(b, runIds)];
   const eventDiffs: EventDiff[] = [];
   let isCut = !a.isComplete || !b.isComplete;
   let chars = 0;
   for (let seq = 0; seq < length; seq += 1) {
-    const diff = yield* diffAt(seq, one, other);
+    const diff = yield* diffEventsAt(seq, one, other);
     if (!diff) continue;
     chars += JSON.stringify(diff).length;
     yield;
-    if (isFull(eventDiffs.length, chars)) {
+    if (isDiffFull(eventDiffs.length, chars)) {
       isCut = true;
       break;
     }
@@ -84,18 +90,22 @@ export function* compareRuns(a: ComparedRun, b: ComparedRun): Generator<undefine
     b: b.runId,
     eventDiffs,
     divergedAtSeq: eventDiffs[0]?.seq ?? null,
-    stateDiff: yield* diffStates(stateOf(one, length), stateOf(other, length), areSameTexts(selves)),
+    stateDiff: yield* diffStates(
+      foldDiffState(one, length),
+      foldDiffState(other, length),
+      createTextComparison(runIds),
+    ),
     ...(isCut && { truncated: true }),
   };
 }
 
 /** True when no more differences fit. The first one is always reported. */
-function isFull(diffs: number, chars: number): boolean {
+function isDiffFull(diffs: number, chars: number): boolean {
   return diffs >= DIFFS_MAX || (diffs > 0 && chars > CHARS_MAX);
 }
 
 /** Counts the events to compare. Events that one run has not reached yet are no difference. */
-function countCompared(a: ComparedRun, b: ComparedRun): number {
+function countEventsToCompare(a: ComparedRun, b: ComparedRun): number {
   const knownLengths = [a, b].flatMap(({ isComplete, events }) => (isComplete ? [] : [events.length]));
   return Math.min(Math.max(a.events.length, b.events.length), ...knownLengths);
 }
@@ -107,11 +117,15 @@ interface Reading {
   readonly selves: readonly string[];
 }
 
-function readingOf({ events }: ComparedRun, selves: readonly string[]): Reading {
+function indexRunEvents({ events }: ComparedRun, selves: readonly string[]): Reading {
   return { events, selves, places: new Map(events.map(({ eventId, sequence }) => [eventId, sequence])) };
 }
 
-function* diffAt(seq: number, one: Reading, other: Reading): Generator<undefined, EventDiff | undefined> {
+function* diffEventsAt(
+  seq: number,
+  one: Reading,
+  other: Reading,
+): Generator<undefined, EventDiff | undefined> {
   const [aEvent, bEvent] = [one.events[seq], other.events[seq]];
   if (!aEvent) return bEvent && { seq, op: "added", bEvent };
   if (!bEvent) return { seq, op: "removed", aEvent };
@@ -123,17 +137,17 @@ type EventOfRun = readonly [event: LoggedEvent, reading: Reading];
 
 function* isSameEvent([aEvent, one]: EventOfRun, [bEvent, other]: EventOfRun): Generator<undefined, boolean> {
   if (aEvent.type !== bEvent.type || aEvent.nodeId !== bEvent.nodeId) return false;
-  if (causeOf(aEvent, one) !== causeOf(bEvent, other)) return false;
+  if (locateCause(aEvent, one) !== locateCause(bEvent, other)) return false;
   const rules = {
-    areSameTexts: areSameTexts(one.selves),
+    areSameTexts: createTextComparison(one.selves),
     ignored: VOLATILE,
     ignoredBelow: IGNORED_IN_VALUES,
   };
-  return yield* isSameValue(aEvent.payload, bEvent.payload, rules);
+  return yield* compareValuesInSlices(aEvent.payload, bEvent.payload, rules);
 }
 
-/** A cause of the own log is its place there. */
-function causeOf({ causationId }: LoggedEvent, { places }: Reading): number | string | undefined {
+/** Returns the place of an event's cause in its own log, or the id of a cause outside of it. */
+function locateCause({ causationId }: LoggedEvent, { places }: Reading): number | string | undefined {
   return causationId === undefined ? undefined : (places.get(causationId) ?? causationId);
 }
 
@@ -159,8 +173,8 @@ const IGNORED_IN_VALUES = new Map<string, ReadonlySet<string>>([
   ["outputs", VOLATILE_IN_OUTPUTS],
 ]);
 
-/** The ids of the two runs, which stand in what they name, are not told apart. */
-function areSameTexts(selves: readonly string[]): AreSameTexts {
+/** Creates the comparison of texts in which the ids of the two runs are not told apart. */
+function createTextComparison(selves: readonly string[]): AreSameTexts {
   // The longer one first, which may begin with the other.
   const longestFirst = selves.toSorted((one, other) => other.length - one.length);
   const stabilize = (text: string): string =>
@@ -194,18 +208,18 @@ const NODE_STATUS: Readonly<Record<string, string>> = {
   "node.cancelled": "cancelled",
 };
 
-function stateOf(reading: Reading, length: number): State {
+function foldDiffState(reading: Reading, length: number): State {
   const state: State = { status: "running", variables: new Map(), nodes: new Map() };
   for (const { type, nodeId, payload } of reading.events.slice(0, length)) {
     state.status = RUN_STATUS[type] ?? state.status;
     const node = NODE_STATUS[type];
     if (nodeId !== undefined && node !== undefined) state.nodes.set(nodeId, node);
-    if (isRecord(payload)) takePayload(state, type, payload);
+    if (isRecord(payload)) applyPayload(state, type, payload);
   }
   return state;
 }
 
-function takePayload(state: State, type: string, payload: Values): void {
+function applyPayload(state: State, type: string, payload: Values): void {
   const { inputs, outputs, error, name, next } = payload;
   switch (type) {
     case "run.started":
@@ -228,33 +242,33 @@ function takePayload(state: State, type: string, payload: Values): void {
 function* diffStates(a: State, b: State, areSame: AreSameTexts): Generator<undefined, Values> {
   const rules = { areSameTexts: areSame, ignored: NO_NAMES };
   const variables: Values[] = [];
-  for (const [name, one, other] of pairsOf(a.variables, b.variables)) {
-    const isSame = yield* isSameValue(one, other, rules);
+  for (const [name, one, other] of pairByKey(a.variables, b.variables)) {
+    const isSame = yield* compareValuesInSlices(one, other, rules);
     const op = one === undefined ? "added" : other === undefined ? "removed" : "changed";
     if (!isSame) variables.push({ name: maskCredential(name), op });
   }
-  const nodes = pairsOf(a.nodes, b.nodes)
+  const nodes = pairByKey(a.nodes, b.nodes)
     .filter(([, one, other]) => one !== other)
     .map(([nodeId, one = null, other = null]) => ({ nodeId: maskCredential(nodeId), a: one, b: other }));
   const outputRules = { areSameTexts: areSame, ignored: VOLATILE_IN_OUTPUTS };
-  const hasSameOutputs = yield* isSameValue(a.outputs, b.outputs, outputRules);
+  const hasSameOutputs = yield* compareValuesInSlices(a.outputs, b.outputs, outputRules);
   return {
     ...(a.status !== b.status && { status: { a: a.status, b: b.status } }),
-    ...(a.error !== b.error && { error: { a: codeOf(a), b: codeOf(b) } }),
+    ...(a.error !== b.error && { error: { a: maskErrorCode(a), b: maskErrorCode(b) } }),
     ...(!hasSameOutputs && { outputs: "changed" }),
     ...(variables.length > 0 && { variables }),
     ...(nodes.length > 0 && { nodes }),
   };
 }
 
-function codeOf({ error }: State): string | null {
+function maskErrorCode({ error }: State): string | null {
   return error === undefined ? null : maskCredential(error);
 }
 
 type Pair<T> = readonly [key: string, one: T | undefined, other: T | undefined];
 
 /** Pairs what two maps have under every key of either. */
-function pairsOf<T>(one: ReadonlyMap<string, T>, other: ReadonlyMap<string, T>): Pair<T>[] {
+function pairByKey<T>(one: ReadonlyMap<string, T>, other: ReadonlyMap<string, T>): Pair<T>[] {
   const keys = [...new Set([...one.keys(), ...other.keys()])].toSorted();
   return keys.map((key): Pair<T> => [key, one.get(key), other.get(key)]);
 }

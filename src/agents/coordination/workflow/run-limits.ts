@@ -2,7 +2,7 @@
 import { WORKFLOW_BOUNDS } from "../contracts/workflows/workflow-bounds.ts";
 import type { WorkflowDraft } from "../contracts/workflows/workflow-events.ts";
 import type { GraphNode, NodeGraph } from "./state/node-graph.ts";
-import { isOverTime, draftTimeout, draftStop, type Ending } from "./node-contract/run-end.ts";
+import { isOverTime, draftRunTimeout, draftNodeCancellations, type Ending } from "./node-contract/run-end.ts";
 import type { WorkflowSettings } from "./node-contract/node-type.ts";
 import type { WorkflowRun } from "./state/workflow-state.ts";
 
@@ -12,19 +12,19 @@ interface LimitedRun {
   readonly settings: WorkflowSettings;
 }
 
-/** Returns how the run ends when it has taken too long or its values are too large, whatever its nodes do. */
+/** Drafts the failure of a run that has worked too long or whose values are too large; else `undefined`. */
 export function draftOverLimit(ending: Ending): WorkflowDraft[] | undefined {
   const { run } = ending;
-  if (isOverTime(ending)) return draftTimeout(ending);
+  if (isOverTime(ending)) return draftRunTimeout(ending);
   if (run.chars <= WORKFLOW_BOUNDS.runCharsMax) return undefined;
   const message = `the values of the run take more than ${WORKFLOW_BOUNDS.runCharsMax} characters`;
   return [
-    ...draftStop(run, message),
+    ...draftNodeCancellations(run, message),
     { type: "run.failed", payload: { error: { code: "run_too_large", message } } },
   ];
 }
 
-/** Returns how the run ends when it has executed as many nodes as it may. */
+/** Drafts the failure of a run that has executed as many nodes as it may and is to start another; else `undefined`. */
 export function draftExecutionLimit(
   { run, settings }: LimitedRun,
   nodeId: string,
@@ -40,12 +40,15 @@ export function draftExecutionLimit(
   const observed = run.executions + 1;
   return [
     { type: "cap.breached", nodeId, payload: { kind: "node-executions", limit, observed, nodeId } },
-    ...draftStop(run, message),
+    ...draftNodeCancellations(run, message),
     { type: "run.failed", payload: { error, failedNodeId: nodeId } },
   ];
 }
 
-/** Returns how the run ends when a node was gone back to too often. A supervised run is left out: the supervisor's loop has a limit of its own. */
+/**
+ * Drafts the failure of a run that would go back to a node too often; else `undefined`. A supervised run is left out:
+ * the supervisor's loop has a limit of its own.
+ */
 export function draftLoopbackLimit(
   run: WorkflowRun,
   { loopbackMax }: NodeGraph,
@@ -66,7 +69,7 @@ export function draftLoopbackLimit(
       nodeId,
       payload: { nodeId, iterations: nodeRun.loopbacks + 1, limit: loopbackMax },
     },
-    ...draftStop(run, error.message),
+    ...draftNodeCancellations(run, error.message),
     { type: "run.failed", payload: { error, failedNodeId: nodeId } },
   ];
 }

@@ -22,8 +22,11 @@ const CHARS_PER_VALUE = 256;
 
 type Pair = readonly [one: unknown, other: unknown, ignored: ReadonlySet<string>];
 
-/** Yields after each slice. A member that is `undefined` is not there. */
-export function* isSameValue(
+/**
+ * Returns whether two JSON values are the same by the rules, and yields nothing after each slice of the work. A member
+ * that is `undefined` is not there.
+ */
+export function* compareValuesInSlices(
   one: unknown,
   other: unknown,
   rules: SamenessRules,
@@ -31,10 +34,10 @@ export function* isSameValue(
   const pending: Pair[] = [[one, other, rules.ignored]];
   let compared = 0;
   for (let pair = pending.pop(); pair; pair = pending.pop()) {
-    const children = childrenOf(pair, rules);
+    const children = pairNestedValues(pair, rules);
     if (!children) return false;
     for (const child of children) pending.push(child);
-    compared += sizeOf(pair[0]);
+    compared += countComparedValues(pair[0]);
     if (compared < VALUES_PER_SLICE) continue;
     compared = 0;
     yield;
@@ -42,8 +45,8 @@ export function* isSameValue(
   return true;
 }
 
-/** The pairs that must be the same for this pair to be; `undefined` where this pair differs already. */
-function childrenOf(pair: Pair, rules: SamenessRules): readonly Pair[] | undefined {
+/** Returns the nested pairs that must be the same for this pair to be; `undefined` where it differs already. */
+function pairNestedValues(pair: Pair, rules: SamenessRules): readonly Pair[] | undefined {
   const [one, other, ignored] = pair;
   if (one === other) return [];
   if (typeof one === "string" && typeof other === "string")
@@ -67,6 +70,6 @@ function listComparedNames(value: Values, ignored: ReadonlySet<string>): string[
   return Object.keys(value).filter((name) => !ignored.has(name) && value[name] !== undefined);
 }
 
-function sizeOf(value: unknown): number {
+function countComparedValues(value: unknown): number {
   return typeof value === "string" ? 1 + value.length / CHARS_PER_VALUE : 1;
 }

@@ -18,18 +18,20 @@ const TRACEPARENT =
   /^(?!ff)(?!00-.{53})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
 const TRACESTATE_CHARS_MAX = 512;
 
+/** Parses a W3C `traceparent` header, keeping the flags that are known; `undefined` for one that cannot be read. */
 export function parseTraceparent(text: string | undefined): TraceParent | undefined {
   const [, traceId, spanId, flags] = TRACEPARENT.exec(text ?? "") ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
   return { traceId, spanId, flags: Number.parseInt(flags, 16) & FLAGS_KNOWN };
 }
 
+/** Formats a span's place in a trace as a W3C `traceparent` header. */
 export function formatTraceparent({ traceId, spanId, flags }: TraceParent): string {
   return `00-${traceId}-${spanId}-${flags.toString(16).padStart(2, "0")}`;
 }
 
-/** The headers of a call, without those that no other side could read. */
-export function traceHeaders(context: {
+/** Creates the W3C trace headers of an outbound call, without those that the other side could not read. */
+export function createTraceHeaders(context: {
   readonly traceparent?: string | undefined;
   readonly tracestate?: string | undefined;
 }): Readonly<Record<string, string>> {
@@ -38,13 +40,16 @@ export function traceHeaders(context: {
   return isTracestate(tracestate) ? { traceparent, tracestate } : { traceparent };
 }
 
-/** The trace headers of a request as this version writes them, whatever later version sent them. */
+/**
+ * Returns the W3C trace headers of a request as this version writes them, whatever later version sent them; without
+ * those that cannot be read.
+ */
 export function readTraceHeaders(context: {
   readonly traceparent: string | undefined;
   readonly tracestate: string | undefined;
 }): { readonly traceparent?: string; readonly tracestate?: string } {
   const parent = parseTraceparent(context.traceparent);
-  return parent ? traceHeaders({ ...context, traceparent: formatTraceparent(parent) }) : {};
+  return parent ? createTraceHeaders({ ...context, traceparent: formatTraceparent(parent) }) : {};
 }
 
 function isTracestate(text: string | undefined): text is string {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { setImmediate as othersTurn } from "node:timers/promises";
 import { COPIED_TABLES, RUN_TABLE, type CopiedTable } from "./copied-tables.ts";
-import { pickKey, measureRow, type CopiedRow, type CopySide } from "./copy-sides.ts";
+import { pickKey, measureRowBytes, type CopiedRow, type CopySide } from "./copy-sides.ts";
 
 export interface TableDigest {
   readonly rows: number;
@@ -18,6 +18,10 @@ export interface Comparison {
 
 export type OnCompared = (table: string, rows: number) => void;
 
+/**
+ * Compares each table of two ledgers by its number of rows and their hash, and returns the target's hashes and the
+ * names of the tables that differ.
+ */
 export async function compareTables(
   source: CopySide,
   target: CopySide,
@@ -35,6 +39,7 @@ export async function compareTables(
   return { digests, differing };
 }
 
+/** Returns the hash over all rows of a table, how many they are, and their bytes. */
 async function hashTable(
   side: CopySide,
   table: CopiedTable,
@@ -43,10 +48,10 @@ async function hashTable(
   const digest = createHash("sha256");
   let rows = 0;
   let bytes = 0;
-  for await (const page of readPages(side, table)) {
+  for await (const page of readTablePages(side, table)) {
     for (const row of page) {
       digest.update(formatRow(row));
-      bytes += measureRow(row);
+      bytes += measureRowBytes(row);
     }
     rows += page.length;
     onRows(rows);
@@ -54,7 +59,8 @@ async function hashTable(
   return { rows, bytes, sha256: digest.digest("hex") };
 }
 
-export async function* readPages(
+/** Yields the rows of a table of a ledger behind the key of `from`, or all, page by page in the order of the key. */
+export async function* readTablePages(
   side: CopySide,
   table: CopiedTable,
   from?: CopiedRow,
@@ -76,12 +82,12 @@ function formatRow(row: CopiedRow): string {
   return `${JSON.stringify(values)}\n`;
 }
 
-/** Returns a hash over the ids, lengths and head hashes of all runs, oldest first. */
+/** Returns a hash over the ids, lengths and head hashes of all runs of a ledger, oldest first. */
 export async function hashHeads(side: CopySide): Promise<string> {
   const digest = createHash("sha256");
   const names = Object.keys(RUN_TABLE.columns);
   const places = ["run_id", "length", "head_hash"].map((name) => names.indexOf(name));
-  for await (const page of readPages(side, RUN_TABLE))
+  for await (const page of readTablePages(side, RUN_TABLE))
     for (const row of page) digest.update(formatRow(places.map((place) => row[place] ?? null)));
   return digest.digest("hex");
 }

@@ -7,9 +7,10 @@
  * and nothing was written to the source meanwhile. Y4 Rows are copied as they are, damage with them.
  */
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { compareTables, hashHeads, readPages, type Comparison } from "./compare-tables.ts";
+import type { CopyMark } from "../half-copy.ts";
+import { compareTables, hashHeads, readTablePages, type Comparison } from "./compare-tables.ts";
 import { COPIED_TABLES, EVENT_TABLE, type CopiedTable } from "./copied-tables.ts";
-import type { CopiedRow, CopyMark, CopySource, CopyTarget } from "./copy-sides.ts";
+import type { CopiedRow, CopySource, CopyTarget } from "./copy-sides.ts";
 import { hasPrunedEvents } from "./find-pruned.ts";
 
 export interface CopyProgress {
@@ -40,19 +41,23 @@ export interface LedgerCopy {
   readonly headsSha256: string;
 }
 
-/** @throws CoordinationError `INPUT_INVALID` for a target that is not for this copy, `LEDGER_BUSY` where the source was written to */
+/**
+ * Copies all tables of a ledger from the source to the target, or goes on with a copy that was interrupted, marks the
+ * target as complete, and returns how many rows and bytes were copied. @throws CoordinationError `INPUT_INVALID` for a
+ * target that is not for this copy, `LEDGER_BUSY` where the source was written to meanwhile
+ */
 export async function copyLedger(options: CopyOptions): Promise<LedgerCopy> {
   const { source, target, movedFrom } = options;
-  const { mark, before } = await beginCopy(options);
+  const { mark, before: earlierMark } = await beginCopy(options);
   const comparison = await copyUntilEqual(options, mark);
   const headsSha256 = await hashHeads(source);
-  if ((await hashHeads(target)) !== headsSha256) throw createDifferingError(options, ["run"]);
-  if (await source.hasChanged()) throw createChangedError(options);
+  if ((await hashHeads(target)) !== headsSha256) throw createTargetDiffersError(options, ["run"]);
+  if (await source.hasChanged()) throw createSourceChangedError(options);
   await target.finish(await source.counts(), movedFrom);
   const digests = [...comparison.digests];
   return {
-    isResumed: before !== undefined,
-    grownBy: before ? mark.events - before.events : 0,
+    isResumed: earlierMark !== undefined,
+    grownBy: earlierMark ? mark.events - earlierMark.events : 0,
     tables: Object.fromEntries(digests.map(([table, { rows }]) => [table, rows])),
     rows: digests.reduce((sum, [, { rows }]) => sum + rows, 0),
     bytes: digests.reduce((sum, [, { bytes }]) => sum + bytes, 0),
@@ -60,13 +65,16 @@ export async function copyLedger(options: CopyOptions): Promise<LedgerCopy> {
   };
 }
 
+/**
+ * Marks the target as a half copy of the source. Returns its mark, and the earlier one of a copy that was interrupted.
+ */
 async function beginCopy(
   options: CopyOptions,
 ): Promise<{ readonly mark: CopyMark; readonly before: CopyMark | undefined }> {
   const { source, target } = options;
   const [first] = await source.readRows(EVENT_TABLE, undefined);
   const { events } = await source.counts();
-  const mark = { source: source.place, firstHash: first ? readHash(first) : null, events };
+  const mark = { source: source.place, firstHash: first ? readEventRowHash(first) : null, events };
   const before = await target.readMark();
   if (!before) await target.begin(mark);
   else {
@@ -78,7 +86,7 @@ async function beginCopy(
 
 const HASH_PLACE = Object.keys(EVENT_TABLE.columns).indexOf("hash");
 
-function readHash(event: readonly unknown[]): Buffer {
+function readEventRowHash(event: readonly unknown[]): Buffer {
   return event[HASH_PLACE] as Buffer;
 }
 
@@ -87,41 +95,50 @@ async function checkSameSource({ source, target }: CopyOptions, before: CopyMark
   const isOther = before.firstHash !== null && !(now.firstHash?.equals(before.firstHash) ?? false);
   const lastKey = await target.lastKey(EVENT_TABLE);
   if (!isOther && (!lastKey || (await hasSameEvent(source, target, Number(lastKey[0]))))) return;
-  if (await hasPrunedEvents(source, target)) throw createPrunedError(source, target);
+  if (await hasPrunedEvents(source, target)) throw createSourcePrunedError(source, target);
   throw new CoordinationError(
     "INPUT_INVALID",
     `${target.place} is a copy of ${before.source} that has not been completed, and ${source.place} does not begin with the same events; name that ledger, or another target`,
   );
 }
 
+/** Returns whether both sides have the event with a key, by its hash. */
 async function hasSameEvent(source: CopySource, target: CopyTarget, key: number): Promise<boolean> {
   const [expected] = await source.readRows(EVENT_TABLE, [key - 1]);
   const [actual] = await target.readRows(EVENT_TABLE, [key - 1]);
-  return expected !== undefined && actual !== undefined && readHash(expected).equals(readHash(actual));
+  return (
+    expected !== undefined &&
+    actual !== undefined &&
+    readEventRowHash(expected).equals(readEventRowHash(actual))
+  );
 }
 
-/** Copies once more what a change of the source between two tries has made differ. */
+/**
+ * Copies all rows and compares both sides, and once more where a change of the source made rows differ. Events that
+ * differ are an error at once.
+ */
 async function copyUntilEqual(options: CopyOptions, mark: CopyMark): Promise<Comparison> {
   await copyRows(options);
   const first = await compareSides(options);
   if (first.differing.length === 0) return first;
   if (first.differing.includes(EVENT_TABLE.name)) {
     const { source, target } = options;
-    if (await hasPrunedEvents(source, target)) throw createPrunedError(source, target);
-    throw createDifferingError(options, first.differing);
+    if (await hasPrunedEvents(source, target)) throw createSourcePrunedError(source, target);
+    throw createTargetDiffersError(options, first.differing);
   }
   await options.target.beginAgain(mark);
   await copyRows(options);
   const second = await compareSides(options);
-  if (second.differing.length > 0) throw createDifferingError(options, second.differing);
+  if (second.differing.length > 0) throw createTargetDiffersError(options, second.differing);
   return second;
 }
 
+/** Copies the rows behind the last one that the target has, table by table. */
 async function copyRows(options: CopyOptions): Promise<void> {
   const { source, target, onProgress } = options;
   for (const table of COPIED_TABLES) {
     let rows = 0;
-    for await (const page of readPages(source, table, await target.lastKey(table))) {
+    for await (const page of readTablePages(source, table, await target.lastKey(table))) {
       await writePage(options, table, page);
       rows += page.length;
       onProgress({ step: "copied", table: table.name, rows });
@@ -156,15 +173,15 @@ function compareSides({ source, target, onProgress }: CopyOptions): Promise<Comp
   });
 }
 
-/** Events that were copied stay, and those of the source are no longer there. */
-function createPrunedError(source: CopySource, target: CopyTarget): CoordinationError {
+/** Returns the error for a source that was pruned: events that were copied stay, and its own are no longer there. */
+function createSourcePrunedError(source: CopySource, target: CopyTarget): CoordinationError {
   return new CoordinationError(
     "INPUT_INVALID",
     `${source.place} was pruned since its copy into ${target.place} began, which has events that are no longer there; remove ${target.place} and copy into an empty place`,
   );
 }
 
-function createDifferingError(
+function createTargetDiffersError(
   { source, target }: CopyOptions,
   differing: readonly string[],
 ): CoordinationError {
@@ -174,7 +191,7 @@ function createDifferingError(
   );
 }
 
-function createChangedError({ source, target }: CopyOptions): CoordinationError {
+function createSourceChangedError({ source, target }: CopyOptions): CoordinationError {
   return new CoordinationError(
     "LEDGER_BUSY",
     `something wrote to ${source.place} while it was copied; stop it and run the same command again, which goes on with ${target.place}`,

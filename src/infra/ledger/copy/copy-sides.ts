@@ -1,4 +1,5 @@
 /** Owns: what a copy needs of the ledger that it reads and of the one that it writes. */
+import type { CopyMark } from "../half-copy.ts";
 import type { CopiedTable } from "./copied-tables.ts";
 
 export type CopiedValue = string | number | Buffer | null;
@@ -30,16 +31,6 @@ export interface CopySource extends CopySide {
   readMovedFrom(): Promise<string | undefined>;
   /** True where something was written to the ledger since that moment. */
   hasChanged(): Promise<boolean>;
-}
-
-/** Says what a half copy is a copy of. */
-export interface CopyMark {
-  /** The place of the source, as it may be shown. */
-  readonly source: string;
-  /** The hash of the source's first event; `null` while it had none. */
-  readonly firstHash: Buffer | null;
-  /** How many events the source had. */
-  readonly events: number;
 }
 
 /** Each write is one transaction. */
@@ -75,14 +66,17 @@ export interface GatewayProcess {
   readonly beats: number;
 }
 
-/** Returns the key of a row. */
+/**
+ * Returns the values of a copied row that are its key in the table, in the order of the key's columns; null for a
+ * column that the row has not.
+ */
 export function pickKey(table: CopiedTable, row: CopiedRow): CopiedRow {
   const names = Object.keys(table.columns);
   return table.key.map((name) => row[names.indexOf(name)] ?? null);
 }
 
-/** Returns how much of a batch a row takes. */
-export function measureRow(row: CopiedRow): number {
+/** Returns about how many bytes a copied row adds to the batch in which it is sent. */
+export function measureRowBytes(row: CopiedRow): number {
   return row.reduce<number>((sum, value) => sum + measureValue(value), 0);
 }
 

@@ -3,7 +3,7 @@
  * ledger file for itself takes all coordinations in it for its own, and tells their results to its own sessions.
  */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { readPages } from "./compare-tables.ts";
+import { readTablePages } from "./compare-tables.ts";
 import { RUN_TABLE } from "./copied-tables.ts";
 import type { CopiedRow, CopySource } from "./copy-sides.ts";
 
@@ -19,9 +19,10 @@ export interface Move {
 }
 
 /**
- * Returns the gateway that opened what names none; `undefined` where nothing lacks a name, and for a file.
- * @throws CoordinationError `INPUT_INVALID` where the gateway has to be named, where another one was named before, where it is named
- * from a file to a file, and where a file would get open coordinations of other gateways than its own
+ * Returns the id of the gateway that the target is to record as the opener of coordinations that name no gateway;
+ * `undefined` where each names one, and for a target that is a file. @throws CoordinationError `INPUT_INVALID` where
+ * the gateway has to be named, where another one was named before, where it is named from a file to a file, and where
+ * a file would get open coordinations of other gateways than its own
  */
 export async function findMovedFrom(source: CopySource, move: Move): Promise<string | undefined> {
   const { to, isShared, gateway } = move;
@@ -36,7 +37,7 @@ export async function findMovedFrom(source: CopySource, move: Move): Promise<str
       `${source.place} was moved from the ledger of gateway ${before}, and not of ${gateway}; leave --gateway out`,
     );
   const movedFrom = gateway ?? before;
-  if (movedFrom === undefined && (await hasUnnamed(source)))
+  if (movedFrom === undefined && (await hasUnnamedCoordination(source)))
     throw new CoordinationError(
       "INPUT_INVALID",
       `${source.place} has coordinations that name no gateway, and several gateways can use ${to}; say with --gateway whose they are: the gateway.id of the gateway that used ${source.place}`,
@@ -44,6 +45,7 @@ export async function findMovedFrom(source: CopySource, move: Move): Promise<str
   return movedFrom;
 }
 
+/** Throws where a file would get open coordinations of other gateways, or a gateway is named from a file to a file. */
 async function checkMoveToFile(source: CopySource, move: Move): Promise<void> {
   if (move.isFromShared) await refuseOtherGateways(source, move);
   else if (move.gateway !== undefined)
@@ -53,11 +55,14 @@ async function checkMoveToFile(source: CopySource, move: Move): Promise<void> {
     );
 }
 
-async function hasUnnamed(source: CopySource): Promise<boolean> {
-  for await (const page of readPages(source, RUN_TABLE)) if (page.some(isUnnamed)) return true;
+/** Returns whether the source has a coordination that names no gateway. */
+async function hasUnnamedCoordination(source: CopySource): Promise<boolean> {
+  for await (const page of readTablePages(source, RUN_TABLE))
+    if (page.some(isUnnamedCoordination)) return true;
   return false;
 }
 
+/** Throws where gateways other than the named one have open coordinations in the source. */
 async function refuseOtherGateways(source: CopySource, { to, gateway }: Move): Promise<void> {
   const [first, ...more] = (await listOpenGateways(source)).filter((name) => name !== gateway);
   if (first === undefined) return;
@@ -78,9 +83,9 @@ async function refuseOtherGateways(source: CopySource, { to, gateway }: Move): P
 async function listOpenGateways(source: CopySource): Promise<string[]> {
   const movedFrom = await source.readMovedFrom();
   const gateways = new Set<string>();
-  for await (const page of readPages(source, RUN_TABLE))
+  for await (const page of readTablePages(source, RUN_TABLE))
     for (const row of page.filter(isOpenCoordination)) {
-      const gateway = readGateway(row) ?? movedFrom;
+      const gateway = readGatewayOfRun(row) ?? movedFrom;
       if (gateway !== undefined) gateways.add(gateway);
     }
   return [...gateways].toSorted();
@@ -91,15 +96,18 @@ const KIND_PLACE = COLUMNS.indexOf("kind");
 const ENDED_PLACE = COLUMNS.indexOf("ended");
 const SUMMARY_PLACE = COLUMNS.indexOf("summary");
 
-function isUnnamed(row: CopiedRow): boolean {
-  return row[KIND_PLACE] === "coordination" && readGateway(row) === undefined;
+function isUnnamedCoordination(row: CopiedRow): boolean {
+  return row[KIND_PLACE] === "coordination" && readGatewayOfRun(row) === undefined;
 }
 
 function isOpenCoordination(row: CopiedRow): boolean {
   return row[KIND_PLACE] === "coordination" && row[ENDED_PLACE] === 0;
 }
 
-/** A key of JSON is behind a quote that no text has in it without a backslash. */
-function readGateway(row: CopiedRow): string | undefined {
+/**
+ * Returns the gateway that a run names; `undefined` where it names none. A key of JSON is behind a quote that no text
+ * has in it without a backslash.
+ */
+function readGatewayOfRun(row: CopiedRow): string | undefined {
   return /"gateway":"([^"]*)"/u.exec(String(row[SUMMARY_PLACE]))?.[1];
 }

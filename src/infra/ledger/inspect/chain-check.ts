@@ -1,6 +1,6 @@
 /** Owns: checking a run's log against its hashes and its row (S4). Does not own: the hash itself (`event-row.ts`). */
 import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
-import { chainHash, genesisOf, type EventRow } from "../event-row.ts";
+import { hashChainedRow, computeGenesisHash, type EventRow } from "../event-row.ts";
 import type { Report } from "./report.ts";
 
 /** The length and the head of a log, as the row of its run says. */
@@ -19,9 +19,13 @@ export interface ChainCheck {
   end(): void;
 }
 
+/**
+ * Creates the check that takes the rows of one run's events in order and reports as problems those that are missing,
+ * do not match their hash, or lie behind the end of the run.
+ */
 export function createChainCheck(run: RunHead, report: Report): ChainCheck {
   const { run_id: runId, length, origin, head_hash: head } = run;
-  let previous = genesisOf(origin);
+  let previous = computeGenesisHash(origin);
   let expected = 0;
   return {
     add: (row) => {
@@ -30,7 +34,7 @@ export function createChainCheck(run: RunHead, report: Report): ChainCheck {
       if (sequence >= length) {
         const message = `event ${sequence} lies behind the end of the log`;
         report({ kind: "event_forged", message, runId, sequence });
-      } else if (!chainHash(previous, runId, row).equals(row.hash)) {
+      } else if (!hashChainedRow(previous, runId, row).equals(row.hash)) {
         // The first hash is also over the origin.
         const subject = sequence === 0 && origin !== null ? "the origin of the run, or event" : "event";
         const message = `${subject} ${sequence} (${row.type}) does not match its hash`;

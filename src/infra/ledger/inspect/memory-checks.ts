@@ -1,5 +1,5 @@
 /** Owns: finding damage in the memory of workflow runs. */
-import { hashEntry, type EntryRow } from "../memory-entries.ts";
+import { hashMemoryEntry, type EntryRow } from "../memory-entries.ts";
 import { createRowCheck, type RowCheck } from "./row-check.ts";
 
 type StoredEntry = EntryRow & {
@@ -21,11 +21,11 @@ export const MEMORY_CHECK = createRowCheck(
    order by event_key`,
   (row: StoredEntry, report) => {
     const { memory_id, run_id: runId, sequence } = row;
-    if (!hashEntry(row, row).equals(row.hash)) {
+    if (!hashMemoryEntry(row, row).equals(row.hash)) {
       const message = `memory entry ${memory_id} does not match its hash`;
       report({ kind: "content_changed", message, runId, sequence });
     }
-    if (!isTold(row, memory_id)) {
+    if (!isToldByEvent(row, memory_id)) {
       const message = `memory entry ${memory_id} is not what the event tells of`;
       report({ kind: "index_differs", message, runId, sequence });
     }
@@ -37,7 +37,8 @@ interface TellingEvent {
   readonly payload: string | null;
 }
 
-function isTold({ type, payload }: TellingEvent, memoryId: string): boolean {
+/** True where the event records a write of the memory entry. */
+function isToldByEvent({ type, payload }: TellingEvent, memoryId: string): boolean {
   if (type !== "memory.written") return false;
   try {
     return (JSON.parse(payload ?? "") as { readonly memoryId?: unknown }).memoryId === memoryId;
@@ -125,7 +126,7 @@ export const REPLACED_CHECK = createRowCheck(
   (row: ReplacedRow, report) => {
     const { memory_id, next, replaced_by } = row;
     const isBefore = replaced_by !== null && replaced_by < (next ?? Number.MAX_SAFE_INTEGER);
-    if (isBefore && isTold(row, memory_id)) return;
+    if (isBefore && isToldByEvent(row, memory_id)) return;
     const message = `memory entry ${memory_id} is not replaced by the next with its id`;
     report({ kind: "index_differs", message });
   },

@@ -9,7 +9,9 @@ export type Report = (problem: StoredProblem) => void;
 /** Enough to see the extent of a damage; a report of a million lines helps nobody. */
 const PROBLEMS_MAX = 200;
 
-/** Returns a report that adds each problem to `problems` as it is found. */
+/**
+ * Returns a function that appends each problem it is given to `problems`, and drops it once `PROBLEMS_MAX` are there.
+ */
 export function createReport(problems: StoredProblem[]): Report {
   return (problem) => {
     if (problems.length < PROBLEMS_MAX) problems.push(problem);
@@ -21,7 +23,9 @@ interface NumberedMigration {
   readonly sha256: string;
 }
 
-/** Reports the migrations that the ledger has recorded with another hash, or not at all. */
+/**
+ * Reports one problem for each expected migration that the ledger has not recorded, or has recorded with another hash.
+ */
 export function reportMigrations(
   recorded: readonly NumberedMigration[],
   expected: readonly NumberedMigration[],
@@ -46,7 +50,10 @@ export interface LedgerCounts {
   readonly last: number;
 }
 
-/** Runs and events are numbered as they are appended, so what was removed without a trace shows. */
+/**
+ * Reports each contradiction between the events that are stored, those that were pruned, and those that the ledger and
+ * its runs have counted; so what was removed without a trace shows.
+ */
 export function reportCounts(counts: LedgerCounts, report: Report): void {
   const { stored, pruned, appended, counted, last } = counts;
   if (stored + pruned !== appended) {
@@ -75,8 +82,11 @@ export interface Gap {
   readonly after: number;
 }
 
-/** Returns the SQL that finds gaps between the numbers of rows. */
-export function selectGaps({ rows, key }: Numbered): string {
+/**
+ * Returns the SQL that finds the first 20 gaps in the numbering of a table's rows, each as the numbers before and
+ * after it.
+ */
+export function formatGapsQuery({ rows, key }: Numbered): string {
   return `
     select before, after
     from (
@@ -88,13 +98,17 @@ export function selectGaps({ rows, key }: Numbered): string {
     limit 20`;
 }
 
+/** Reports one problem (`event_missing`) for each gap that `formatGapsQuery` found. */
 export function reportGaps({ subject }: Numbered, gaps: readonly Gap[], report: Report): void {
   for (const { before, after } of gaps)
     report({ kind: "event_missing", message: `between ${subject} ${before} and ${after}, all are missing` });
 }
 
-/** Reports a count of claims that fell: it would give a token twice. `counted`: the rows of the count, of which there is one. */
-export function reportClaims(counted: readonly number[], newest: number, report: Report): void {
+/**
+ * Reports a problem where the ledger's counter of claim tokens is lower than the newest claim's token, because a token
+ * would be given twice, or is not a single row. `counted`: the rows of the counter.
+ */
+export function reportClaimCount(counted: readonly number[], newest: number, report: Report): void {
   if (counted.length !== 1)
     report({ kind: "index_differs", message: "the newest token of claims is not one number" });
   else if (newest > Math.max(...counted))

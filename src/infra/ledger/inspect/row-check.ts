@@ -14,7 +14,10 @@ export interface StartedCheck {
   end(): void;
 }
 
-/** Returns a check that looks at each row by itself. The type of the row is that of the columns of the query. */
+/**
+ * Creates a check that calls `checkRow` with each row that the SQL finds, and needs nothing of other rows. The row's
+ * type has to fit the query's columns; the compiler cannot tell.
+ */
 export function createRowCheck(sql: string, checkRow: (row: never, report: Report) => void): RowCheck {
   return {
     sql,

@@ -1,6 +1,6 @@
 /** Owns: finding damage in the files of workspaces. */
 import { hash } from "node:crypto";
-import { hashVersion, type FileRow } from "../workspace-versions.ts";
+import { hashWorkspaceVersion, type FileRow } from "../workspace-versions.ts";
 import { createRowCheck, type RowCheck } from "./row-check.ts";
 
 type StoredVersion = FileRow & {
@@ -24,9 +24,9 @@ export const VERSION_CHECK = createRowCheck(
    order by version_key`,
   (row: StoredVersion, report) => {
     const { path, version } = row;
-    if (!isWhole(row))
+    if (!hasMatchingHashes(row))
       report({ kind: "content_changed", message: `version ${version} of ${path} does not match its hash` });
-    if (row.event_key === null || isTold(row)) return;
+    if (row.event_key === null || isToldByEvent(row)) return;
     const message = `version ${version} of ${path} is not what the event tells of`;
     const place = row.run_id !== null &&
       row.sequence !== null && { runId: row.run_id, sequence: row.sequence };
@@ -34,13 +34,14 @@ export const VERSION_CHECK = createRowCheck(
   },
 );
 
-function isWhole(row: StoredVersion): boolean {
+function hasMatchingHashes(row: StoredVersion): boolean {
   const { content, sha256, content_type: contentType, updated_at: updatedAt } = row;
   if (content !== null && hash("sha256", content) !== sha256) return false;
-  return hashVersion({ ...row, contentType, updatedAt }).equals(row.hash);
+  return hashWorkspaceVersion({ ...row, contentType, updatedAt }).equals(row.hash);
 }
 
-function isTold({ type, payload, path, version, position, event_key }: StoredVersion): boolean {
+/** True where the event records the version, at the position of the event. */
+function isToldByEvent({ type, payload, path, version, position, event_key }: StoredVersion): boolean {
   if (type !== "workspace.updated" || position !== 2 * (event_key ?? 0)) return false;
   try {
     const payloadRead = JSON.parse(payload ?? "") as { readonly path?: unknown; readonly version?: unknown };
@@ -51,10 +52,11 @@ function isTold({ type, payload, path, version, position, event_key }: StoredVer
 }
 
 /**
- * Returns the check that each version ends where the next begins, and that the last one is the file as it is now. `openEnd`: the
- * end of a version that is not replaced.
+ * Creates the check that reports a stored version of a workspace file that does not end where the next version begins,
+ * or that is the last one and is not the file as it is now. `openEnd`: the SQL of the end of a version that nothing
+ * has replaced.
  */
-export function createOrderCheck(openEnd: string): RowCheck {
+export function createVersionOrderCheck(openEnd: string): RowCheck {
   return createRowCheck(
     `select stored.path, stored.version
      from workspace_version as stored

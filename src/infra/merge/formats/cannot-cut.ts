@@ -10,7 +10,10 @@ export class CannotCut extends Error {
   }
 }
 
-/** Cuts a text. One that is nested deeper than the stack is unsure. */
+/**
+ * Runs a function that cuts a text into pieces, and returns the pieces, or `unsure` or `broken` where it threw
+ * `CannotCut`. A text that is nested too deep for the stack is `unsure`.
+ */
 export function tryCut(cut: () => Cut): Cut | "unsure" | "broken" {
   try {
     return cut();
@@ -21,7 +24,10 @@ export function tryCut(cut: () => Cut): Cut | "unsure" | "broken" {
   }
 }
 
-/** @throws CannotCut unless the condition holds. */
-export function demand(condition: boolean, why: "unsure" | "broken" = "unsure"): asserts condition {
+/**
+ * Throws `CannotCut` unless the condition holds, which gives up cutting a text: because the cut would be unsure, or
+ * the text is broken. @throws CannotCut
+ */
+export function demandForCut(condition: boolean, why: "unsure" | "broken" = "unsure"): asserts condition {
   if (!condition) throw new CannotCut(why);
 }

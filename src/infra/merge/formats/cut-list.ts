@@ -19,20 +19,21 @@ export interface ListRange {
 }
 
 /**
- * Cuts a list, with its brackets. A comment belongs to the entry before it where it ends the entry's line, else to what comes behind
- * it. `undefined` where something stands between an entry and its comma.
+ * Cuts a list of a text, with its brackets, into one block with an entry for each item. A comment belongs to the entry
+ * before it where it ends the entry's line, else to what comes behind it. Returns `undefined` where something stands
+ * between an entry and its comma.
  */
 export function cutList(text: string, list: ListRange, items: readonly ListItem[]): Block | undefined {
   const { start, end, bracketChars } = list;
   const closeAt = end - bracketChars;
-  const opened = endOfLineComment(text, start + bracketChars, items[0]?.start ?? closeAt);
+  const opened = findLineCommentEnd(text, start + bracketChars, items[0]?.start ?? closeAt);
   const entries: Entry[] = [];
   let at = opened;
   for (const [index, item] of items.entries()) {
     const { key, head, body, commaAt = item.end } = item;
     if (commaAt !== item.end) return undefined;
     const behind = item.commaAt === undefined ? item.end : item.commaAt + 1;
-    const trailEnd = endOfLineComment(text, behind, items[index + 1]?.start ?? closeAt);
+    const trailEnd = findLineCommentEnd(text, behind, items[index + 1]?.start ?? closeAt);
     entries.push({ key, lead: text.slice(at, item.start), head, body, trail: text.slice(behind, trailEnd) });
     at = trailEnd;
   }
@@ -46,8 +47,8 @@ export function cutList(text: string, list: ListRange, items: readonly ListItem[
   };
 }
 
-/** Returns where a comment ends that has nothing but the end of the line behind it, or `from`. */
-function endOfLineComment(text: string, from: number, to: number): number {
+/** Returns where a comment ends that has nothing but the end of the line behind it; `from` where there is none. */
+function findLineCommentEnd(text: string, from: number, to: number): number {
   const newline = text.indexOf("\n", from);
   if (newline === -1 || newline >= to) return from;
   const end = text[newline - 1] === "\r" && newline > from ? newline - 1 : newline;

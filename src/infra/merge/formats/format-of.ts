@@ -32,8 +32,11 @@ const FORMATS: ReadonlyMap<string, TextFormat> = new Map([
   ["pyi", pythonFormat],
 ]);
 
-/** Returns the format of a file name; `undefined` for what is merged by line only. */
-export function formatOf(fileName: string): TextFormat | undefined {
+/**
+ * Returns the format by which files of a name are merged, found by the name's extension; `undefined` where they are
+ * merged by line only.
+ */
+export function findFormat(fileName: string): TextFormat | undefined {
   const dot = fileName.lastIndexOf(".");
   return dot === -1 ? undefined : FORMATS.get(fileName.slice(dot + 1).toLowerCase());
 }

@@ -5,7 +5,7 @@
 import type { Tree } from "@lezer/common";
 import type { Block, Entry, Leaf } from "../pieces/pieces.ts";
 import type { Cut } from "../pieces/text-format.ts";
-import { demand } from "./cannot-cut.ts";
+import { demandForCut } from "./cannot-cut.ts";
 import { cutList, type ListItem, type ListRange } from "./cut-list.ts";
 import { findLineEnd, findLineStart } from "./text-lines.ts";
 
@@ -26,25 +26,32 @@ export interface ImportFound {
 /** Reading what is nested so deeply takes a hundred times as long as reading other programs. */
 const BRACKETS_MAX = 2_000;
 
-/** @throws CannotCut for a program with so many brackets that it may be expensive to read. */
+/**
+ * Throws for a program with so many brackets that it may be expensive to parse; else does nothing. @throws CannotCut
+ * `unsure`
+ */
 export function demandFewBrackets(text: string): void {
-  demand((text.match(/[([{]/gu) ?? []).length <= BRACKETS_MAX);
+  demandForCut((text.match(/[([{]/gu) ?? []).length <= BRACKETS_MAX);
 }
 
-/** @throws CannotCut `broken` for a program that cannot be read. */
+/** Throws for a program whose syntax tree has an error; else does nothing. @throws CannotCut `broken` */
 export function demandReadable(tree: Tree): void {
   const cursor = tree.cursor();
-  do demand(!cursor.type.isError, "broken");
+  do demandForCut(!cursor.type.isError, "broken");
   while (cursor.next());
 }
 
-/** Cuts a program whose first imports, with nothing but comments between them, are these. */
+/**
+ * Cuts a program into the text before its imports, one entry for each import, and the text behind them. `imports`: its
+ * first ones, with nothing but comments between them. @throws CannotCut where there is no import, where two bring the
+ * same name, or import from the same place
+ */
 export function cutProgram(text: string, imports: readonly ImportFound[]): Cut {
   const [first] = imports;
-  demand(first !== undefined);
+  demandForCut(first !== undefined);
   const names = imports.flatMap((found) => found.names);
-  demand(new Set(names).size === names.length, "broken");
-  demand(new Set(imports.map(({ key }) => key)).size === imports.length);
+  demandForCut(new Set(names).size === names.length, "broken");
+  demandForCut(new Set(imports.map(({ key }) => key)).size === imports.length);
   const start = findLineStart(text, first.start);
   const entries: Entry[] = [];
   let at = start;
@@ -90,8 +97,10 @@ function cutImport(
 ): { readonly entry: Entry; readonly end: number } {
   const lineStart = findLineStart(text, start);
   const end = findLineEnd(text, contentEnd);
-  demand(lineStart >= from && start === lineStart);
-  demand(/^[ \t]*(?:\/\/[^\n]*|#[^\n]*|\/\*[^\n]*\*\/[ \t]*)?\r?\n?$/u.test(text.slice(contentEnd, end)));
+  demandForCut(lineStart >= from && start === lineStart);
+  demandForCut(
+    /^[ \t]*(?:\/\/[^\n]*|#[^\n]*|\/\*[^\n]*\*\/[ \t]*)?\r?\n?$/u.test(text.slice(contentEnd, end)),
+  );
   const lead = text.slice(from, lineStart);
   if (!list)
     return {
@@ -99,7 +108,7 @@ function cutImport(
       end,
     };
   const body = cutList(text, list, list.items);
-  demand(body !== undefined);
+  demandForCut(body !== undefined);
   const head = text.slice(start, list.start);
   return { entry: { key, lead, head, body, trail: text.slice(list.end, end) }, end };
 }

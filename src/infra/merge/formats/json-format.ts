@@ -5,7 +5,7 @@
 import type { Block, Leaf } from "../pieces/pieces.ts";
 import type { Cut, TextFormat } from "../pieces/text-format.ts";
 import type { Value } from "../pieces/merged-values.ts";
-import { CannotCut, demand, tryCut } from "./cannot-cut.ts";
+import { CannotCut, demandForCut, tryCut } from "./cannot-cut.ts";
 import { cutList, type ListItem } from "./cut-list.ts";
 import { readJsonTokens, TOKEN, type JsonToken } from "./json-tokens.ts";
 
@@ -35,18 +35,19 @@ interface Found {
 function cutJson(text: string): Cut {
   const reading: Reading = { text, tokens: readJsonTokens(text), at: 0 };
   const { value, body, start, end } = readValue(reading, 0);
-  demand(reading.at === reading.tokens.length, "broken");
-  demand(body.kind === "block");
+  demandForCut(reading.at === reading.tokens.length, "broken");
+  demandForCut(body.kind === "block");
   const root = { ...body, open: text.slice(0, start) + body.open, close: body.close + text.slice(end) };
   return { root, value };
 }
 
+/** Reads the next value: a map as entries, a list or a scalar as one leaf. */
 function readValue(reading: Reading, depth: number): Found {
-  demand(depth <= DEPTH_MAX);
+  demandForCut(depth <= DEPTH_MAX);
   const first = takeToken(reading);
   if (first.kind === TOKEN.openBrace) return readMap(reading, first, depth);
   if (first.kind === TOKEN.openBracket) return readList(reading, first, depth);
-  demand(isScalar(first.kind), "broken");
+  demandForCut(isScalar(first.kind), "broken");
   const { start, end } = first;
   const text = reading.text.slice(start, end);
   return { value: text, body: { kind: "leaf", text }, start, end };
@@ -57,14 +58,14 @@ function readMap(reading: Reading, { start }: JsonToken, depth: number): Found {
   const values = new Map<string, Value>();
   while (!isNext(reading, TOKEN.closeBrace)) {
     const { key, value, item } = readMember(reading, depth);
-    demand(!values.has(key), "broken");
+    demandForCut(!values.has(key), "broken");
     values.set(key, value);
     items.push(item);
     if (item.commaAt === undefined) break;
   }
   const { end } = takeToken(reading, TOKEN.closeBrace);
   const body = cutList(reading.text, { start, end, bracketChars: 1 }, items);
-  demand(body !== undefined);
+  demandForCut(body !== undefined);
   return { value: values, body, start, end };
 }
 
@@ -79,7 +80,7 @@ function readMember(reading: Reading, depth: number): { key: string; value: Valu
   return { key, value, item: { ...item, commaAt: takeToken(reading).start } };
 }
 
-/** Reads a list. Lists without comments are the same where their tokens are. */
+/** Reads a list as one leaf. Lists without comments are the same where their tokens are. */
 function readList(reading: Reading, { start }: JsonToken, depth: number): Found {
   const from = reading.at;
   while (!isNext(reading, TOKEN.closeBracket)) {
@@ -95,13 +96,13 @@ function readList(reading: Reading, { start }: JsonToken, depth: number): Found 
   return { value, body: { kind: "leaf", text, sense }, start, end };
 }
 
-/** Checks a value in a list, which is not cut. */
+/** Reads past a value in a list, which is not cut. Gives up where it is broken or too deep. */
 function skipValue(reading: Reading, depth: number): void {
-  demand(depth <= DEPTH_MAX);
+  demandForCut(depth <= DEPTH_MAX);
   const { kind } = takeToken(reading);
   const isMap = kind === TOKEN.openBrace;
   if (!isMap && kind !== TOKEN.openBracket) {
-    demand(isScalar(kind), "broken");
+    demandForCut(isScalar(kind), "broken");
     return;
   }
   const closing = isMap ? TOKEN.closeBrace : TOKEN.closeBracket;
@@ -118,7 +119,7 @@ function skipValue(reading: Reading, depth: number): void {
 function skipKey(reading: Reading, keys: Set<string>): void {
   const { value: key } = takeToken(reading, TOKEN.string);
   takeToken(reading, TOKEN.colon);
-  demand(!keys.has(key), "broken");
+  demandForCut(!keys.has(key), "broken");
   keys.add(key);
 }
 
@@ -130,6 +131,7 @@ function isNext({ tokens, at }: Reading, kind: number): boolean {
   return tokens[at]?.kind === kind;
 }
 
+/** Returns the next token and goes on behind it. Gives up where there is none, or one of another kind. */
 function takeToken(reading: Reading, kind?: number): JsonToken {
   const token = reading.tokens[reading.at];
   if (!token || (kind !== undefined && token.kind !== kind)) throw new CannotCut("broken");

@@ -30,7 +30,10 @@ export interface JsonToken {
   readonly isCommented: boolean;
 }
 
-/** @throws CannotCut `broken` for what is no token. */
+/**
+ * Returns the tokens of a JSON text without spaces and comments, each with whether a comment comes before it. @throws
+ * CannotCut `broken` for what is no token
+ */
 export function readJsonTokens(text: string): JsonToken[] {
   const scanner = createScanner(text);
   const tokens: JsonToken[] = [];

@@ -4,7 +4,7 @@
 import { parser } from "@lezer/markdown";
 import type { Block, Entry } from "../pieces/pieces.ts";
 import type { Cut, TextFormat } from "../pieces/text-format.ts";
-import { demand, tryCut } from "./cannot-cut.ts";
+import { demandForCut, tryCut } from "./cannot-cut.ts";
 import { findLineEnd, findLineStart } from "./text-lines.ts";
 
 export const markdownFormat: TextFormat = {
@@ -33,10 +33,10 @@ interface Heading {
 }
 
 function cutMarkdown(text: string): Cut {
-  demand(!NESTED_IN_LINE.test(text));
+  demandForCut(!NESTED_IN_LINE.test(text));
   const headings = findHeadings(text);
   const cursor = { at: 0 };
-  const preface = createBody(text.slice(0, headings[0]?.start ?? text.length));
+  const preface = createTextEntry(text.slice(0, headings[0]?.start ?? text.length));
   const sections = cutSections(text, { headings, cursor, level: 0 });
   return { root: createBlock([preface, ...sections]) };
 }
@@ -56,7 +56,7 @@ function findHeadings(text: string): Heading[] {
   return found;
 }
 
-/** Cuts the sections that are deeper than a level, and what is below each. */
+/** Cuts the sections from the cursor on that are deeper than a level, each with those below it. */
 function cutSections(
   text: string,
   place: { readonly headings: readonly Heading[]; readonly cursor: { at: number }; readonly level: number },
@@ -66,18 +66,18 @@ function cutSections(
   for (let heading = headings[cursor.at]; heading && heading.level > level; heading = headings[cursor.at]) {
     cursor.at += 1;
     const next = headings[cursor.at];
-    const content = createBody(text.slice(heading.end, next?.start ?? text.length));
+    const content = createTextEntry(text.slice(heading.end, next?.start ?? text.length));
     const below = cutSections(text, { headings, cursor, level: heading.level });
     const head = text.slice(heading.start, heading.end);
     const key = `${heading.level} ${heading.title}`;
     sections.push({ key, lead: "", head, body: createBlock([content, ...below]), trail: "" });
   }
-  demand(new Set(sections.map(({ key }) => key)).size === sections.length);
+  demandForCut(new Set(sections.map(({ key }) => key)).size === sections.length);
   return sections;
 }
 
-/** Creates the entry for what stands before the first section. Empty lines at its end are layout. */
-function createBody(text: string): Entry {
+/** Creates the entry for the text before the first section of a block. Empty lines at its end are layout. */
+function createTextEntry(text: string): Entry {
   const body = { kind: "leaf", text, sense: text.trimEnd(), byLine: true } as const;
   return { key: "", lead: "", head: "", body, trail: "" };
 }

@@ -2,9 +2,9 @@
 import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@lezer/python";
 import type { TextFormat } from "../pieces/text-format.ts";
-import { demand, tryCut } from "./cannot-cut.ts";
+import { demandForCut, tryCut } from "./cannot-cut.ts";
 import { cutProgram, demandFewBrackets, demandReadable, type ImportFound } from "./import-zone.ts";
-import { isComment, listChildren, readListItems } from "./syntax-nodes.ts";
+import { isComment, listChildNodes, readListItems } from "./syntax-nodes.ts";
 
 export const pythonFormat: TextFormat = {
   way: "imports",
@@ -15,20 +15,21 @@ export const pythonFormat: TextFormat = {
       demandFewBrackets(text);
       const tree = parser.parse(text);
       demandReadable(tree);
-      return cutProgram(text, findImports(text, listChildren(tree.topNode)));
+      return cutProgram(text, readFirstImports(text, listChildNodes(tree.topNode)));
     }),
 };
 
 const FUTURE = "from __future__";
 
-function findImports(text: string, nodes: readonly SyntaxNode[]): ImportFound[] {
+/** Reads the first imports of a program, with nothing but comments between them. */
+function readFirstImports(text: string, nodes: readonly SyntaxNode[]): ImportFound[] {
   const first = nodes.findIndex(({ name }) => name === "ImportStatement");
   const others = nodes.slice(first === -1 ? nodes.length : first);
   const end = others.findIndex((node) => node.name !== "ImportStatement" && !isComment(node));
   const zone = end === -1 ? others : others.slice(0, end);
   const imports = zone.filter(({ name }) => name === "ImportStatement").map((node) => readImport(text, node));
   const lastFuture = imports.findLastIndex(({ key }) => key === FUTURE);
-  demand(
+  demandForCut(
     imports.slice(0, lastFuture + 1).every(({ key }) => key === FUTURE),
     "broken",
   );
@@ -36,18 +37,20 @@ function findImports(text: string, nodes: readonly SyntaxNode[]): ImportFound[] 
 }
 
 function readImport(text: string, node: SyntaxNode): ImportFound {
-  demand(!text.slice(node.from, node.to).includes("\\"));
-  const children = listChildren(node);
-  return children[0]?.name === "from" ? readFrom(text, node, children) : readPlain(text, node, children);
+  demandForCut(!text.slice(node.from, node.to).includes("\\"));
+  const children = listChildNodes(node);
+  return children[0]?.name === "from"
+    ? readFromImport(text, node, children)
+    : readPlainImport(text, node, children);
 }
 
 /** Reads `import a.b, c as d`. Several of one package give the same name, and go together. */
-function readPlain(
+function readPlainImport(
   text: string,
   { from: start, to: end }: SyntaxNode,
   children: readonly SyntaxNode[],
 ): ImportFound {
-  demand(!children.some(isComment));
+  demandForCut(!children.some(isComment));
   const key = text.slice(start, end).replace(/\s+/gu, " ");
   const isAlone = !children.some(({ name }) => name === ",");
   const alias = children.findIndex(({ name }) => name === "as");
@@ -56,26 +59,27 @@ function readPlain(
   return { key, start, end, names };
 }
 
-function readFrom(
+/** Reads `from a import b, c`. With `*` its place among the imports is fixed. */
+function readFromImport(
   text: string,
   { from: start, to: end }: SyntaxNode,
   children: readonly SyntaxNode[],
 ): ImportFound {
   const importAt = children.findIndex(({ name }) => name === "import");
   const from = children.slice(1, importAt);
-  demand(importAt !== -1 && from.length > 0 && !from.some(isComment));
+  demandForCut(importAt !== -1 && from.length > 0 && !from.some(isComment));
   const key = `from ${from.map((node) => text.slice(node.from, node.to)).join("")}`;
   const names = children.slice(importAt + 1);
   if (names.some(({ name }) => name === "*"))
     return { key: `${key} *`, start, end, names: [], isFixed: true };
-  const list = readNames(text, names, end);
+  const list = readNameList(text, names, end);
   return { key, start, end, names: list.items.map((item) => item.key), list };
 }
 
 type NameList = NonNullable<ImportFound["list"]>;
 
 /** Reads the names behind `import`, in brackets or not. */
-function readNames(text: string, nodes: readonly SyntaxNode[], end: number): NameList {
+function readNameList(text: string, nodes: readonly SyntaxNode[], end: number): NameList {
   const [opening] = nodes;
   const closing = nodes.at(-1);
   const isInBrackets = opening?.name === "(" && closing?.name === ")";

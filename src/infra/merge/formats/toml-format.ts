@@ -6,8 +6,8 @@ import { ParseError, parseTOML, type AST } from "toml-eslint-parser";
 import type { Block, Entry } from "../pieces/pieces.ts";
 import type { Cut, TextFormat } from "../pieces/text-format.ts";
 import type { Value } from "../pieces/merged-values.ts";
-import { CannotCut, demand, tryCut } from "./cannot-cut.ts";
-import { demandComments, findLineEnd, findLineStart } from "./text-lines.ts";
+import { CannotCut, demandForCut, tryCut } from "./cannot-cut.ts";
+import { readComments, findLineEnd, findLineStart } from "./text-lines.ts";
 
 export const tomlFormat: TextFormat = {
   way: "key",
@@ -30,8 +30,8 @@ interface Section {
 }
 
 function cutToml(text: string): Cut {
-  demand((text.match(/[[{]/gu) ?? []).length <= BRACKETS_MAX);
-  const sections = groupSections(parseText(text).body[0].body);
+  demandForCut((text.match(/[[{]/gu) ?? []).length <= BRACKETS_MAX);
+  const sections = groupSections(parseTomlText(text).body[0].body);
   const value = new Map<string, Value>();
   const entries: Entry[] = [];
   let at = 0;
@@ -41,11 +41,11 @@ function cutToml(text: string): Cut {
     addSection(text, value, section);
     at = end;
   }
-  demand(new Set(entries.map(({ key }) => key)).size === entries.length);
-  return { root: { kind: "block", open: "", entries, close: demandComments(text, at, text.length) }, value };
+  demandForCut(new Set(entries.map(({ key }) => key)).size === entries.length);
+  return { root: { kind: "block", open: "", entries, close: readComments(text, at, text.length) }, value };
 }
 
-function parseText(text: string): AST.TOMLProgram {
+function parseTomlText(text: string): AST.TOMLProgram {
   try {
     return parseTOML(text, { tomlVersion: "latest" });
   } catch (error) {
@@ -54,18 +54,19 @@ function parseText(text: string): AST.TOMLProgram {
   }
 }
 
+/** Groups tables into sections: a table alone, or all tables of one `[[name]]` and of names below it. */
 function groupSections(nodes: readonly (AST.TOMLKeyValue | AST.TOMLTable)[]): Section[] {
   const members = nodes.filter((node) => node.type === "TOMLKeyValue");
   const sections: Section[] = [{ path: [], kind: "first", tables: [], members }];
   const lists: (readonly string[])[] = [];
   for (const table of nodes.filter((node) => node.type === "TOMLTable")) {
-    const path = pathOf(table.key);
+    const path = readKeyPath(table.key);
     const last = sections.at(-1);
-    if (last?.kind === "tables" && isBelow(path, last.path)) {
+    if (last?.kind === "tables" && isPathWithin(path, last.path)) {
       last.tables.push(table);
       continue;
     }
-    demand(!lists.some((list) => isBelow(path, list)));
+    demandForCut(!lists.some((list) => isPathWithin(path, list)));
     const kind = table.kind === "array" ? "tables" : "table";
     if (kind === "tables") lists.push(path);
     sections.push({ path, kind, tables: [table], members: table.body });
@@ -73,12 +74,13 @@ function groupSections(nodes: readonly (AST.TOMLKeyValue | AST.TOMLTable)[]): Se
   return sections;
 }
 
-function pathOf({ keys }: AST.TOMLKey): string[] {
-  demand(keys.length <= NAMES_MAX);
+function readKeyPath({ keys }: AST.TOMLKey): string[] {
+  demandForCut(keys.length <= NAMES_MAX);
   return keys.map((key) => (key.type === "TOMLBare" ? key.name : key.value));
 }
 
-function isBelow(path: readonly string[], above: readonly string[]): boolean {
+/** True for the same path, too. */
+function isPathWithin(path: readonly string[], above: readonly string[]): boolean {
   return above.every((name, at) => path[at] === name);
 }
 
@@ -87,11 +89,12 @@ interface CutEntry {
   readonly end: number;
 }
 
+/** Cuts a section into its members, or takes the tables of one `[[name]]` as one leaf. Returns where it ends. */
 function cutSection(text: string, { path, kind, tables, members }: Section, from: number): CutEntry {
   const key = `${kind} ${JSON.stringify(path)}`;
   const [first] = tables;
   const start = first ? findLineStart(text, first.range[0]) : from;
-  const lead = demandComments(text, from, start);
+  const lead = readComments(text, from, start);
   if (kind === "tables") {
     const end = findLineEnd(text, tables.at(-1)?.range[1] ?? start);
     return {
@@ -104,13 +107,14 @@ function cutSection(text: string, { path, kind, tables, members }: Section, from
   return { entry: { key, lead, head: text.slice(start, headEnd), body: block, trail: "" }, end };
 }
 
-/** The range of a key has no brackets. */
+/** Finds the closing bracket of a table's header: the range of a key has no brackets. */
 function findHeaderEnd(text: string, { key }: AST.TOMLTable): number {
   const end = text.indexOf("]", key.range[1]);
-  demand(end !== -1);
+  demandForCut(end !== -1);
   return end;
 }
 
+/** Cuts the members of a table into entries, each with the comments before it. Returns where they end, too. */
 function cutMembers(
   text: string,
   members: readonly AST.TOMLKeyValue[],
@@ -121,8 +125,8 @@ function cutMembers(
   for (const { key: name, range } of members) {
     const start = findLineStart(text, range[0]);
     const end = findLineEnd(text, range[1]);
-    const key = JSON.stringify(pathOf(name));
-    const lead = demandComments(text, at, start);
+    const key = JSON.stringify(readKeyPath(name));
+    const lead = readComments(text, at, start);
     entries.push({ key, lead, head: "", body: { kind: "leaf", text: text.slice(start, end) }, trail: "" });
     at = end;
   }
@@ -136,14 +140,14 @@ function addSection(text: string, root: Map<string, Value>, { path, kind, tables
     return;
   }
   const table = openMap(root, path);
-  for (const { key, value } of members) addValue(table, pathOf(key), text.slice(...value.range));
+  for (const { key, value } of members) addValue(table, readKeyPath(key), text.slice(...value.range));
 }
 
 function addValue(root: Map<string, Value>, path: readonly string[], value: Value): void {
   const name = path.at(-1);
-  demand(name !== undefined);
+  demandForCut(name !== undefined);
   const map = openMap(root, path.slice(0, -1));
-  demand(!map.has(name));
+  demandForCut(!map.has(name));
   map.set(name, value);
 }
 
@@ -152,7 +156,7 @@ function openMap(root: Map<string, Value>, path: readonly string[]): Map<string,
   let map = root;
   for (const name of path) {
     const found = map.get(name) ?? new Map<string, Value>();
-    demand(isOpenMap(found));
+    demandForCut(isOpenMap(found));
     map.set(name, found);
     map = found;
   }

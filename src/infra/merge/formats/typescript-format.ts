@@ -2,12 +2,15 @@
 import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@lezer/javascript";
 import type { TextFormat } from "../pieces/text-format.ts";
-import { demand, tryCut } from "./cannot-cut.ts";
+import { demandForCut, tryCut } from "./cannot-cut.ts";
 import type { ListItem } from "./cut-list.ts";
 import { cutProgram, demandFewBrackets, demandReadable, type ImportFound } from "./import-zone.ts";
-import { listChildren, readListItems } from "./syntax-nodes.ts";
+import { listChildNodes, readListItems } from "./syntax-nodes.ts";
 
-/** `dialect`: `ts`, `jsx`, or both. */
+/**
+ * Creates the format by which programs in JavaScript or TypeScript are merged: the imports at their beginning one by
+ * one. `dialect`: `ts`, `jsx`, or both.
+ */
 export function createTypescriptFormat(dialect: string): TextFormat {
   const language = parser.configure({ dialect });
   return {
@@ -19,7 +22,7 @@ export function createTypescriptFormat(dialect: string): TextFormat {
         demandFewBrackets(text);
         const tree = language.parse(text);
         demandReadable(tree);
-        return cutProgram(text, findImports(text, listChildren(tree.topNode)));
+        return cutProgram(text, readFirstImports(text, listChildNodes(tree.topNode)));
       }),
   };
 }
@@ -27,7 +30,8 @@ export function createTypescriptFormat(dialect: string): TextFormat {
 /** Nodes that may stand among the imports, or before them. */
 const COMMENTS = new Set(["LineComment", "BlockComment"]);
 
-function findImports(text: string, nodes: readonly SyntaxNode[]): ImportFound[] {
+/** Reads the first imports of a program, with nothing but comments between them. */
+function readFirstImports(text: string, nodes: readonly SyntaxNode[]): ImportFound[] {
   const first = nodes.findIndex(({ name }) => name === "ImportDeclaration");
   const others = nodes.slice(first === -1 ? nodes.length : first);
   const end = others.findIndex(({ name }) => name !== "ImportDeclaration" && !COMMENTS.has(name));
@@ -36,10 +40,10 @@ function findImports(text: string, nodes: readonly SyntaxNode[]): ImportFound[] 
 }
 
 function readImport(text: string, node: SyntaxNode): ImportFound {
-  const children = listChildren(node);
+  const children = listChildNodes(node);
   const textOf = ({ from, to }: SyntaxNode): string => text.slice(from, to);
   const source = children.find(({ name }) => name === "String");
-  demand(source !== undefined && !children.some(({ name }) => COMMENTS.has(name)));
+  demandForCut(source !== undefined && !children.some(({ name }) => COMMENTS.has(name)));
   const from = textOf(source).slice(1, -1);
   const names = children.filter(({ name }) => name === "VariableDefinition").map(textOf);
   const group = children.find(({ name }) => name === "ImportGroup");
@@ -50,14 +54,14 @@ function readImport(text: string, node: SyntaxNode): ImportFound {
   if (!group && names.length === 0) return { key: `effect ${from}`, ...range, names, isFixed: true };
   const key = `${kind} ${form} ${from}`;
   if (!group) return { key, ...range, names };
-  const items = readItems(text, group);
+  const items = readImportedNames(text, group);
   const list = { start: group.from, end: group.to, bracketChars: 1, items } as const;
   return { key, ...range, names: [...names, ...items.map((item) => item.key)], list };
 }
 
 /** Reads the names in braces; the key of one is what the program calls it. */
-function readItems(text: string, group: SyntaxNode): ListItem[] {
-  return readListItems(text, listChildren(group).slice(1, -1), (nodes) =>
+function readImportedNames(text: string, group: SyntaxNode): ListItem[] {
+  return readListItems(text, listChildNodes(group).slice(1, -1), (nodes) =>
     nodes.findLast(({ name }) => name === "VariableDefinition"),
   );
 }

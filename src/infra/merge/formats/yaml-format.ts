@@ -17,8 +17,8 @@ import {
 import type { Block, Entry } from "../pieces/pieces.ts";
 import type { Cut, TextFormat } from "../pieces/text-format.ts";
 import type { Value } from "../pieces/merged-values.ts";
-import { demand, tryCut } from "./cannot-cut.ts";
-import { demandComments, findLineEnd, findLineStart } from "./text-lines.ts";
+import { demandForCut, tryCut } from "./cannot-cut.ts";
+import { readComments, findLineEnd, findLineStart } from "./text-lines.ts";
 
 export const yamlFormat: TextFormat = {
   way: "key",
@@ -31,20 +31,20 @@ export const yamlFormat: TextFormat = {
 const BRACKETS_MAX = 1_000;
 const NESTED_IN_LINE = /^ *(?:[-?:][ \t]+){16}/mu;
 function cutYaml(text: string): Cut {
-  demand((text.match(/[[{]/gu) ?? []).length <= BRACKETS_MAX && !NESTED_IN_LINE.test(text));
-  const document = parseText(text);
+  demandForCut((text.match(/[[{]/gu) ?? []).length <= BRACKETS_MAX && !NESTED_IN_LINE.test(text));
+  const document = parseYamlText(text);
   demandPlain(document);
   const { contents } = document;
   if (contents === null || isEmptyScalar(contents))
     return {
-      root: createBlock({ open: "", entries: [], close: demandComments(text, 0, text.length) }),
+      root: createBlock({ open: "", entries: [], close: readComments(text, 0, text.length) }),
       value: new Map(),
     };
-  demand(isBlockMap(contents) && contents.tag === undefined);
+  demandForCut(isBlockMap(contents) && contents.tag === undefined);
   const { keyStart } = readMember(text, contents.items[0]);
   const open = text.slice(0, findCommentStart(text, keyStart));
   const { entries, end } = cutMembers(text, contents, open.length);
-  const close = demandComments(text, end, text.length);
+  const close = readComments(text, end, text.length);
   return { root: createBlock({ open, entries, close }), value: readValue(text, contents) };
 }
 
@@ -75,11 +75,11 @@ function isBlockMap(node: unknown): node is YAMLMap.Parsed {
 function demandPlain(document: Document.Parsed): void {
   visit(document, {
     Node: (_, node) => {
-      demand(!isAlias(node) && node.anchor === undefined);
+      demandForCut(!isAlias(node) && node.anchor === undefined);
     },
   });
   const { docEnd } = document.directives;
-  demand(!docEnd);
+  demandForCut(!docEnd);
 }
 
 interface Member {
@@ -91,18 +91,19 @@ interface Member {
 
 /** @throws CannotCut for a key that is no plain value at the start of a line. */
 function readMember(text: string, pair: unknown): Member {
-  demand(isPair(pair) && isScalar(pair.key));
+  demandForCut(isPair(pair) && isScalar(pair.key));
   const { key, value } = pair;
-  demand(key.range !== null && key.range !== undefined);
+  demandForCut(key.range !== null && key.range !== undefined);
   const [start, keyEnd] = key.range;
   const keyStart = findLineStart(text, start);
-  demand(/^ *$/u.test(text.slice(keyStart, start)) && key.tag === undefined);
+  demandForCut(/^ *$/u.test(text.slice(keyStart, start)) && key.tag === undefined);
   const type = typeof key.value;
-  demand(type === "string" || type === "number" || type === "boolean");
+  demandForCut(type === "string" || type === "number" || type === "boolean");
   const contentEnd = isNode(value) && value.range ? value.range[1] : keyEnd;
   return { key: `${type} ${String(key.value)}`, keyStart, value, contentEnd };
 }
 
+/** Cuts the members of a map into entries, each with the comments before it. Returns where they end, too. */
 function cutMembers(
   text: string,
   map: YAMLMap.Parsed,
@@ -112,7 +113,7 @@ function cutMembers(
   let at = from;
   for (const pair of map.items) {
     const member = readMember(text, pair);
-    const lead = demandComments(text, at, member.keyStart);
+    const lead = readComments(text, at, member.keyStart);
     const cut = cutMember(text, member);
     entries.push({ key: member.key, lead, ...cut.pieces });
     at = cut.end;
@@ -134,11 +135,11 @@ function cutMember(
   return { pieces: { head: "", body: { kind: "leaf", text: text.slice(keyStart, end) }, trail: "" }, end };
 }
 
-/** Reads a value: the text of a scalar, so that 1.0 and 1 are not the same; of a string what it stands for. */
+/** Returns what a node says: a map of its members, or else a text that is equal for equal values only. */
 function readValue(text: string, node: unknown): Value {
   if (isMap(node) && node.tag === undefined && !node.flow) {
     const entries = node.items.map(({ key, value }) => {
-      demand(isScalar(key));
+      demandForCut(isScalar(key));
       return [`${typeof key.value} ${String(key.value)}`, readValue(text, value)] as const;
     });
     return new Map(entries);
@@ -146,22 +147,25 @@ function readValue(text: string, node: unknown): Value {
   return formatValue(node);
 }
 
-/** Formats a value as a text that is equal for equal values only. */
+/**
+ * Formats a value as a text that is equal for equal values only. A plain scalar keeps its text, so that 1.0 and 1
+ * differ; a string in quotes is what it stands for.
+ */
 function formatValue(node: unknown): string {
   if (node === null || node === undefined) return "";
-  demand(isNode(node));
+  demandForCut(isNode(node));
   const tag = node.tag ?? "";
   if (isScalar(node))
     return `${tag} ${node.type === "PLAIN" ? `plain ${node.source ?? ""}` : JSON.stringify(node.value)}`;
   if (isSeq(node)) return `${tag} [${node.items.map(formatValue).join(", ")}]`;
-  demand(isMap(node));
+  demandForCut(isMap(node));
   const members = node.items.map(({ key, value }) => `${formatValue(key)}: ${formatValue(value)}`);
   return `${tag} {${members.join(", ")}}`;
 }
 
-function parseText(text: string): Document.Parsed {
+function parseYamlText(text: string): Document.Parsed {
   const document = parseDocument(text, { prettyErrors: false, logLevel: "silent" });
-  demand(!document.errors.some(({ code }) => code === "MULTIPLE_DOCS"));
-  demand(document.errors.length === 0, "broken");
+  demandForCut(!document.errors.some(({ code }) => code === "MULTIPLE_DOCS"));
+  demandForCut(document.errors.length === 0, "broken");
   return document;
 }

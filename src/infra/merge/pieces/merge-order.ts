@@ -7,11 +7,12 @@ interface KeySides {
 }
 
 /**
- * Orders the keys that are kept as the side that moved some has them; what only the other side has comes behind the key
- * that it has before it. `undefined` where both moved keys, and not in the same way, and where the order of new keys is
- * not known: between two keys that stayed, both sides added some and some are gone, which may have been renamed.
+ * Returns the order of the keys that a merge of two lists of entries keeps: that of the side that moved some; what
+ * only the other side has comes behind the key that it has before it there. `undefined` where both moved keys, and not
+ * in the same way, and where the order of new keys is not known: between two keys that stayed, both sides added some
+ * and some are gone, which may have been renamed.
  */
-export function mergeOrder(
+export function mergeKeyOrder(
   { base, left, right }: KeySides,
   isKept: (key: string) => boolean,
 ): string[] | undefined {
@@ -22,12 +23,12 @@ export function mergeOrder(
   const isOld = (key: string): boolean => isShared(key) && inBase.has(key);
   if (isPlaceUnknown({ base, left, right }, { isKept, isShared })) return undefined;
   const before = base.filter(isOld);
-  if (isSame(left.filter(isShared), right.filter(isShared)))
-    return insertBehind({ canvas: left, other: right }, { isKept, isShared });
-  if (isSame(right.filter(isOld), before))
-    return insertBehind({ canvas: left, other: right }, { isKept, isShared });
-  if (isSame(left.filter(isOld), before))
-    return insertBehind({ canvas: right, other: left }, { isKept, isShared });
+  if (isSameOrder(left.filter(isShared), right.filter(isShared)))
+    return insertOtherKeys({ canvas: left, other: right }, { isKept, isShared });
+  if (isSameOrder(right.filter(isOld), before))
+    return insertOtherKeys({ canvas: left, other: right }, { isKept, isShared });
+  if (isSameOrder(left.filter(isOld), before))
+    return insertOtherKeys({ canvas: right, other: left }, { isKept, isShared });
   return undefined;
 }
 
@@ -37,6 +38,7 @@ interface Questions {
   readonly isShared: (key: string) => boolean;
 }
 
+/** True when both sides added keys in one place where keys of the base are gone: some may have been renamed. */
 function isPlaceUnknown({ base, left, right }: KeySides, { isKept, isShared }: Questions): boolean {
   const addedByLeft = groupBehindShared(left.filter(isKept), isShared);
   const addedByRight = groupBehindShared(right.filter(isKept), isShared);
@@ -44,7 +46,8 @@ function isPlaceUnknown({ base, left, right }: KeySides, { isKept, isShared }: Q
   return [...addedByLeft.keys()].some((place) => addedByRight.has(place) && removedKeys.has(place));
 }
 
-function insertBehind(
+/** Returns the keys of `canvas`, with each key of `other` alone put behind the shared key before it. */
+function insertOtherKeys(
   { canvas, other }: { readonly canvas: readonly string[]; readonly other: readonly string[] },
   { isKept, isShared }: Questions,
 ): string[] {
@@ -63,7 +66,7 @@ function insertBehind(
   return [...ordered, ...waiting];
 }
 
-/** Groups the keys that only one side has by the shared key before them. */
+/** Groups the keys that only one side has by the shared key before them; `undefined` for those before all. */
 function groupBehindShared(
   keys: readonly string[],
   isShared: (key: string) => boolean,
@@ -82,6 +85,6 @@ function groupBehindShared(
   return groups;
 }
 
-function isSame(a: readonly string[], b: readonly string[]): boolean {
+function isSameOrder(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((key, at) => key === b[at]);
 }

@@ -7,8 +7,8 @@
  *    entries, or both may have renamed one.
  * 3. The sides come in an order that does not depend on who asks, so that exchanging them changes nothing.
  */
-import { mergeOrder } from "./merge-order.ts";
-import { formatBody, isSameBody, isSameEntry, type Block, type Entry, type Leaf } from "./pieces.ts";
+import { mergeKeyOrder } from "./merge-order.ts";
+import { formatEntryBody, isSameBody, isSameEntry, type Block, type Entry, type Leaf } from "./pieces.ts";
 
 /** The same thing in the base and on both sides. */
 export interface Sides<T> {
@@ -22,6 +22,10 @@ export type MergeLeaf = (texts: Sides<string>) => string | undefined;
 
 type EntrySides = Sides<Entry | undefined>;
 
+/**
+ * Returns the merge of a block of text pieces from its base and both sides, entry by entry; `undefined` where the
+ * result would not be sure.
+ */
 export function mergeBlocks(blocks: Sides<Block>, mergeLeaf: MergeLeaf): Block | undefined {
   const { base, left, right } = blocks;
   const open = mergeMargin({ base: base.open, left: left.open, right: right.open });
@@ -40,7 +44,10 @@ function isEmptied({ base, left, right }: Sides<Block>): boolean {
   return left.entries.length === 0 || right.entries.length === 0;
 }
 
-/** Merges texts of which at most one side changed more than the layout. */
+/**
+ * Returns the merge of the text around an entry or a block: that of the side that changed it; `undefined` where both
+ * sides changed more than its white space.
+ */
 export function mergeMargin({ base, left, right }: Sides<string>): string | undefined {
   if (left === right || right === base) return left;
   if (left === base) return right;
@@ -48,11 +55,12 @@ export function mergeMargin({ base, left, right }: Sides<string>): string | unde
   return left.trim() === base.trim() ? right : undefined;
 }
 
+/** Merges the entries of two sides by their keys; `undefined` where that is not sure. */
 function mergeEntries(blocks: Sides<Block>, mergeLeaf: MergeLeaf): Map<string, Entry> | undefined {
   const base = indexByKey(blocks.base);
   const left = indexByKey(blocks.left);
   const right = indexByKey(blocks.right);
-  if (isRenamedByBoth({ base, left, right })) return undefined;
+  if (mayBothHaveRenamed({ base, left, right })) return undefined;
   const merged = new Map<string, Entry>();
   for (const key of new Set([...left.keys(), ...right.keys()])) {
     const entry = mergeEntry({ base: base.get(key), left: left.get(key), right: right.get(key) }, mergeLeaf);
@@ -63,7 +71,7 @@ function mergeEntries(blocks: Sides<Block>, mergeLeaf: MergeLeaf): Map<string, E
 }
 
 /** True when both may have given another name to one entry: it would be there twice. */
-function isRenamedByBoth({ base, left, right }: Sides<ReadonlyMap<string, Entry>>): boolean {
+function mayBothHaveRenamed({ base, left, right }: Sides<ReadonlyMap<string, Entry>>): boolean {
   const hasAdded = (side: typeof left, other: typeof left): boolean =>
     [...side.keys()].some((key) => !base.has(key) && !other.has(key));
   const isGone = [...base.keys()].some((key) => !left.has(key) && !right.has(key));
@@ -74,8 +82,9 @@ function indexByKey({ entries }: Block): Map<string, Entry> {
   return new Map(entries.map((entry) => [entry.key, entry]));
 }
 
+/** Merges one entry, which a side may not have. An entry that one side removed and the other changed is unsure. */
 function mergeEntry({ base, left, right }: EntrySides, mergeLeaf: MergeLeaf): Entry | "removed" | "unsure" {
-  if (left && right) return mergeBoth({ base, left, right }, mergeLeaf) ?? "unsure";
+  if (left && right) return mergeEntryOfBoth({ base, left, right }, mergeLeaf) ?? "unsure";
   const kept = left ?? right;
   if (!kept) return "removed";
   if (!base) return kept;
@@ -88,33 +97,37 @@ interface BothEntries {
   readonly right: Entry;
 }
 
-function mergeBoth({ base, left, right }: BothEntries, mergeLeaf: MergeLeaf): Entry | undefined {
+/** Merges an entry that both sides have; `undefined` where that is not sure. */
+function mergeEntryOfBoth({ base, left, right }: BothEntries, mergeLeaf: MergeLeaf): Entry | undefined {
   if (!base) return isSameEntry(left, right) ? left : undefined;
-  const changed = findChangedEntry({ base, left, right });
+  const changed = findEntryToTake({ base, left, right });
   if (changed)
-    return { ...changed, lead: mergeMargin(mapSides({ base, left, right }, leadOf)) ?? changed.lead };
-  const body = mergeBodies(mapSides({ base, left, right }, bodyOf), mergeLeaf);
-  const lead = mergeMargin(mapSides({ base, left, right }, leadOf));
+    return { ...changed, lead: mergeMargin(mapSides({ base, left, right }, pickLead)) ?? changed.lead };
+  const body = mergeBodies(mapSides({ base, left, right }, pickBody), mergeLeaf);
+  const lead = mergeMargin(mapSides({ base, left, right }, pickLead));
   const head = mergeMargin(mapSides({ base, left, right }, ({ head: text }) => text));
   const trail = mergeMargin(mapSides({ base, left, right }, ({ trail: text }) => text));
   if (!body || lead === undefined || head === undefined || trail === undefined) return undefined;
   return { key: base.key, lead, head, body, trail };
 }
 
-/** Finds the entry to take where at most one side changed what it says. A side that changed its layout goes first. */
-function findChangedEntry({ base, left, right }: Sides<Entry>): Entry | undefined {
-  if (isSameEntry(left, right)) return isUnchanged(base, left) ? right : left;
+/** Returns the entry of one side where at most one changed what it says. A side that changed its layout goes first. */
+function findEntryToTake({ base, left, right }: Sides<Entry>): Entry | undefined {
+  if (isSameEntry(left, right)) return hasSameText(base, left) ? right : left;
   if (isSameEntry(base, left)) return right;
   return isSameEntry(base, right) ? left : undefined;
 }
 
-function isUnchanged(base: Entry, side: Entry): boolean {
+/** True when two entries are the same text, layout included, but for what is before them. */
+function hasSameText(base: Entry, side: Entry): boolean {
   return (
-    base.head === side.head && base.trail === side.trail && formatBody(base.body) === formatBody(side.body)
+    base.head === side.head &&
+    base.trail === side.trail &&
+    formatEntryBody(base.body) === formatEntryBody(side.body)
   );
 }
 
-/** Merges bodies of which both sides changed something, or something beside them. */
+/** Merges the bodies of an entry: blocks by entry, leaves by line; `undefined` where they are not of one kind. */
 function mergeBodies(
   { base, left, right }: Sides<Leaf | Block>,
   mergeLeaf: MergeLeaf,
@@ -125,7 +138,10 @@ function mergeBodies(
   return mergeLeaves({ base, left, right }, mergeLeaf);
 }
 
-/** A comment beside a value counts as a part of the value: of leaves that are not merged by line, nothing is merged. */
+/**
+ * Merges leaves by line, where they allow it. A comment beside a value counts as a part of the value: of leaves that
+ * are not merged by line, nothing is merged.
+ */
 function mergeLeaves({ base, left, right }: Sides<Leaf>, mergeLeaf: MergeLeaf): Leaf | undefined {
   if (!base.byLine) return undefined;
   if (isSameBody(left, right) || isSameBody(base, right)) return left;
@@ -134,19 +150,21 @@ function mergeLeaves({ base, left, right }: Sides<Leaf>, mergeLeaf: MergeLeaf): 
   return text === undefined ? undefined : { kind: "leaf", text, byLine: true };
 }
 
+/** Puts merged entries in the order of the sides; sorted where the order says nothing and both sides are sorted. */
 function orderEntries(blocks: Sides<Block>, entries: ReadonlyMap<string, Entry>): Entry[] | undefined {
-  const keys = mergeOrder(mapSides(blocks, keysOf), (key) => entries.has(key));
+  const keys = mergeKeyOrder(mapSides(blocks, listKeys), (key) => entries.has(key));
   if (!keys) return undefined;
-  const isSorted = blocks.left.isUnordered && isRising(keysOf(blocks.left)) && isRising(keysOf(blocks.right));
+  const isSorted =
+    blocks.left.isUnordered && areKeysSorted(listKeys(blocks.left)) && areKeysSorted(listKeys(blocks.right));
   const ordered = isSorted ? keys.toSorted(compareTexts) : keys;
   return ordered.flatMap((key) => entries.get(key) ?? []);
 }
 
-function keysOf({ entries }: Block): readonly string[] {
+function listKeys({ entries }: Block): readonly string[] {
   return entries.map(({ key }) => key);
 }
 
-function isRising(keys: readonly string[]): boolean {
+function areKeysSorted(keys: readonly string[]): boolean {
   return keys.every((key, at) => at === 0 || (keys[at - 1] ?? "") < key);
 }
 
@@ -169,15 +187,15 @@ function alignFirst({ left, right }: Sides<Block>, entries: readonly Entry[]): E
   });
 }
 
-function leadOf({ lead }: Entry): string {
+function pickLead({ lead }: Entry): string {
   return lead;
 }
 
-function bodyOf({ body }: Entry): Leaf | Block {
+function pickBody({ body }: Entry): Leaf | Block {
   return body;
 }
 
-/** Applies a function to the base and to both sides. */
+/** Returns the results of a function for the base and for both sides of a merge. */
 export function mapSides<T, U>({ base, left, right }: Sides<T>, convert: (value: T) => U): Sides<U> {
   return { base: convert(base), left: convert(left), right: convert(right) };
 }

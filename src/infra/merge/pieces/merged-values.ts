@@ -9,7 +9,10 @@ export interface MergedValue {
   readonly value: Value | undefined;
 }
 
-/** Merges values; `undefined` where both made something else of the same. Knows nothing of texts and their pieces. */
+/**
+ * Returns the merge of a parsed value (a scalar or a map by keys) from its base and both sides, wrapped because it may
+ * be absent; `undefined` where both sides made something else of the same value.
+ */
 export function mergeValues({ base, left, right }: Sides<Value | undefined>): MergedValue | undefined {
   if (isSameValue(left, right) || isSameValue(base, right)) return { value: left };
   if (isSameValue(base, left)) return { value: right };
@@ -26,7 +29,7 @@ function mergeMaps({ base, left, right }: Sides<ReadonlyMap<string, Value>>): Me
   return { value: merged };
 }
 
-/** True when both are absent, or the same whatever the order of their keys. */
+/** Returns whether two parsed values are both absent, or the same whatever the order of their keys. */
 export function isSameValue(a: Value | undefined, b: Value | undefined): boolean {
   if (!isMap(a) || !isMap(b)) return a === b;
   return a.size === b.size && [...a].every(([key, value]) => b.has(key) && isSameValue(value, b.get(key)));

@@ -36,21 +36,22 @@ export interface Entry {
   readonly trail: string;
 }
 
-/** Joins the pieces of a block. */
+/** Returns the text of a parsed block: its entries between `open` and `close`, with commas where the block has them. */
 export function formatBlock(block: Block): string {
   const last = block.entries.length - 1;
   const texts = block.entries.map((entry, at) => {
     const hasComma = block.endsWithComma !== undefined && (at < last || block.endsWithComma);
-    return `${entry.lead}${entry.head}${formatBody(entry.body)}${hasComma ? "," : ""}${entry.trail}`;
+    return `${entry.lead}${entry.head}${formatEntryBody(entry.body)}${hasComma ? "," : ""}${entry.trail}`;
   });
   return `${block.open}${texts.join("")}${block.close}`;
 }
 
-export function formatBody(body: Leaf | Block): string {
+/** Returns the text of an entry's body: a leaf's, or that of the block in it. */
+export function formatEntryBody(body: Leaf | Block): string {
   return body.kind === "leaf" ? body.text : formatBlock(body);
 }
 
-/** True when two blocks say the same, whatever their layout. */
+/** True when two parsed blocks have the same entries in the same order, whatever their layout. */
 export function isSameBlock(a: Block, b: Block): boolean {
   return (
     a.open.trim() === b.open.trim() &&
@@ -63,7 +64,10 @@ export function isSameBlock(a: Block, b: Block): boolean {
   );
 }
 
-/** True when two entries of one key say the same, whatever their layout. */
+/**
+ * Returns whether two entries have the same body and the same texts around it, whatever their white space; their keys
+ * are not compared.
+ */
 export function isSameEntry(a: Entry, b: Entry): boolean {
   return (
     a.lead.trim() === b.lead.trim() &&
@@ -73,13 +77,17 @@ export function isSameEntry(a: Entry, b: Entry): boolean {
   );
 }
 
+/** Returns whether the bodies of two entries say the same: leaves by their sense, blocks entry by entry. */
 export function isSameBody(a: Leaf | Block, b: Leaf | Block): boolean {
   if (a.kind === "leaf") return b.kind === "leaf" && (a.sense ?? a.text) === (b.sense ?? b.text);
   return b.kind === "block" && isSameBlock(a, b);
 }
 
-/** True when the keys, the heads and the leaves of two blocks are the same: a merged text, cut again, is what was merged. */
-export function hasSameContent(a: Block, b: Block): boolean {
+/**
+ * Returns whether two blocks have the same keys, heads and leaves, whatever their white space and comments. It proves
+ * a merge: the merged text, cut again, has the pieces that were merged.
+ */
+export function hasSamePieces(a: Block, b: Block): boolean {
   return (
     a.entries.length === b.entries.length &&
     a.entries.every((entry, at) => {
@@ -87,7 +95,7 @@ export function hasSameContent(a: Block, b: Block): boolean {
       if (other?.key !== entry.key || other.head.trim() !== entry.head.trim()) return false;
       const { body } = entry;
       if (body.kind === "leaf") return other.body.kind === "leaf" && isSameBody(body, other.body);
-      return other.body.kind === "block" && hasSameContent(body, other.body);
+      return other.body.kind === "block" && hasSamePieces(body, other.body);
     })
   );
 }

@@ -8,36 +8,40 @@ import {
   type PostgresDatabase,
   type SendQuery,
 } from "../database/connect.ts";
-import { loadMigrations, readApplied } from "../database/migrate-schema.ts";
+import { loadMigrations, readAppliedMigrations } from "../database/migrate-schema.ts";
 import { openDatabase } from "../database/open-server.ts";
 import { readMovedFrom } from "../database/read-log-rows.ts";
-import { toLedgerError } from "../database/postgres-errors.ts";
+import { toPostgresLedgerError } from "../database/postgres-errors.ts";
 import { createRowReader, stampTables } from "./postgres-row-reader.ts";
 
-/** @throws CoordinationError as `openDatabase`, and `INPUT_INVALID` for a ledger of an older schema */
-export async function readFromPostgres<T>(
+/**
+ * Opens a PostgreSQL ledger for reading, calls `copy` with one snapshot of it as the source, closes the ledger
+ * afterwards, and returns what `copy` returned. @throws CoordinationError as `openDatabase`, and `INPUT_INVALID` for a
+ * ledger of an older schema
+ */
+export async function withPostgresCopySource<T>(
   options: ConnectOptions,
   copy: (source: CopySource) => Promise<T>,
 ): Promise<T> {
   const database = await openDatabase({ ...options, mode: "read" });
   try {
-    await checkVersion(database);
+    await checkIsNewestSchema(database);
     return await database.snapshot(async (query) => {
       // It is idle while the target is written.
       await query("set local idle_in_transaction_session_timeout = 0");
-      return copy(createSource(database, query, await stampTables(query)));
+      return copy(createPostgresCopySource(database, query, await stampTables(query)));
     });
   } finally {
     await database.close();
   }
 }
 
-function createSource(database: PostgresDatabase, query: SendQuery, before: string): CopySource {
+function createPostgresCopySource(database: PostgresDatabase, query: SendQuery, before: string): CopySource {
   const withErrors: SendQuery = async (sql, values) => {
     try {
       return await query(sql, values);
     } catch (error) {
-      throw toLedgerError(error, database);
+      throw toPostgresLedgerError(error, database);
     }
   };
   return {
@@ -45,12 +49,15 @@ function createSource(database: PostgresDatabase, query: SendQuery, before: stri
     readRows: createRowReader(withErrors),
     counts: () => readCounts(database.name, withErrors),
     readMovedFrom: () => readMovedFrom(withErrors),
-    hasChanged: async () => (await stampOutside(database)) !== before,
+    hasChanged: async () => (await stampCurrentTables(database)) !== before,
   };
 }
 
-/** As the tables are now, which the snapshot does not show. It may hold the only connection for reading. */
-function stampOutside(database: PostgresDatabase): Promise<string> {
+/**
+ * Returns the stamp of the tables as they are now, which the snapshot does not show. The snapshot may hold the only
+ * connection for reading.
+ */
+function stampCurrentTables(database: PostgresDatabase): Promise<string> {
   const stamp = async (query: SendQuery): Promise<string> => {
     await query(`begin isolation level read committed read only; ${WITHOUT_TIME_LIMIT}`);
     return stampTables(query);
@@ -58,9 +65,9 @@ function stampOutside(database: PostgresDatabase): Promise<string> {
   return runTransaction(database, stamp, { isUnlimited: true });
 }
 
-/** Only a writer changes the schema of a ledger. */
-async function checkVersion({ name, query }: PostgresDatabase): Promise<void> {
-  const version = (await readApplied(query))?.length ?? 0;
+/** Throws for a ledger of an older schema, which only a writer brings to the newest. */
+async function checkIsNewestSchema({ name, query }: PostgresDatabase): Promise<void> {
+  const version = (await readAppliedMigrations(query))?.length ?? 0;
   if (version === loadMigrations().length) return;
   throw new CoordinationError(
     "INPUT_INVALID",

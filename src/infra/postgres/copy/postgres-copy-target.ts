@@ -8,22 +8,28 @@ import type {
   CopiedCounts,
   CopiedRow,
   CopiedValue,
-  CopyMark,
   CopyTarget,
   GatewayProcess,
   SharedPlace,
 } from "../../ledger/copy/copy-sides.ts";
-import { COPY_MARK } from "../../ledger/half-copy.ts";
 import {
   COMMIT_TO_DISK,
-  connect,
+  connectToServer,
   runTransaction,
   WITHOUT_TIME_LIMIT,
   type ConnectOptions,
   type PostgresDatabase,
   type SendQuery,
 } from "../database/connect.ts";
-import { checkSchema, readApplied } from "../database/migrate-schema.ts";
+import {
+  createCopyMark,
+  dropCopyMark,
+  hasCopyMark,
+  lockCopyMark,
+  readCopyMark,
+  replaceCopyMark,
+} from "../database/copy-mark-table.ts";
+import { checkAppliedMigrations, readAppliedMigrations } from "../database/migrate-schema.ts";
 import { openDatabase } from "../database/open-server.ts";
 import { createRowReader, SQL_TYPES } from "./postgres-row-reader.ts";
 
@@ -33,35 +39,36 @@ export interface PostgresCopyOptions extends ConnectOptions {
 }
 
 /**
- * @throws CoordinationError as `openDatabase` and `refuseGateways`, and `INPUT_INVALID` for a ledger that is not empty and no half
- * copy
+ * Opens or creates a PostgreSQL ledger, calls `copy` with it as the target, closes it afterwards, and returns what
+ * `copy` returned. @throws CoordinationError as `openDatabase` and `refuseGateways`, and `INPUT_INVALID` for a ledger
+ * that is not empty and no half copy
  */
-export async function writeToPostgres<T>(
+export async function withPostgresCopyTarget<T>(
   options: PostgresCopyOptions,
   copy: (target: CopyTarget) => Promise<T>,
 ): Promise<T> {
-  await refuseUsed(options);
+  await refuseUsedTarget(options);
   const database = await openDatabase({ ...options, mode: "write", isCopyTarget: true });
   try {
-    return await copy(createTarget(database, options));
+    return await copy(createPostgresCopyTarget(database, options));
   } finally {
     await database.close();
   }
 }
 
 /**
- * Opening a ledger for writing gives it the newest schema, which shuts older gateways out of it: one that will be refused has to be
- * only read before.
+ * Throws for a target that has rows and is no half copy, or that a gateway has open. It is only read for that: opening
+ * a ledger for writing gives it the newest schema, which shuts older gateways out of it.
  */
-async function refuseUsed(options: PostgresCopyOptions): Promise<void> {
-  const database = await connect(options);
+async function refuseUsedTarget(options: PostgresCopyOptions): Promise<void> {
+  const database = await connectToServer(options);
   try {
     const { name: place, query } = database;
-    const applied = await readApplied(query);
+    const applied = await readAppliedMigrations(query);
     if (!applied) return;
-    checkSchema(place, applied);
-    if (await hasMark(query)) return;
-    await refuseRows(place, query);
+    checkAppliedMigrations(place, applied);
+    if (await hasCopyMark(query)) return;
+    await refuseFilledTables(place, query);
     const listGateways = (): Promise<GatewayProcess[]> => query<GatewayProcess>(GATEWAYS);
     if (applied.length >= OWNERS_SINCE_VERSION) await options.refuseGateways({ place, listGateways });
   } finally {
@@ -69,34 +76,34 @@ async function refuseUsed(options: PostgresCopyOptions): Promise<void> {
   }
 }
 
-function createTarget(database: PostgresDatabase, { busyTimeoutMs }: ConnectOptions): CopyTarget {
+function createPostgresCopyTarget(database: PostgresDatabase, { busyTimeoutMs }: ConnectOptions): CopyTarget {
   const { name: place, query } = database;
   const change = (work: (send: SendQuery) => Promise<void>): Promise<void> =>
     changeTables(database, busyTimeoutMs, work);
   return {
     place,
     readRows: createRowReader(query),
-    readMark: () => readMark(query),
+    readMark: () => readCopyMark(query),
     begin: (mark) =>
       change(async (send) => {
-        await refuseRows(place, send);
-        await createMark(send);
-        await replaceMark(send, mark);
+        await refuseFilledTables(place, send);
+        await createCopyMark(send);
+        await replaceCopyMark(send, mark);
       }),
     beginAgain: (mark) =>
       change(async (send) => {
-        await replaceMark(send, mark);
-        await deleteRows(send);
+        await replaceCopyMark(send, mark);
+        await deleteAllButEvents(send);
       }),
     lastKey: (table) => readLastKey(query, table),
     writeRows: (table, rows) =>
       change(async (send) => {
-        await lockMark(place, send);
-        await withoutTriggers(send, [table.name], () => insertRows(send, table, rows));
+        await lockCopyMark(place, send);
+        await writeWithoutTriggers(send, [table.name], () => insertRows(send, table, rows));
       }),
     finish: (counts, movedFrom) =>
       change(async (send) => {
-        await lockMark(place, send);
+        await lockCopyMark(place, send);
         await finishCopy(send, counts, movedFrom);
       }),
   };
@@ -112,7 +119,10 @@ const GATEWAYS = `
   where id like 'gateway:%'
   order by id`;
 
-/** Answers have no time limit; locks of other processes are waited for as long as `busyTimeoutMs` says. */
+/**
+ * Runs a transaction that changes whole tables. Answers have no time limit; locks of other processes are waited for as
+ * long as `busyTimeoutMs` says.
+ */
 function changeTables(
   database: PostgresDatabase,
   busyTimeoutMs: number,
@@ -126,37 +136,8 @@ function changeTables(
   return runTransaction(database, change, { isUnlimited: true });
 }
 
-interface MarkRow {
-  readonly source: string;
-  readonly first_hash: Buffer | null;
-  readonly events: number;
-}
-
-async function readMark(query: SendQuery): Promise<CopyMark | undefined> {
-  if (!(await hasMark(query))) return undefined;
-  const [row] = await query<MarkRow>(`select source, first_hash, events from ${COPY_MARK} order by only_row`);
-  return row && { source: row.source, firstHash: row.first_hash, events: row.events };
-}
-
-async function hasMark(query: SendQuery): Promise<boolean> {
-  const [found] = await query<{ isThere: boolean }>(`select to_regclass(@mark) is not null as "isThere"`, {
-    mark: COPY_MARK,
-  });
-  return found?.isThere === true;
-}
-
-/** Another process may have completed the copy, or write to it as well. */
-async function lockMark(place: string, send: SendQuery): Promise<void> {
-  if (!(await hasMark(send)))
-    throw new CoordinationError(
-      "LEDGER_CONFLICT",
-      `${place} was completed by another process that copied to it`,
-    );
-  await send(`select only_row from ${COPY_MARK} order by only_row for update`);
-}
-
-/** An older schema lacks some of the tables. */
-async function refuseRows(place: string, send: SendQuery): Promise<void> {
+/** Throws where a table of the ledger has rows. An older schema lacks some of the tables. */
+async function refuseFilledTables(place: string, send: SendQuery): Promise<void> {
   const tables = await send<{ name: string }>(
     "select tablename as name from pg_tables where schemaname = current_schema()",
   );
@@ -171,35 +152,9 @@ async function refuseRows(place: string, send: SendQuery): Promise<void> {
   );
 }
 
-/** A process that had the empty ledger open before is kept from appending to it. */
-async function createMark(send: SendQuery): Promise<void> {
-  await send(
-    `create table ${COPY_MARK} (
-       only_row integer primary key check (only_row = 1),
-       source text not null,
-       first_hash bytea,
-       events bigint not null
-     )`,
-  );
-  await send(
-    `create trigger copy_not_appended before insert or update on run
-     for each statement execute function refuse_change('the ledger is a copy that has not been completed')`,
-  );
-}
-
-async function replaceMark(send: SendQuery, { source, firstHash, events }: CopyMark): Promise<void> {
-  await send(
-    `insert into ${COPY_MARK} (only_row, source, first_hash, events)
-     values (1, @source, @firstHash, @events)
-     on conflict (only_row) do update
-     set source = excluded.source, first_hash = excluded.first_hash, events = excluded.events`,
-    { source, firstHash, events },
-  );
-}
-
-async function deleteRows(send: SendQuery): Promise<void> {
+async function deleteAllButEvents(send: SendQuery): Promise<void> {
   const names = BESIDE_TABLES.map(({ name }) => name);
-  await withoutTriggers(send, names, async () => {
+  await writeWithoutTriggers(send, names, async () => {
     await send(`truncate ${names.join(", ")}`);
   });
 }
@@ -226,8 +181,8 @@ async function insertRows(
   );
 }
 
-/** Runs within a transaction. */
-async function withoutTriggers(
+/** Turns the triggers of tables off, writes, and turns them on again, within a transaction. */
+async function writeWithoutTriggers(
   send: SendQuery,
   tables: readonly string[],
   write: () => Promise<void>,
@@ -237,6 +192,7 @@ async function withoutTriggers(
   for (const name of tables) await send(`alter table ${name} enable trigger user`);
 }
 
+/** Sets the counts of the source and the next numbers, and takes the mark of a half copy away. */
 async function finishCopy(
   send: SendQuery,
   { events, runs, claimToken }: CopiedCounts,
@@ -257,6 +213,5 @@ async function finishCopy(
       );
     await send(`analyze ${name}`);
   }
-  await send("drop trigger copy_not_appended on run");
-  await send(`drop table ${COPY_MARK}`);
+  await dropCopyMark(send);
 }

@@ -10,9 +10,13 @@ export const SQL_TYPES: Readonly<Record<ColumnType, string>> = {
   bytes: "bytea",
 };
 
+/**
+ * Returns the function that reads from PostgreSQL the next batch of a table's rows: those behind a key, or the first
+ * without one.
+ */
 export function createRowReader(query: SendQuery): CopySide["readRows"] {
   return async (table, after) => {
-    const rows = await query<Record<string, CopiedValue>>(selectBatch(table, after !== undefined), {
+    const rows = await query<Record<string, CopiedValue>>(formatBatchQuery(table, after !== undefined), {
       ...Object.fromEntries((after ?? []).map((value, at) => [`key${at}`, value])),
     });
     const names = Object.keys(table.columns);
@@ -20,8 +24,11 @@ export function createRowReader(query: SendQuery): CopySide["readRows"] {
   };
 }
 
-/** The server adds up what rows take, so that a batch of long texts is a short one. */
-function selectBatch(table: CopiedTable, isAfter: boolean): string {
+/**
+ * Returns the SQL that reads a batch of rows. The server adds up what rows take, so that a batch of long texts is a
+ * short one.
+ */
+function formatBatchQuery(table: CopiedTable, isAfter: boolean): string {
   const { name, key, columns } = table;
   const keys = key.join(", ");
   const names = Object.keys(columns).join(", ");
@@ -30,7 +37,7 @@ function selectBatch(table: CopiedTable, isAfter: boolean): string {
     from (
       select *, sum(row_bytes) over (order by ${keys} rows unbounded preceding) - row_bytes as bytes_before
       from (
-        select ${names}, ${measureColumns(table)} as row_bytes
+        select ${names}, ${formatRowBytes(table)} as row_bytes
         from ${name}
         ${isAfter ? `where (${keys}) > (${bound})` : ""}
         order by ${keys}
@@ -41,13 +48,17 @@ function selectBatch(table: CopiedTable, isAfter: boolean): string {
     order by ${keys}`;
 }
 
-function measureColumns({ columns }: CopiedTable): string {
+/** Returns the SQL of how many bytes a row takes. */
+function formatRowBytes({ columns }: CopiedTable): string {
   return Object.entries(columns)
     .map(([name, type]) => (type === "integer" ? "8" : `coalesce(octet_length(${name}), 0)`))
     .join(" + ");
 }
 
-/** Returns what changes with every change of a table: how many rows it has, and which transactions wrote them. */
+/**
+ * Returns a text that is another one after every change of a copied table: the number of its rows and the transactions
+ * that wrote them.
+ */
 export async function stampTables(query: SendQuery): Promise<string> {
   const stamps: unknown[] = [];
   for (const name of [...COPIED_TABLES.map((table) => table.name), "ledger_count"])

@@ -1,12 +1,12 @@
 /**
  * Owns: the claims that lie beside the log: what is asked of them. Does not own: what an append changes in them
- * (`write-group.ts`), what an event means for them (`claimChangesOf`), or who may have a claim (`arbitration/`).
+ * (`write-group.ts`), what an event means for them (`listClaimChanges`), or who may have a claim (`arbitration/`).
  */
 import type { ClaimEntry } from "../../../agents/coordination/contracts/claim-entry.ts";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { ClaimIndex } from "../../../agents/coordination/ports/claim-index.ts";
 import type { AppendRequest } from "../../../agents/coordination/ports/ledger-store.ts";
-import { claimFromRow, findClaimConflict, reachOf, type ClaimRow } from "../../ledger/claim-rows.ts";
+import { readClaimRow, findClaimConflict, computeReach, type ClaimRow } from "../../ledger/claim-rows.ts";
 import type { SendQuery } from "./connect.ts";
 import type { Group, Wanted } from "./group.ts";
 
@@ -14,6 +14,10 @@ type Query<K extends keyof ClaimIndex> = Parameters<ClaimIndex[K]>[0];
 
 const COLUMNS = "token, resource, run_id, step_id, priority, acquired_at_ms, expires_at_ms";
 
+/**
+ * Returns the claims that overlap a resource and have not expired, oldest first, and the newest token that the ledger
+ * has given to any claim. @throws CoordinationError `LEDGER_CORRUPT` without the counter of tokens
+ */
 export async function listOverlappingClaims(
   query: SendQuery,
   { resource, atMs, limit }: Query<"overlapping">,
@@ -41,11 +45,12 @@ export async function listOverlappingClaims(
        limit @limit
      )
      order by token`,
-    { ...reachOf(resource), atMs, limit },
+    { ...computeReach(resource), atMs, limit },
   );
-  return { claims: rows.map(claimFromRow), lastToken: newest.token };
+  return { claims: rows.map(readClaimRow), lastToken: newest.token };
 }
 
+/** Returns a page of the claims, expired ones too, in the order of their tokens; with `runId` those of one run. */
 export async function listClaims(
   query: SendQuery,
   { after, limit, runId }: Query<"claims">,
@@ -60,24 +65,33 @@ export async function listClaims(
      limit @limit`,
     { after, limit, ...(runId !== undefined && { runId }) },
   );
-  return rows.map(claimFromRow);
+  return rows.map(readClaimRow);
 }
 
-/** Names the claims that an append changes. */
+/**
+ * Adds the tokens of the claims that an append renews or releases to `Wanted`, so that they are read before the append
+ * is decided.
+ */
 export function addWantedClaims({ claims = [] }: AppendRequest, { claimTokens }: Wanted): void {
   for (const { kind, token } of claims) if (kind !== "acquired") claimTokens.add(token);
 }
 
-/** Returns why the changes of an append cannot be made, after those of the writes before it in its group. */
-export function claimConflict(
+/**
+ * Returns the error of an append whose changes of claims cannot be made after the writes before it in its group;
+ * `undefined` where they can. Does not throw.
+ */
+export function findClaimChangeConflict(
   request: AppendRequest,
   { claims, newest, now }: Group,
 ): CoordinationError | undefined {
   return findClaimConflict(request, { newest: newest.claim, now, holderOf: (token) => claims.get(token) });
 }
 
-/** Adds the changes of claims, after `claimConflict` found none in the way. */
-export function addClaims({ runId, claims = [] }: AppendRequest, runKey: number, group: Group): void {
+/**
+ * Adds the claim changes of an append to the rows that its group will write, and to what later appends of the group
+ * see. Only to be called where `findClaimChangeConflict` found nothing.
+ */
+export function addClaimChanges({ runId, claims = [] }: AppendRequest, runKey: number, group: Group): void {
   for (const claim of claims) {
     group.rows.claims.push({ runKey, claim });
     if (claim.kind === "released") group.claims.delete(claim.token);

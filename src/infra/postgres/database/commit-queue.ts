@@ -8,12 +8,12 @@
 import { setImmediate as passTurn, setTimeout as passed } from "node:timers/promises";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
-import { groupCommit } from "../../ledger/group-commit.ts";
+import { createGroupCommit } from "../../ledger/group-commit.ts";
 import type { PostgresDatabase, SendQuery, WriterConnection } from "./connect.ts";
 import { createWanted, type Write } from "./group.ts";
-import { isConnectionLost, toLedgerError } from "./postgres-errors.ts";
+import { isConnectionLostError, toPostgresLedgerError } from "./postgres-errors.ts";
 import { readGroup } from "./read-group.ts";
-import { sendRows } from "./write-group.ts";
+import { sendGroupRows } from "./write-group.ts";
 
 /** Writes committed in one transaction at most. */
 const GROUP_MAX = 256;
@@ -46,8 +46,9 @@ export interface WriteQueueOptions {
   readonly busyTimeoutMs: number;
 }
 
+/** Creates the queue that writes appends to a PostgreSQL ledger, those that wait together in one transaction. */
 export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
-  return groupCommit((writes: readonly Write[]) => commitEach(writes, options), {
+  return createGroupCommit((writes: readonly Write[]) => commitGroup(writes, options), {
     groupMax: GROUP_MAX,
     charsMax: GROUP_CHARS_MAX,
     countChars: ({ chars }) => chars,
@@ -56,33 +57,37 @@ export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
 
 type Errors = (Error | undefined)[];
 
-/** Commits a group in one transaction, and each write by itself when one of them breaks the group. */
-async function commitEach(writes: readonly Write[], options: WriteQueueOptions): Promise<Errors> {
+/**
+ * Commits a group in one transaction, and each write by itself when one of them breaks the group. Returns the error of
+ * each write, in order.
+ */
+async function commitGroup(writes: readonly Write[], options: WriteQueueOptions): Promise<Errors> {
   try {
-    return await commitSurely(writes, options);
+    return await commitUntilKnown(writes, options);
   } catch (error) {
-    if (!isOfOneWrite(error) || writes.length === 1) throw error;
+    if (!isErrorOfOneWrite(error) || writes.length === 1) throw error;
     const errors: Errors = [];
-    for (const write of writes) errors.push(await findError(write, options));
+    for (const write of writes) errors.push(await commitAlone(write, options));
     return errors;
   }
 }
 
 /** True where one of the writes is refused, and not where the server or the way to it fails. */
-function isOfOneWrite(error: unknown): boolean {
+function isErrorOfOneWrite(error: unknown): boolean {
   return isCoordinationError(error) && (error.code === "LEDGER_CONFLICT" || error.code === "INPUT_INVALID");
 }
 
-async function findError(write: Write, options: WriteQueueOptions): Promise<Error | undefined> {
+/** Commits a write by itself, and returns its error instead of throwing it. */
+async function commitAlone(write: Write, options: WriteQueueOptions): Promise<Error | undefined> {
   try {
-    return (await commitSurely([write], options))[0];
+    return (await commitUntilKnown([write], options))[0];
   } catch (error) {
     return error as Error;
   }
 }
 
-/** Commits a group, and finds out whether it was committed where the answer was lost. */
-async function commitSurely(writes: readonly Write[], options: WriteQueueOptions): Promise<Errors> {
+/** Commits a group, and tries again until it is known whether it was committed, where the answer was lost. */
+async function commitUntilKnown(writes: readonly Write[], options: WriteQueueOptions): Promise<Errors> {
   let attempt = await tryCommit(writes, options);
   // A connection that had been idle may have ended meanwhile; nothing was committed with it.
   if (attempt.kind === "failed" && attempt.failedAt === "begin") attempt = await tryCommit(writes, options);
@@ -92,22 +97,23 @@ async function commitSurely(writes: readonly Write[], options: WriteQueueOptions
     if (failedAt === "commit") {
       // It may have taken a minute to be sure that there is no answer.
       untilMs ??= performance.now() + FIND_OUT_MS;
-      tellEach(writes, "lose");
+      notifyWrites(writes, "lose");
     }
     if (untilMs === undefined) throw error;
-    if (performance.now() >= untilMs) throw createUnknownError(error);
+    if (performance.now() >= untilMs) throw createUnknownOutcomeError(error);
     await passed(TRY_AGAIN_MS);
     attempt = await tryCommit(writes, options);
   }
-  tellEach(writes, "settle");
+  notifyWrites(writes, "settle");
   return attempt.errors;
 }
 
-function tellEach(writes: readonly Write[], news: "lose" | "settle"): void {
+/** Tells each write that it is not known whether its group was committed, or that it is known now. */
+function notifyWrites(writes: readonly Write[], news: "lose" | "settle"): void {
   for (const write of writes) write[news]?.();
 }
 
-function createUnknownError(cause: CoordinationError): CoordinationError {
+function createUnknownOutcomeError(cause: CoordinationError): CoordinationError {
   return new CoordinationError(
     "LEDGER_UNAVAILABLE",
     `${cause.message}; whether the last append was committed is not known yet: the next try of it finds out`,
@@ -124,6 +130,7 @@ type Attempt =
       readonly error: CoordinationError;
     };
 
+/** Makes the writes of a group and commits them once. Returns their errors, or at which step it failed. */
 async function tryCommit(writes: readonly Write[], options: WriteQueueOptions): Promise<Attempt> {
   const { database, clock, busyTimeoutMs } = options;
   let failedAt: "connect" | "begin" | "commit" = "connect";
@@ -136,7 +143,7 @@ async function tryCommit(writes: readonly Write[], options: WriteQueueOptions): 
     for (const write of writes) write.want(wanted);
     const group = await readGroup(writer.query, wanted, { busyTimeoutMs, now: () => clock.now() });
     const errors = writes.map((write) => write.apply(group));
-    const written = sendRows(writer.query, group);
+    const written = sendGroupRows(writer.query, group);
     // The driver throws at once where it cannot send a statement, and the server would commit the others.
     await Promise.race([written, passTurn()]);
     failedAt = "commit";
@@ -144,17 +151,17 @@ async function tryCommit(writes: readonly Write[], options: WriteQueueOptions): 
     isBroken = false;
     return { kind: "committed", errors };
   } catch (cause) {
-    const isLost = isConnectionLost(cause);
-    const error = toLedgerError(cause, database);
+    const isLost = isConnectionLostError(cause);
+    const error = toPostgresLedgerError(cause, database);
     // A server that takes no writes may be a primary of before: the next connection leads to the one of now.
-    if (writer && isOfOneWrite(error)) isBroken = !(await cancelTransaction(writer));
+    if (writer && isErrorOfOneWrite(error)) isBroken = !(await cancelTransaction(writer));
     return { kind: "failed", failedAt: isLost || failedAt === "connect" ? failedAt : "write", error };
   } finally {
     writer?.release(isBroken);
   }
 }
 
-/** True when the connection may be used again. */
+/** Rolls the transaction back, and returns whether the connection may be used again. */
 async function cancelTransaction(writer: WriterConnection): Promise<boolean> {
   try {
     await writer.query("rollback");

@@ -9,8 +9,8 @@ import type pg from "pg";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { formatLedgerPlace, isPostgresUrl } from "../../ledger/ledger-place.ts";
 import { bindValues, type SqlValues } from "./named-values.ts";
-import { toLedgerError, type LedgerPlace } from "./postgres-errors.ts";
-import { decodeText } from "./stored-text.ts";
+import { toPostgresLedgerError, type LedgerPlace } from "./postgres-errors.ts";
+import { decodeStoredText } from "./stored-text.ts";
 
 /** Sends one statement. Within a connection it may be sent before the one before it was answered. */
 export type SendQuery = <Row>(sql: string, values?: SqlValues) => Promise<Row[]>;
@@ -82,11 +82,14 @@ const WITH_LOCK_LIMIT = `
 
 const OID = { int8: 20, text: 25 } as const;
 
-/** Loads the driver, which nothing needs that keeps its ledger in a file. */
-export async function connect(options: ConnectOptions): Promise<PostgresDatabase> {
-  const { url, poolMax } = parseUrl(options.url);
+/**
+ * Creates the pool of connections to the PostgreSQL server of a ledger. Imports the driver only now, because nothing
+ * needs it that keeps its ledger in a file.
+ */
+export async function connectToServer(options: ConnectOptions): Promise<PostgresDatabase> {
+  const { url, poolMax } = parseLedgerUrl(options.url);
   const { default: driver } = await import("pg");
-  const place = describePlace(url);
+  const place = createLedgerPlace(url);
   const settings: pg.PoolConfig = {
     connectionString: url.href,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
@@ -99,7 +102,7 @@ export async function connect(options: ConnectOptions): Promise<PostgresDatabase
     // Statements of one transaction are sent without waiting for the answers of those before them.
     pipeline: true,
     fallback_application_name: "openclaw-coordination",
-    types: { getTypeParser: createTypeParsers(driver.types) },
+    types: { getTypeParser: createParserLookup(driver.types) },
   };
   const readers = new driver.Pool({ ...settings, max: poolMax });
   const writers = new driver.Pool({ ...settings, max: 1 });
@@ -109,20 +112,22 @@ export async function connect(options: ConnectOptions): Promise<PostgresDatabase
     try {
       return await work();
     } catch (error) {
-      throw toLedgerError(error, place);
+      throw toPostgresLedgerError(error, place);
     }
   };
   return {
     ...place,
-    query: (sql, values) => guard(() => useReader(readers, (client) => sendQuery(client, sql, values))),
-    write: (sql, values) => guard(() => useReader(readers, (client) => sendWrite(client, sql, values))),
+    query: (sql, values) =>
+      guard(() => useReadConnection(readers, (client) => sendQuery(client, sql, values))),
+    write: (sql, values) =>
+      guard(() => useReadConnection(readers, (client) => sendWrite(client, sql, values))),
     snapshot: (read) => guard(() => readSnapshot(readers, read)),
     connectWriter: async ({ isUnlimited } = { isUnlimited: false }) => {
       const client = await writers.connect();
       // A statement that was sent fails with the connection; the event only says so again.
       client.on("error", ignoreError);
       return {
-        query: isUnlimited ? createUnlimitedSend(client) : (sql, values) => sendQuery(client, sql, values),
+        query: isUnlimited ? createUnlimitedQuery(client) : (sql, values) => sendQuery(client, sql, values),
         release: (isBroken) => {
           client.off("error", ignoreError);
           client.release(isBroken);
@@ -136,8 +141,9 @@ export async function connect(options: ConnectOptions): Promise<PostgresDatabase
 }
 
 /**
- * Lends the connection for writing to one transaction, which `work` begins, and commits what it did.
- * @throws CoordinationError
+ * Lends the connection for writing to `work`, which begins a transaction, commits it when `work` has ended, and
+ * returns its result; where `work` or the commit fails, the connection is dropped and the transaction with it. @throws
+ * CoordinationError
  */
 export async function runTransaction<T>(
   database: PostgresDatabase,
@@ -153,7 +159,7 @@ export async function runTransaction<T>(
     isBroken = false;
     return result;
   } catch (error) {
-    throw toLedgerError(error, database);
+    throw toPostgresLedgerError(error, database);
   } finally {
     // A connection that ends in the middle takes its transaction with it.
     writer?.release(isBroken);
@@ -168,10 +174,10 @@ function ignoreError(): void {
 const directness = new WeakMap<object, boolean>();
 
 /**
- * A pooler tells its clients a number of its own as that of their process, because no process of the server is theirs alone.
- * The driver's types do not have that number.
+ * Returns whether a connection leads to the server itself. A pooler tells its clients a number of its own as that of
+ * their process, because no process of the server is theirs alone. The driver's types do not have that number.
  */
-async function isDirect(client: pg.ClientBase & { readonly processID?: number }): Promise<boolean> {
+async function isDirectConnection(client: pg.ClientBase & { readonly processID?: number }): Promise<boolean> {
   const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
   return rows[0]?.pid === client.processID;
 }
@@ -179,6 +185,7 @@ async function isDirect(client: pg.ClientBase & { readonly processID?: number })
 /** The driver's types do not have the time limit of a single statement. */
 type LimitedQuery = pg.QueryConfig & { readonly query_timeout?: number };
 
+/** Sends one statement and returns its rows. A connection to the server itself keeps the plan of one with values. */
 async function sendQuery<Row>(
   client: pg.ClientBase,
   sql: string,
@@ -192,11 +199,14 @@ async function sendQuery<Row>(
   return rows as Row[];
 }
 
-function createUnlimitedSend(client: pg.ClientBase): SendQuery {
+function createUnlimitedQuery(client: pg.ClientBase): SendQuery {
   return (sql, values) => sendQuery(client, sql, values, { query_timeout: UNLIMITED_MS });
 }
 
-/** Where the statement fails, the server answers the commit with a rollback. */
+/**
+ * Sends a statement in a transaction of its own, which is on disk when it returns. Where the statement fails, the
+ * server answers the commit with a rollback.
+ */
 async function sendWrite<Row>(client: pg.ClientBase, sql: string, values?: SqlValues): Promise<Row[]> {
   const [, rows] = await Promise.all([
     client.query(BEGIN_WRITING),
@@ -207,12 +217,12 @@ async function sendWrite<Row>(client: pg.ClientBase, sql: string, values?: SqlVa
 }
 
 /** Lends a connection to `read`. One on which something failed is not used again. */
-async function useReader<T>(pool: pg.Pool, read: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+async function useReadConnection<T>(pool: pg.Pool, read: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   client.on("error", ignoreError);
   let isBroken = true;
   try {
-    if (!directness.has(client)) directness.set(client, await isDirect(client));
+    if (!directness.has(client)) directness.set(client, await isDirectConnection(client));
     const result = await read(client);
     isBroken = false;
     return result;
@@ -222,29 +232,35 @@ async function useReader<T>(pool: pg.Pool, read: (client: pg.PoolClient) => Prom
   }
 }
 
+/** Lends `read` a transaction that shows the ledger at one moment, with no time limit on answers. */
 function readSnapshot<T>(pool: pg.Pool, read: (query: SendQuery) => Promise<T>): Promise<T> {
-  return useReader(pool, async (client) => {
+  return useReadConnection(pool, async (client) => {
     await client.query(
       `begin isolation level repeatable read read only; ${WITHOUT_TIME_LIMIT}; ${WITH_LOCK_LIMIT}`,
     );
-    const result = await read(createUnlimitedSend(client));
+    const result = await read(createUnlimitedQuery(client));
     await client.query("commit");
     return result;
   });
 }
 
-function createTypeParsers(types: typeof pg.types): typeof pg.types.getTypeParser {
+/** Returns the driver's lookup of parsers, with our own for big integers and for texts. */
+function createParserLookup(types: typeof pg.types): typeof pg.types.getTypeParser {
   const parsers = new Map<number, (text: string) => unknown>([
     // Keys and times stay far below 2^53.
     [OID.int8, Number],
-    [OID.text, decodeText],
+    [OID.text, decodeStoredText],
   ]);
   const findParser = (oid: Parameters<typeof types.getTypeParser>[0], format?: "text"): unknown =>
     parsers.get(oid) ?? types.getTypeParser(oid, format);
   return findParser as typeof pg.types.getTypeParser;
 }
 
-function parseUrl(text: string): { readonly url: URL; readonly poolMax: number } {
+/**
+ * Returns the URL without our setting `pool_max`, and the value of that setting or its default. Throws where either is
+ * not valid, without showing the password.
+ */
+function parseLedgerUrl(text: string): { readonly url: URL; readonly poolMax: number } {
   // The error of `new URL` would show the password.
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !isPostgresUrl(text))
@@ -262,7 +278,7 @@ function parseUrl(text: string): { readonly url: URL; readonly poolMax: number }
   return { url, poolMax };
 }
 
-/** As the driver reads it: a "%" that begins no code is one. */
+/** Decodes a password of a URL as the driver reads it: a "%" that begins no code is one. */
 function decodePassword(password: string): string {
   try {
     return decodeURIComponent(password);
@@ -271,7 +287,8 @@ function decodePassword(password: string): string {
   }
 }
 
-function describePlace(url: URL): LedgerPlace {
+/** Returns how the place of a ledger is shown, and what hides its passwords in a text. */
+function createLedgerPlace(url: URL): LedgerPlace {
   const named = url.searchParams.get("password") ?? "";
   const secrets = [url.password, decodePassword(url.password), named, process.env["PGPASSWORD"] ?? ""]
     .filter((secret) => secret !== "")

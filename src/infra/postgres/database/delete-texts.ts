@@ -17,13 +17,18 @@ export interface Retention extends Pick<OpenLedger, "database" | "written"> {
   readonly busyTimeoutMs: number;
 }
 
+/**
+ * Deletes in portions the stored texts that are older than a time and that no run keeps any more, and returns how many
+ * were deleted.
+ */
 export async function deleteTextsBefore(retention: Retention, time: number): Promise<number> {
   const { written } = retention;
-  await repeat(RELEASED_AT_ONCE_MAX, () => written(() => releaseTexts(retention)));
-  return repeat(DELETED_AT_ONCE_MAX, () => written((write) => deleteOldest(write, time)));
+  await repeatPortions(RELEASED_AT_ONCE_MAX, () => written(() => releaseTexts(retention)));
+  return repeatPortions(DELETED_AT_ONCE_MAX, () => written((write) => deleteOldestTexts(write, time)));
 }
 
-async function deleteOldest(write: SendQuery, time: number): Promise<number> {
+/** Deletes one portion of the oldest texts that nobody keeps, and returns how many. */
+async function deleteOldestTexts(write: SendQuery, time: number): Promise<number> {
   const deleted = await write(
     `delete from content
      where kept = 0
@@ -42,8 +47,8 @@ async function deleteOldest(write: SendQuery, time: number): Promise<number> {
 }
 
 /**
- * Ends the keeping of texts whose keepers have ended. Behind the lock of the ledger: an append that keeps one of them at the
- * same time would find the mark still there, and it would be taken from it.
+ * Ends one portion of what ended coordinations keep, and returns how much. Behind the lock of the ledger: an append
+ * that keeps one of the texts at the same time would find the mark still there, and it would be taken from it.
  */
 function releaseTexts({ database, busyTimeoutMs }: Retention): Promise<number> {
   return runTransaction(database, async (query) => {
@@ -66,7 +71,7 @@ function releaseTexts({ database, busyTimeoutMs }: Retention): Promise<number> {
   });
 }
 
-/** Takes the mark from those of the texts that nobody keeps any more. */
+/** Clears the mark `kept` of those of the given texts that no run uses any more, so that they can be deleted. */
 export async function clearKeptMarks(
   query: SendQuery,
   released: readonly { readonly sha256: string }[],
@@ -82,7 +87,7 @@ export async function clearKeptMarks(
 }
 
 /** Repeats a portion while it did all it may do at once, and returns how much was done. */
-async function repeat(atOnceMax: number, portion: () => Promise<number>): Promise<number> {
+async function repeatPortions(atOnceMax: number, portion: () => Promise<number>): Promise<number> {
   let total = 0;
   for (;;) {
     const count = await portion();

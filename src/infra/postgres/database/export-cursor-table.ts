@@ -3,6 +3,10 @@ import type { ExportCursors, ExportHolder } from "../../../agents/coordination/p
 import { ADVANCE_EXPORT, FIND_HOLDER, RELEASE_EXPORT, TAKE_EXPORT } from "../../ledger/export-cursor-sql.ts";
 import type { OpenLedger } from "./commit-queue.ts";
 
+/**
+ * Creates the access to the cursors that record, in a PostgreSQL ledger, how far each telemetry export has come and
+ * who holds it.
+ */
 export function createExportCursors({ database: { query }, guarded, written }: OpenLedger): ExportCursors {
   return {
     holder: (name) =>

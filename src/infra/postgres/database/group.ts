@@ -121,16 +121,18 @@ export interface Write {
   readonly settle?: () => void;
 }
 
+/** Creates the empty collection of what must be read from the ledger before the writes of a group are decided. */
 export function createWanted(): Wanted {
   return { runIds: new Set(), events: new Map(), claimTokens: new Set(), files: new Map() };
 }
 
-/** Returns about how many characters there are in all texts of what is to be written. */
+/** Returns about how many characters a value takes once written as JSON. */
 export function countChars(value: unknown): number {
   return Number.MAX_SAFE_INTEGER - countCharsLeft(value, Number.MAX_SAFE_INTEGER);
 }
 
-export function createRows(): GroupRows {
+/** Creates the empty lists of the rows that a group of writes will insert and update. */
+export function createGroupRows(): GroupRows {
   return {
     runs: new Map(),
     events: [],
@@ -145,14 +147,17 @@ export function createRows(): GroupRows {
   };
 }
 
+/** Returns the text by which an event (sequence and run) is found in a group's maps. */
 export function formatEventKey({ runId, sequence }: EventName): string {
   return `${sequence} ${runId}`;
 }
 
+/** Returns the text by which a workspace file is found in a group's maps. */
 export function formatFileKey({ tenant, scope, path }: WorkspacePlace): string {
   return JSON.stringify([tenant, scope, path]);
 }
 
+/** Returns the text by which the scope of a workspace is found in a group's maps. */
 export function formatScopeKey({ tenant, scope }: WorkspaceScope): string {
   return JSON.stringify([tenant, scope]);
 }

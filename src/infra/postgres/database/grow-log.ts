@@ -1,7 +1,7 @@
 /** Owns: what an append of either kind of run does to its log: the hash chain (S4), the numbers of its events, the run's row. */
 import { assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
 import { chainRows, type StorableEvent } from "../../ledger/event-row.ts";
-import { isArrival, findOwnerAfter, type OwnedAppend } from "../../ledger/owner-fence.ts";
+import { mustTellOwner, findOwnerAfterAppend, type OwnedAppend } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
 import type { Group, Head } from "./group.ts";
 
@@ -23,7 +23,10 @@ export interface Grown {
   readonly newest: Buffer;
 }
 
-/** Adds the rows of an append that goes on where the log ends. */
+/**
+ * Adds the events of an append and the changed row of their run to the rows that the group will write, and returns the
+ * run's key and a function that finds the keys of the new events.
+ */
 export function growRun(growth: Growth, head: Head | undefined, group: Group): Grown {
   const { runId, kind } = growth;
   const { rows, newest } = chainRows(growth, head?.head_hash);
@@ -36,10 +39,10 @@ export function growRun(growth: Growth, head: Head | undefined, group: Group): G
     length,
     head_hash: newest,
     kind,
-    origin: originOf(growth, head),
-    ...findOwnerAfter(growth, head),
+    origin: chooseOrigin(growth, head),
+    ...findOwnerAfterAppend(growth, head),
   };
-  changeRun(growth, { end, before: head }, group);
+  recordRunChange(growth, { end, before: head }, group);
   const firstSequence = rows[0]?.sequence ?? 0;
   return {
     runKey,
@@ -53,30 +56,33 @@ export function growRun(growth: Growth, head: Head | undefined, group: Group): G
 }
 
 /** A run has its origin from its first append on. */
-function originOf({ origin }: Growth, head: Head | undefined): string | null {
+function chooseOrigin({ origin }: Growth, head: Head | undefined): string | null {
   return head ? head.origin : (origin ?? null);
 }
 
-/** The last of several appends of a group to one run says how the run is after the group. */
-function changeRun(
+/**
+ * Records how the run is after an append. The last of several appends of a group to one run says how the run is after
+ * the group.
+ */
+function recordRunChange(
   growth: Growth,
   { end, before: head }: { readonly end: Head; readonly before: Head | undefined },
   { rows: { runs }, heads }: Group,
 ): void {
   const { runId, kind, hasEnded, summary } = growth;
-  const before = runs.get(end.run_key);
+  const earlierChange = runs.get(end.run_key);
   runs.set(end.run_key, {
     runId,
     kind,
-    isNew: !head || before?.isNew === true,
+    isNew: !head || earlierChange?.isNew === true,
     length: end.length,
     head: end.head_hash,
-    ended: hasEnded || before?.ended === 1 ? 1 : 0,
+    ended: hasEnded || earlierChange?.ended === 1 ? 1 : 0,
     summary,
     origin: end.origin,
     owner_id: end.owner_id,
     owner_token: end.owner_token,
-    arrived: isArrival(growth, head) || before?.arrived === 1 ? 1 : 0,
+    arrived: mustTellOwner(growth, head) || earlierChange?.arrived === 1 ? 1 : 0,
   });
   heads.set(runId, end);
 }

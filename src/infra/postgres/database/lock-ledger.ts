@@ -1,6 +1,6 @@
 /** Owns: beginning a transaction behind the lock of the ledger, and how long others may be held up by it. */
 import { BEGIN_WRITING, type SendQuery } from "./connect.ts";
-import { checkRelease } from "../../ledger/migrations.ts";
+import { refuseNewerSchema } from "../../ledger/migrations.ts";
 import { loadMigrations } from "./migrate-schema.ts";
 
 /** Numbers the newest event, run and claim that were ever made. */
@@ -17,9 +17,10 @@ export interface LockOptions {
 }
 
 /**
- * Begins a transaction and locks the ledger until its end. All is sent at once, and before whatever is sent next; the lock is a
- * statement of its own, so that what is read behind it sees what was committed before. The count is refused with `LEDGER_TOO_NEW`
- * where a newer release has migrated the ledger since it was opened.
+ * Begins a transaction and locks the ledger for writing until its end, and returns the promises of the three
+ * statements' answers, the last with the ledger's counts. All is sent at once, and before whatever is sent next; the
+ * lock is a statement of its own, so that what is read behind it sees what was committed before. The count is refused
+ * with `LEDGER_TOO_NEW` where a newer release has migrated the ledger since it was opened.
  */
 export function lockLedger(
   query: SendQuery,
@@ -31,15 +32,16 @@ export function lockLedger(
       busyTimeoutMs: String(busyTimeoutMs),
       statementTimeout: statementTimeout ?? null,
     }),
-    lockCount(query),
+    lockLedgerCount(query),
   ];
 }
 
-async function lockCount(query: SendQuery): Promise<LedgerCount[]> {
+/** Locks the row of the newest numbers and returns it. Throws where a newer release has migrated the ledger. */
+async function lockLedgerCount(query: SendQuery): Promise<LedgerCount[]> {
   const counts = await query<LedgerCount & { readonly newest_migration: number }>(
     "select events, runs, claim_token, newest_migration from ledger_count where only_row = 1 for update",
   );
-  checkRelease("the ledger", counts[0]?.newest_migration ?? 0, loadMigrations());
+  refuseNewerSchema("the ledger", counts[0]?.newest_migration ?? 0, loadMigrations());
   return counts;
 }
 

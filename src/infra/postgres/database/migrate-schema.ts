@@ -3,13 +3,18 @@
  * never edited afterwards.
  */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { checkApplied, checkRelease, readMigrations, type Migration } from "../../ledger/migrations.ts";
+import {
+  checkMigrationHashes,
+  refuseNewerSchema,
+  readMigrations,
+  type Migration,
+} from "../../ledger/migrations.ts";
 import { findPackageFile } from "../../../platform/package-files.ts";
 import { runTransaction, type PostgresDatabase, type SendQuery } from "./connect.ts";
 
 let loaded: readonly Migration[] | undefined;
 
-/** Loads all migrations of this release, in order. */
+/** Returns this release's migrations of PostgreSQL ledgers, in order; reads their files once. */
 export function loadMigrations(): readonly Migration[] {
   loaded ??= readMigrations(findPackageFile("postgres/migrations/", import.meta.url));
   return loaded;
@@ -24,13 +29,14 @@ interface AppliedMigration {
 }
 
 /**
- * Brings the schema to the newest version. When several processes begin at once, one migrates and the others find it done.
- * @throws CoordinationError `LEDGER_TOO_NEW`, `LEDGER_CORRUPT`, `LEDGER_UNAVAILABLE` and what the server answers
+ * Applies to a PostgreSQL ledger the migrations that it lacks; only checks it where it lacks none. When several
+ * processes begin at once, one migrates and the others find it done. @throws CoordinationError `LEDGER_TOO_NEW`,
+ * `LEDGER_CORRUPT`, `LEDGER_UNAVAILABLE` and what the server answers
  */
-export async function migrate(database: PostgresDatabase): Promise<void> {
-  const applied = await readApplied(database.query);
+export async function migrateSchema(database: PostgresDatabase): Promise<void> {
+  const applied = await readAppliedMigrations(database.query);
   if (applied && applied.length >= loadMigrations().length) {
-    checkSchema(database.name, applied);
+    checkAppliedMigrations(database.name, applied);
     return;
   }
   await runTransaction(database, async (query) => {
@@ -42,9 +48,10 @@ export async function migrate(database: PostgresDatabase): Promise<void> {
   });
 }
 
+/** Applies the migrations that the ledger lacks, behind the lock that all who migrate take. */
 async function applyMigrations(name: string, query: SendQuery): Promise<void> {
-  const applied = (await readApplied(query)) ?? (await prepare(name, query));
-  checkSchema(name, applied);
+  const applied = (await readAppliedMigrations(query)) ?? (await createMigrationTable(name, query));
+  checkAppliedMigrations(name, applied);
   // Writes that are under way come first, and those that wait for this find the new number (`lockLedger`). A lock of the row alone
   // would let them lock the table, which a migration may alter: each would wait for the other.
   if (applied.length > 0) await query("lock table ledger_count in access exclusive mode");
@@ -59,33 +66,48 @@ async function applyMigrations(name: string, query: SendQuery): Promise<void> {
   await query("update ledger_count set newest_migration = @newest", { newest: loadMigrations().length });
 }
 
-/** Returns the migrations that were applied; `undefined` where there is no ledger. */
-export async function readApplied(query: SendQuery): Promise<readonly AppliedMigration[] | undefined> {
+/** True where the schema of the ledger has a table of that name. */
+export async function hasTable(query: SendQuery, name: string): Promise<boolean> {
   const [found] = await query<{ isThere: boolean }>(
     `select exists (
-       select 1 from pg_tables where schemaname = current_schema() and tablename = 'migration'
+       select 1 from pg_tables where schemaname = current_schema() and tablename = @name
      ) as "isThere"`,
+    { name },
   );
-  if (!found?.isThere) return undefined;
+  return found?.isThere === true;
+}
+
+/**
+ * Returns the migrations that a PostgreSQL ledger has recorded as applied, in order; `undefined` where its schema has
+ * no ledger.
+ */
+export async function readAppliedMigrations(
+  query: SendQuery,
+): Promise<readonly AppliedMigration[] | undefined> {
+  if (!(await hasTable(query, "migration"))) return undefined;
   return query<AppliedMigration>("select number, sha256 from migration order by number");
 }
 
-/** @throws CoordinationError `LEDGER_TOO_NEW`, and `LEDGER_CORRUPT` for migrations that are not this release's */
-export function checkSchema(name: string, applied: readonly AppliedMigration[]): void {
-  checkRelease(name, applied.length, loadMigrations());
-  checkApplied(name, applied, loadMigrations().slice(0, applied.length));
+/**
+ * Checks that the migrations that were applied to a ledger are those of this release. @throws CoordinationError
+ * `LEDGER_TOO_NEW`, and `LEDGER_CORRUPT` for migrations that are not this release's
+ */
+export function checkAppliedMigrations(name: string, applied: readonly AppliedMigration[]): void {
+  refuseNewerSchema(name, applied.length, loadMigrations());
+  checkMigrationHashes(name, applied, loadMigrations().slice(0, applied.length));
 }
 
 /** Checks that no newer release has migrated the ledger since it was opened. @throws CoordinationError `LEDGER_TOO_NEW` */
-export async function checkNewest(name: string, query: SendQuery): Promise<void> {
+export async function checkNotMigratedSince(name: string, query: SendQuery): Promise<void> {
   const [count] = await query<{ newest_migration: number }>(
     "select newest_migration from ledger_count where only_row = 1",
   );
-  checkRelease(name, count?.newest_migration ?? 0, loadMigrations());
+  refuseNewerSchema(name, count?.newest_migration ?? 0, loadMigrations());
 }
 
-async function prepare(name: string, query: SendQuery): Promise<readonly AppliedMigration[]> {
-  await checkIsFree(name, query);
+/** Creates the table of migrations in a schema that is free for a ledger, and returns that none was applied. */
+async function createMigrationTable(name: string, query: SendQuery): Promise<readonly AppliedMigration[]> {
+  await checkSchemaIsFree(name, query);
   await query(
     "create table migration (number integer primary key, name text not null, sha256 text not null)",
   );
@@ -101,10 +123,11 @@ interface SchemaFacts {
 }
 
 /**
- * Checks that a ledger can be made where none is, or was a moment ago. @throws CoordinationError `LEDGER_UNAVAILABLE` without a
- * schema in which the user may create tables, and `LEDGER_CORRUPT` for one of another program
+ * Checks that a ledger can be created in the connection's schema, or has just been created there by another process.
+ * @throws CoordinationError `LEDGER_UNAVAILABLE` without a schema in which the user may create tables, and
+ * `LEDGER_CORRUPT` for one of another program
  */
-export async function checkIsFree(name: string, query: SendQuery): Promise<void> {
+export async function checkSchemaIsFree(name: string, query: SendQuery): Promise<void> {
   const [facts] = await query<SchemaFacts>(
     `with found as (select tablename from pg_tables where schemaname = current_schema())
      select current_schema()::text as schema,

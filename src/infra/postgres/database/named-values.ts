@@ -1,5 +1,5 @@
 /** Owns: SQL with named values (`@runId`), as the other ledger has it. PostgreSQL itself numbers them. */
-import { encodeText } from "./stored-text.ts";
+import { encodeStoredText } from "./stored-text.ts";
 
 export type SqlValue = string | number | Buffer | null | readonly (string | number | Buffer | null)[];
 export type SqlValues = Readonly<Record<string, SqlValue>>;
@@ -18,15 +18,20 @@ const NAMES_MAX = 100;
 const NUMBERED_MAX = 1_000;
 const numbered = new Map<string, NumberedSql>();
 
+/**
+ * Returns an SQL statement with named values (`@name`) as the driver takes it: with numbered values, and with a name
+ * where the server may keep its plan.
+ */
 export function bindValues(
   sql: string,
   values: SqlValues,
 ): { readonly text: string; readonly name?: string; readonly values: unknown[] } {
-  const { names, ...statement } = numberValues(sql);
+  const { names, ...statement } = numberNamedValues(sql);
   return { ...statement, values: names.map((name) => encodeValue(values[name])) };
 }
 
-function numberValues(sql: string): NumberedSql {
+/** Returns the SQL with `$1` in the place of the first name, and so on. Each text is worked out once. */
+function numberNamedValues(sql: string): NumberedSql {
   const before = numbered.get(sql);
   if (before) return before;
   const names: string[] = [];
@@ -42,7 +47,7 @@ function numberValues(sql: string): NumberedSql {
 }
 
 function encodeValue(value: SqlValue | undefined): unknown {
-  if (typeof value === "string") return encodeText(value);
+  if (typeof value === "string") return encodeStoredText(value);
   if (Array.isArray(value)) return value.map((each) => encodeValue(each as SqlValue));
   return value;
 }

@@ -1,8 +1,14 @@
 /** Owns: opening a ledger on a server safely: release check, migrations, durability. */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { COPY_MARK, createHalfCopyError } from "../../ledger/half-copy.ts";
-import { connect, type ConnectOptions, type PostgresDatabase } from "./connect.ts";
-import { checkIsFree, checkSchema, migrate, readApplied } from "./migrate-schema.ts";
+import { createHalfCopyError } from "../../ledger/half-copy.ts";
+import { connectToServer, type ConnectOptions, type PostgresDatabase } from "./connect.ts";
+import { hasCopyMark, readCopyMark } from "./copy-mark-table.ts";
+import {
+  checkSchemaIsFree,
+  checkAppliedMigrations,
+  migrateSchema,
+  readAppliedMigrations,
+} from "./migrate-schema.ts";
 
 export interface OpenOptions extends ConnectOptions {
   /** `read` never creates or changes anything. */
@@ -12,17 +18,19 @@ export interface OpenOptions extends ConnectOptions {
 }
 
 /**
- * @throws CoordinationError `INPUT_INVALID`, `LEDGER_NOT_FOUND`, `LEDGER_TOO_NEW`, `LEDGER_INCOMPLETE`, `LEDGER_CORRUPT`,
- * `LEDGER_BUSY` or `LEDGER_UNAVAILABLE`.
+ * Opens a PostgreSQL ledger and checks that it is a whole one; for writing, creates and migrates it first. Returns its
+ * connections, which the caller has to close. @throws CoordinationError `INPUT_INVALID`, `LEDGER_NOT_FOUND`,
+ * `LEDGER_TOO_NEW`, `LEDGER_INCOMPLETE`, `LEDGER_CORRUPT`, `LEDGER_BUSY` or `LEDGER_UNAVAILABLE`
  */
 export async function openDatabase(options: OpenOptions): Promise<PostgresDatabase> {
-  const database = await connect(options);
+  const database = await connectToServer(options);
   try {
     if (options.mode === "write") {
-      await migrate(database);
+      await migrateSchema(database);
       await checkDurability(database);
-    } else await checkLedger(database);
-    if (options.isCopyTarget !== true) await refuseHalfCopy(database);
+    } else await checkLedgerIsThere(database);
+    if (options.isCopyTarget !== true && (await hasCopyMark(database.query)))
+      throw createHalfCopyError(database.name, await readCopyMark(database.query));
     return database;
   } catch (error) {
     await database.close();
@@ -30,29 +38,20 @@ export async function openDatabase(options: OpenOptions): Promise<PostgresDataba
   }
 }
 
-async function checkLedger(database: PostgresDatabase): Promise<void> {
-  const applied = await readApplied(database.query);
+/** Throws where there is no ledger, or one whose migrations are not this release's. */
+async function checkLedgerIsThere(database: PostgresDatabase): Promise<void> {
+  const applied = await readAppliedMigrations(database.query);
   if (!applied) {
-    await checkIsFree(database.name, database.query);
+    await checkSchemaIsFree(database.name, database.query);
     throw new CoordinationError("LEDGER_NOT_FOUND", `no ledger at ${database.name}`);
   }
-  checkSchema(database.name, applied);
+  checkAppliedMigrations(database.name, applied);
 }
 
-/** @throws CoordinationError `LEDGER_INCOMPLETE` */
-async function refuseHalfCopy({ name, query }: PostgresDatabase): Promise<void> {
-  const [found] = await query<{ isThere: boolean }>(
-    `select exists (
-       select 1 from pg_tables where schemaname = current_schema() and tablename = @mark
-     ) as "isThere"`,
-    { mark: COPY_MARK },
-  );
-  if (found?.isThere !== true) return;
-  const [mark] = await query<{ source: string }>(`select source from ${COPY_MARK} order by only_row`);
-  throw createHalfCopyError(name, mark?.source ?? "another ledger");
-}
-
-/** `synchronous_commit` is set for each transaction; nobody but the server's owner can set this one (S2). */
+/**
+ * Throws where the server runs with `fsync` off (S2), which nobody but its owner can set. `synchronous_commit` is set
+ * for each transaction.
+ */
 async function checkDurability({ name, query }: PostgresDatabase): Promise<void> {
   const [setting] = await query<{ fsync: string | null }>("select current_setting('fsync', true) as fsync");
   if (setting?.fsync !== "off") return;

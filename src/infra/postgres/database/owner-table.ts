@@ -5,8 +5,8 @@
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { OwnedRun, OwnerBeat, RunOwners } from "../../../agents/coordination/ports/run-owners.ts";
 import type { OpenLedger } from "./commit-queue.ts";
-import { checkNewest } from "./migrate-schema.ts";
-import { createNotOwner, listOwners, NOBODY, type OwnerRow } from "../../ledger/owner-fence.ts";
+import { checkNotMigratedSince } from "./migrate-schema.ts";
+import { createNotOwnerError, mapOwnersByRun, NOBODY, type OwnerRow } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
 
 interface BeatRow {
@@ -21,6 +21,10 @@ interface OwnedRow {
   readonly owner_token: number;
 }
 
+/**
+ * Creates the access to the processes that own runs of a kind in a PostgreSQL ledger: their beats (signs of life),
+ * which runs each owns, and taking runs over.
+ */
 export function createRunOwners(
   { database: { name, query }, guarded, written }: OpenLedger,
   kind: RunKind,
@@ -29,47 +33,55 @@ export function createRunOwners(
     beat: async ({ id, process = null }) => {
       await written(async (write) => {
         // Whoever can append no more because of a newer release leaves its runs to others.
-        await checkNewest(name, query);
+        await checkNotMigratedSince(name, query);
         await write(BEAT, { id, process });
       });
     },
     beats: () =>
       guarded(async () => {
         const rows = await query<BeatRow>("select id, process, beats from run_owner order by id");
-        return rows.map(ownerBeatOf);
+        return rows.map(createOwnerBeat);
       }),
     remove: async (id) => {
       await written(async (write) => {
         await write("delete from run_owner where id = @id", { id });
-        await write(formatForgetMissed(kind), { owner: NOBODY.owner_id, gone: [id] });
+        await write(formatForgetMissedStatement(kind), { owner: NOBODY.owner_id, gone: [id] });
       });
     },
     holders: () =>
       guarded(async () => {
-        const rows = await query<{ id: string }>(formatHolders(kind));
+        const rows = await query<{ id: string }>(formatHoldersQuery(kind));
         return rows.map(({ id }) => id);
       }),
     take: ({ owner, from, limit, isOnlyFrom = false }) =>
       written(async (write) => {
-        await write(formatForgetMissed(kind), { owner, gone: from });
-        const rows = await write<OwnedRow>(formatTake(kind, isOnlyFrom), { owner, gone: from, limit });
-        return rows.map(ownedRunOf);
+        await write(formatForgetMissedStatement(kind), { owner, gone: from });
+        const rows = await write<OwnedRow>(formatTakeStatement(kind, isOnlyFrom), {
+          owner,
+          gone: from,
+          limit,
+        });
+        return rows.map(createOwnedRun);
       }),
     give: (runId, owner, to) =>
       written(async (write) => {
-        const rows = await write(formatGive(kind), { runId, ...owner, to });
-        if (rows.length === 0) throw createNotOwner(runId, owner);
+        const rows = await write(formatGiveStatement(kind), { runId, ...owner, to });
+        if (rows.length === 0) throw createNotOwnerError(runId, owner);
       }),
     list: (id, { after, limit }) =>
       guarded(async () => {
-        const rows = await query<OwnedRow>(formatList(kind), { id, after: after?.ordinal ?? 0, limit });
-        return rows.map(ownedRunOf);
+        const page = { id, after: after?.ordinal ?? 0, limit };
+        const rows = await query<OwnedRow>(formatOwnedRunsQuery(kind), page);
+        return rows.map(createOwnedRun);
       }),
     ownersOf: (runIds) =>
-      guarded(async () => listOwners(await query<OwnerOfRun>(formatOwnersOf(kind), { runIds }))),
+      guarded(async () => mapOwnersByRun(await query<OwnerOfRun>(formatRunOwnersQuery(kind), { runIds }))),
     collectArrivals: (id, limit) =>
       written(async (write) => {
-        const rows = await write<{ run_id: string; length: number }>(formatCollect(kind), { id, limit });
+        const rows = await write<{ run_id: string; length: number }>(formatCollectStatement(kind), {
+          id,
+          limit,
+        });
         return rows.map(({ run_id, length }) => ({ runId: run_id as CoordinationId, length }));
       }),
   };
@@ -77,7 +89,7 @@ export function createRunOwners(
 
 type OwnerOfRun = OwnerRow & { readonly run_id: string };
 
-function formatOwnersOf(kind: RunKind): string {
+function formatRunOwnersQuery(kind: RunKind): string {
   return `
     select run_id, owner_id, owner_token
     from run
@@ -85,7 +97,8 @@ function formatOwnersOf(kind: RunKind): string {
     order by run_id`;
 }
 
-export function formatList(kind: RunKind): string {
+/** Returns the SQL that lists a page of the open runs of a kind that one owner has. */
+export function formatOwnedRunsQuery(kind: RunKind): string {
   return `
     select run_key, run_id, owner_token
     from run
@@ -99,16 +112,19 @@ const BEAT = `
   values (@id, @process, 1)
   on conflict (id) do update set process = excluded.process, beats = owner.beats + 1`;
 
-function ownerBeatOf({ id, process, beats: count }: BeatRow): OwnerBeat {
+function createOwnerBeat({ id, process, beats: count }: BeatRow): OwnerBeat {
   return { id, count, ...(process !== null && { process }) };
 }
 
-function ownedRunOf({ run_key, run_id, owner_token: token }: OwnedRow): OwnedRun {
+function createOwnedRun({ run_key, run_id, owner_token: token }: OwnedRow): OwnedRun {
   return { runId: run_id as CoordinationId, ordinal: run_key, token };
 }
 
-/** From one owner to the next by the index, so that it costs as much as there are owners, and not as much as they have. */
-function formatHolder(isOpen: string): string {
+/**
+ * Returns the SQL of a table of all who own open runs. It goes from one owner to the next by the index, so that it
+ * costs as much as there are owners, and not as much as they have.
+ */
+function formatHolderTable(isOpen: string): string {
   return `
       holder (id) as (
         select min(owner_id) from run where ${isOpen}
@@ -119,9 +135,10 @@ function formatHolder(isOpen: string): string {
       )`;
 }
 
-export function formatHolders(kind: RunKind): string {
+/** Returns the SQL that lists the ids of all owners that have an open run of a kind. */
+export function formatHoldersQuery(kind: RunKind): string {
   return `
-    with recursive ${formatHolder(`kind = '${kind}' and ended = 0`)}
+    with recursive ${formatHolderTable(`kind = '${kind}' and ended = 0`)}
     select id
     from holder
     where id is not null
@@ -147,14 +164,15 @@ const FROM_AND_UNHEARD_OF = `
       )`;
 
 /**
- * Owner by owner: over the runs of all of them the server would go through every run there is, the oldest first. An append locks the
- * row of its run as well: one of the two is first, and the other sees it.
+ * Returns the SQL that makes `@owner` the owner of open runs whose owner is gone, and returns those runs. It goes
+ * owner by owner: over the runs of all of them the server would go through every run there is, the oldest first. An
+ * append locks the row of its run as well: one of the two is first, and the other sees it.
  */
-export function formatTake(kind: RunKind, isOnlyFrom: boolean): string {
+export function formatTakeStatement(kind: RunKind, isOnlyFrom: boolean): string {
   const isOpen = `kind = '${kind}' and ended = 0`;
   return `
     with recursive
-      ${isOnlyFrom ? FROM_ALONE : `${formatHolder(isOpen)},${FROM_AND_UNHEARD_OF}`},
+      ${isOnlyFrom ? FROM_ALONE : `${formatHolderTable(isOpen)},${FROM_AND_UNHEARD_OF}`},
       free as materialized (
         select run_key
         from gone
@@ -181,8 +199,11 @@ export function formatTake(kind: RunKind, isOnlyFrom: boolean): string {
     order by run_key`;
 }
 
-/** Ended runs are not taken over: where their owner is gone, nobody would collect that others appended to them. */
-export function formatForgetMissed(kind: RunKind): string {
+/**
+ * Returns the SQL that clears the mark `arrived` of ended runs whose owner is gone. Nobody takes such runs over, so
+ * nobody would collect what others appended to them.
+ */
+export function formatForgetMissedStatement(kind: RunKind): string {
   return `
     with missed as materialized (
       select run_key
@@ -201,8 +222,11 @@ export function formatForgetMissed(kind: RunKind): string {
     where run.run_key = missed.run_key`;
 }
 
-/** Waits for an append that is under way: after one of the owner the run still has the token, after a takeover it does not. */
-function formatGive(kind: RunKind): string {
+/**
+ * Returns the SQL that gives a run to another owner. It waits for an append that is under way: after one of the owner
+ * the run still has the token, after a takeover it does not.
+ */
+function formatGiveStatement(kind: RunKind): string {
   return `
     update run
     set owner_id = @to, owner_token = owner_token + 1, arrived = 1
@@ -210,7 +234,11 @@ function formatGive(kind: RunKind): string {
     returning run_key`;
 }
 
-export function formatCollect(kind: RunKind): string {
+/**
+ * Returns the SQL that returns the runs of an owner that other processes appended to since the last time, and clears
+ * their mark `arrived`.
+ */
+export function formatCollectStatement(kind: RunKind): string {
   return `
     with
       arrival as materialized (

@@ -11,7 +11,11 @@ const DIALECT: QueryDialect = {
   withLabels: (sql) => sql,
 };
 
-export function createPostgresSource(
+/**
+ * Creates what runs the shared SQL queries of the ledger on PostgreSQL, and says in which words they differ there.
+ * `guarded`: refuses work once the ledger is closed.
+ */
+export function createPostgresQuerySource(
   query: SendQuery,
   guarded: <T>(run: () => Promise<T>) => Promise<T>,
 ): QuerySource {

@@ -60,10 +60,14 @@ export interface LedgerPlace {
   readonly conceal: (text: string) => string;
 }
 
-export function toLedgerError(error: unknown, { name, conceal }: LedgerPlace): CoordinationError {
+/**
+ * Returns the `CoordinationError` that an error of the PostgreSQL server or of its driver means, with its secrets
+ * concealed; one that is a `CoordinationError` already stays as it is.
+ */
+export function toPostgresLedgerError(error: unknown, { name, conceal }: LedgerPlace): CoordinationError {
   if (isCoordinationError(error)) return error;
-  const state = sqlStateOf(error);
-  const { code, hint } = error instanceof RangeError ? UNSENDABLE : meaningOf(state);
+  const state = readErrorState(error);
+  const { code, hint } = error instanceof RangeError ? UNSENDABLE : findMeaning(state);
   // An address with several numbers has an error for each, and none of its own.
   const detail = conceal(describeError(error)) || "the server cannot be reached";
   const more = `${hint === undefined ? "" : `; ${hint}`}${state === "" ? "" : ` (${state})`}`;
@@ -71,31 +75,35 @@ export function toLedgerError(error: unknown, { name, conceal }: LedgerPlace): C
   return new CoordinationError(code, `${name}: ${detail}${more}`, { cause: new Error(detail) });
 }
 
-/** Returns the SQLSTATE of the server's answer, or the system's code, or nothing. */
-export function sqlStateOf(error: unknown): string {
+/** Returns the SQLSTATE of an error of the server, else the code of an error of the system, else an empty text. */
+export function readErrorState(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
 /** The server cannot read its own files, or cannot make sense of what is in them. */
 const UNREADABLE: ReadonlySet<string> = new Set(["58030", "58P01", "XX000"]);
 
-/** True where a statement that only reads met what cannot be read. A later try may read it; a check cannot say that the ledger is whole. */
-export function isUnreadable(error: unknown): boolean {
-  return UNREADABLE.has(sqlStateOf(error));
+/**
+ * Returns whether a statement failed because the server could not read what is stored. A later try may read it; a
+ * check cannot say that the ledger is whole.
+ */
+export function isUnreadableError(error: unknown): boolean {
+  return UNREADABLE.has(readErrorState(error));
 }
 
-function meaningOf(state: string): Meaning {
+function findMeaning(state: string): Meaning {
   if (!SQLSTATE.test(state) || state.startsWith("E")) return { code: "LEDGER_UNAVAILABLE" };
   return BY_STATE[state] ?? BY_STATE[state.slice(0, 2)] ?? { code: "LEDGER_UNAVAILABLE" };
 }
 
 /**
- * True where the connection ended, so that it is not known what became of what was sent last. It did not where this process itself
- * refused to go on.
+ * Returns whether an error means that the connection ended, so that it is not known whether the last statement was
+ * carried out; false for a statement that the server answered with an error, and where this process itself refused to
+ * go on.
  */
-export function isConnectionLost(error: unknown): boolean {
+export function isConnectionLostError(error: unknown): boolean {
   if (error instanceof RangeError || isCoordinationError(error)) return false;
-  const state = sqlStateOf(error);
+  const state = readErrorState(error);
   if (!SQLSTATE.test(state) || state.startsWith("E")) return true;
   // A statement that the server answers with an error was not done, unless the server ended the connection:
   // it was told to stop, or this process stood still in the middle of a transaction.

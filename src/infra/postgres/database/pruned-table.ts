@@ -9,17 +9,17 @@ import type {
   RemovableRun,
   RemovedRuns,
 } from "../../../agents/coordination/ports/run-store.ts";
-import { listLabels, type Label } from "../../ledger/event-labels.ts";
+import { listEventLabels, type Label } from "../../ledger/event-labels.ts";
 import {
   BINDING_LABELS,
-  createPageValues,
+  createPruningPageValues,
   createPrunableRun,
   LIST_BINDINGS,
   LEAVE_TRACE,
-  leaveJoinedFamilies,
+  leaveOutJoinedFamilies,
   readBindings,
   SELECT_NEWER_RUNS,
-  selectPrunableRuns,
+  formatPrunableRunsQuery,
   type BindingRow,
   type NewerRow,
   type PrunableRow,
@@ -29,13 +29,18 @@ import { runTransaction, type SendQuery } from "./connect.ts";
 import { clearKeptMarks } from "./delete-texts.ts";
 import { lockLedger } from "./lock-ledger.ts";
 
-export function createPrunedRuns({ database: { query }, guarded }: OpenLedger): PrunedRuns {
+/**
+ * Creates the reader of what a PostgreSQL ledger keeps of pruned runs: their counts, a run by its id, and the bindings
+ * of a child's session. An older schema has none, which counts as zero.
+ */
+export function createPrunedRunTraces({ database: { query }, guarded }: OpenLedger): PrunedRuns {
   return {
     counts: () =>
       guarded(async () =>
-        (await hasTraces(query)) ? countPruned(query) : { runs: 0, events: 0, claims: 0 },
+        (await hasPrunedTable(query)) ? countPrunedRuns(query) : { runs: 0, events: 0, claims: 0 },
       ),
-    find: (runId) => guarded(async () => ((await hasTraces(query)) ? findPruned(query, runId) : undefined)),
+    find: (runId) =>
+      guarded(async () => ((await hasPrunedTable(query)) ? findPrunedRun(query, runId) : undefined)),
     listBindings: (session) =>
       guarded(async () => readBindings(await query<BindingRow>(LIST_BINDINGS, { session }))),
   };
@@ -44,15 +49,15 @@ export function createPrunedRuns({ database: { query }, guarded }: OpenLedger): 
 /** The migration that brought traces of removed runs. */
 const PRUNED_SINCE_MIGRATION = 5;
 
-/** False for a ledger that is only read and has the schema of an older release. */
-async function hasTraces(query: SendQuery): Promise<boolean> {
+/** Returns whether the schema has traces of removed runs: a ledger that is only read may be of an older release. */
+async function hasPrunedTable(query: SendQuery): Promise<boolean> {
   const found = await query("select number from migration where number = @number", {
     number: PRUNED_SINCE_MIGRATION,
   });
   return found.length > 0;
 }
 
-async function findPruned(query: SendQuery, runId: string): Promise<PrunedRun | undefined> {
+async function findPrunedRun(query: SendQuery, runId: string): Promise<PrunedRun | undefined> {
   const [run] = await query<PrunedRun>(
     `select run_id as "runId", kind, length as events, pruned_at_ms as "prunedAtMs"
      from pruned_run
@@ -62,7 +67,8 @@ async function findPruned(query: SendQuery, runId: string): Promise<PrunedRun | 
   return run;
 }
 
-export async function countPruned(query: SendQuery): Promise<PrunedCounts> {
+/** Returns how many runs have been pruned from the ledger, and how many events and claims went with them. */
+export async function countPrunedRuns(query: SendQuery): Promise<PrunedCounts> {
   const [counts] = await query<PrunedCounts>(
     `select
        count(*) as runs,
@@ -78,21 +84,24 @@ export interface PruningLedger extends OpenLedger {
   readonly now: () => number;
 }
 
+/** Creates what prunes a PostgreSQL ledger: lists the runs that may be removed, page by page, and removes runs. */
 export function createLedgerPruning(ledger: PruningLedger): LedgerPruning {
   const { database, guarded, written } = ledger;
   return {
     page: (place) =>
       guarded(async () =>
-        (await database.query<PrunableRow>(PAGE, { ...createPageValues(place) })).map(createPrunableRun),
+        (await database.query<PrunableRow>(PAGE, { ...createPruningPageValues(place) })).map(
+          createPrunableRun,
+        ),
       ),
-    remove: (runs, basis) => written(() => removeBehindLock(ledger, runs, basis)),
+    remove: (runs, basis) => written(() => removeRunsBehindLock(ledger, runs, basis)),
   };
 }
 
-const PAGE = selectPrunableRuns("false");
+const PAGE = formatPrunableRunsQuery("false");
 
-/** Behind the lock of the ledger, as every append: so no run grows, and none begins, while runs are removed. */
-function removeBehindLock(
+/** Removes runs behind the lock of the ledger, as every append: so no run grows, and none begins, meanwhile. */
+function removeRunsBehindLock(
   { database, busyTimeoutMs, now }: PruningLedger,
   runs: readonly RemovableRun[],
   basis: PruningBasis,
@@ -100,10 +109,11 @@ function removeBehindLock(
   return runTransaction(database, async (query) => {
     await Promise.all(lockLedger(query, { busyTimeoutMs }));
     const newer = await query<NewerRow>(SELECT_NEWER_RUNS, { newest: basis.newest });
-    return removeRuns(query, leaveJoinedFamilies(runs, basis, newer), now());
+    return removeRuns(query, leaveOutJoinedFamilies(runs, basis, newer), now());
   });
 }
 
+/** Removes the runs that are still as they were looked at, and counts them and their events. */
 async function removeRuns(
   query: SendQuery,
   runs: readonly RemovableRun[],
@@ -116,12 +126,12 @@ async function removeRuns(
     atMs,
   });
   const runKeys = traces.map(({ run_key: runKey }) => runKey);
-  await releaseTexts(query, runKeys);
+  await releaseTextsOfRuns(query, runKeys);
   await deleteLabels(query, runKeys);
   for (const table of ["reference", "event", "run"])
     await query(`delete from ${table} where run_key = any (@runKeys::bigint[])`, { runKeys });
   const removedKeys = new Set(runKeys);
-  await bindChildren(
+  await keepChildrenBound(
     query,
     runs.filter(({ ordinal }) => removedKeys.has(ordinal)),
     atMs,
@@ -129,7 +139,12 @@ async function removeRuns(
   return { runs: traces.length, events: traces.reduce((sum, { length }) => sum + length, 0) };
 }
 
-async function bindChildren(query: SendQuery, runs: readonly RemovableRun[], atMs: number): Promise<void> {
+/** Stores the labels by which the bound children of removed runs are found. */
+async function keepChildrenBound(
+  query: SendQuery,
+  runs: readonly RemovableRun[],
+  atMs: number,
+): Promise<void> {
   const children = runs.flatMap(({ ordinal: runKey, boundChildren = [] }) =>
     boundChildren.map((child) => ({ runKey, child })),
   );
@@ -158,7 +173,7 @@ const LEAVE_TRACES = `
   where run.ended = 1 and run.arrived = 0
   returning run_key, length`;
 
-async function releaseTexts(query: SendQuery, runKeys: readonly number[]): Promise<void> {
+async function releaseTextsOfRuns(query: SendQuery, runKeys: readonly number[]): Promise<void> {
   const released = await query<{ sha256: string }>(
     "delete from content_use where run_key = any (@runKeys::bigint[]) returning sha256",
     { runKeys },
@@ -174,7 +189,7 @@ interface LabelledRow {
   readonly payload: string;
 }
 
-/** The labels follow from the log: so those of a run are found without passing over those of others. */
+/** Deletes the labels of runs. They follow from the logs: so they are found without passing over those of others. */
 async function deleteLabels(query: SendQuery, runKeys: readonly number[]): Promise<void> {
   const rows = await query<LabelledRow>(
     `select event.run_key, first.timestamp_ms as started_at_ms, event.type, event.node_id, event.payload
@@ -184,7 +199,7 @@ async function deleteLabels(query: SendQuery, runKeys: readonly number[]): Promi
        and event.type in ('coordination.created', 'step.admitted', 'step.dispatched', 'step.acknowledged')`,
     { runKeys },
   );
-  const labels = rows.flatMap((row) => readLabels(row).map((label) => ({ ...label, row })));
+  const labels = rows.flatMap((row) => listLabelsOfRow(row).map((label) => ({ ...label, row })));
   await query(
     `delete from run_label
      using unnest(@kinds::text[], @values::text[], @startedAtMs::bigint[], @runKeys::bigint[], @stepIds::text[])
@@ -204,8 +219,8 @@ async function deleteLabels(query: SendQuery, runKeys: readonly number[]): Promi
   );
 }
 
-function readLabels({ type, node_id: nodeId, payload }: LabelledRow): readonly Label[] {
-  return listLabels({
+function listLabelsOfRow({ type, node_id: nodeId, payload }: LabelledRow): readonly Label[] {
+  return listEventLabels({
     type,
     nodeId: nodeId ?? undefined,
     payload: JSON.parse(payload) as unknown,

@@ -5,7 +5,7 @@ import { PRUNED_KIND } from "../../ledger/log-conflict.ts";
 import type { SendQuery } from "./connect.ts";
 import { lockLedger } from "./lock-ledger.ts";
 import {
-  createRows,
+  createGroupRows,
   formatEventKey,
   formatFileKey,
   formatScopeKey,
@@ -16,9 +16,11 @@ import {
 } from "./group.ts";
 
 /**
- * Begins a transaction and locks the ledger until its end: of two groups, one sees all of the other. It would be enough to lock
- * the runs, but then events would be committed in another order than that of their numbers, and a reader that goes on behind
- * the newest one it saw would pass over some (style rule 18). The others wait shortly: a group is two round trips and one flush.
+ * Begins a transaction, locks the ledger until its end, and returns what the writes of a group must know before they
+ * are decided. @throws CoordinationError `LEDGER_CORRUPT` without the ledger's counts. Among two groups, one sees all
+ * of the other. It would be enough to lock the runs, but then events would be committed in another order than that of
+ * their numbers, and a reader that goes on behind the newest one it saw would pass over some (style rule 18). The
+ * others wait shortly: a group is two round trips and one flush.
  */
 export async function readGroup(
   query: SendQuery,
@@ -27,11 +29,11 @@ export async function readGroup(
 ): Promise<Group> {
   const [, , counts, heads, hashes, claims, files, fileCounts] = await Promise.all([
     ...lockLedger(query, { busyTimeoutMs, statementTimeout: "30s" }),
-    readHeads(query, wanted),
-    readHashes(query, wanted),
-    readClaims(query, wanted),
-    readFiles(query, wanted),
-    countFiles(query, wanted),
+    readRunHeads(query, wanted),
+    readEventHashes(query, wanted),
+    readClaimHolders(query, wanted),
+    readFileHeads(query, wanted),
+    countFilesByScope(query, wanted),
   ]);
   const [newest] = counts;
   if (!newest) throw new CoordinationError("LEDGER_CORRUPT", "the count of the ledger is gone");
@@ -43,11 +45,11 @@ export async function readGroup(
     files,
     fileCounts,
     newest: { event: newest.events, run: newest.runs, claim: newest.claim_token },
-    rows: createRows(),
+    rows: createGroupRows(),
   };
 }
 
-async function readHeads(query: SendQuery, { runIds }: Wanted): Promise<Map<string, Head>> {
+async function readRunHeads(query: SendQuery, { runIds }: Wanted): Promise<Map<string, Head>> {
   if (runIds.size === 0) return new Map();
   const rows = await query<Head & { readonly run_id: string }>(
     `select run_id, run_key, length, head_hash, kind, origin, owner_id, owner_token
@@ -62,7 +64,7 @@ async function readHeads(query: SendQuery, { runIds }: Wanted): Promise<Map<stri
   return new Map(rows.map(({ run_id, ...head }) => [run_id, head]));
 }
 
-async function readHashes(query: SendQuery, { events }: Wanted): Promise<Map<string, Buffer>> {
+async function readEventHashes(query: SendQuery, { events }: Wanted): Promise<Map<string, Buffer>> {
   if (events.size === 0) return new Map();
   const places = [...events.values()];
   const rows = await query<{ run_id: string; sequence: number; hash: Buffer }>(
@@ -77,7 +79,10 @@ async function readHashes(query: SendQuery, { events }: Wanted): Promise<Map<str
   );
 }
 
-async function readClaims(query: SendQuery, { claimTokens }: Wanted): Promise<Map<number, ClaimHolder>> {
+async function readClaimHolders(
+  query: SendQuery,
+  { claimTokens }: Wanted,
+): Promise<Map<number, ClaimHolder>> {
   if (claimTokens.size === 0) return new Map();
   const rows = await query<ClaimHolder & { readonly token: number }>(
     `select token, run_id, expires_at_ms
@@ -89,7 +94,7 @@ async function readClaims(query: SendQuery, { claimTokens }: Wanted): Promise<Ma
   return new Map(rows.map(({ token, ...holder }) => [token, holder]));
 }
 
-async function readFiles(query: SendQuery, { files }: Wanted): Promise<Map<string, WorkspaceHead>> {
+async function readFileHeads(query: SendQuery, { files }: Wanted): Promise<Map<string, WorkspaceHead>> {
   if (files.size === 0) return new Map();
   const places = [...files.values()];
   const rows = await query<WorkspaceHead & { tenant: string; scope: string; path: string }>(
@@ -108,7 +113,7 @@ async function readFiles(query: SendQuery, { files }: Wanted): Promise<Map<strin
   return new Map(rows.map((row) => [formatFileKey(row), row]));
 }
 
-async function countFiles(query: SendQuery, { files }: Wanted): Promise<Map<string, number>> {
+async function countFilesByScope(query: SendQuery, { files }: Wanted): Promise<Map<string, number>> {
   if (files.size === 0) return new Map();
   const scopes = [...new Map([...files.values()].map((place) => [formatScopeKey(place), place])).values()];
   const rows = await query<{ tenant: string; scope: string; count: number }>(

@@ -22,9 +22,13 @@ export const RUN_COLUMNS: Readonly<Record<RunKind, string>> = {
 
 export const EVENT_COLUMNS = "sequence, type, timestamp_ms, node_id, causation_id, payload";
 
-export function createReadSlice(query: SendQuery, kind: RunKind): ReadSlice {
+/**
+ * Returns the function that reads the next rows of a run's events from a PostgreSQL ledger, up to bounds; for a
+ * workflow's run also its stored origin.
+ */
+export function createSliceReader(query: SendQuery, kind: RunKind): ReadSlice {
   return async ({ runId, from }, bounds) => {
-    const rows = await readRows<EventRow>(
+    const rows = await readEventRows<EventRow>(
       query,
       { kind, columns: EVENT_COLUMNS, isInRange: "sequence >= @from" },
       {
@@ -32,19 +36,23 @@ export function createReadSlice(query: SendQuery, kind: RunKind): ReadSlice {
         bounds,
       },
     );
-    const origin = rows.length > 0 && kind === "workflow" ? await readOrigin(query, runId) : undefined;
-    return { rows, isCut: isCut(rows, bounds), origin };
+    const origin = rows.length > 0 && kind === "workflow" ? await readOriginText(query, runId) : undefined;
+    return { rows, isCut: isSliceCut(rows, bounds), origin };
   };
 }
 
-async function readOrigin(query: SendQuery, runId: string): Promise<string | null | undefined> {
+async function readOriginText(query: SendQuery, runId: string): Promise<string | null | undefined> {
   const [row] = await query<{ origin: string | null }>("select origin from run where run_id = @runId", {
     runId,
   });
   return row?.origin;
 }
 
-export function createReadHashed(query: SendQuery, kind: RunKind): ReadHashed {
+/**
+ * Returns the function that reads from a PostgreSQL ledger a range of a run's events with their hashes, and the head
+ * that the run's row claims.
+ */
+export function createHashedReader(query: SendQuery, kind: RunKind): ReadHashed {
   return async ({ runId, from, before }, bounds) => {
     const [head] = await query<HeadRow>(
       `select length, head_hash, ${ORIGIN[kind]} from run where run_id = @runId and kind = '${kind}'`,
@@ -55,7 +63,7 @@ export function createReadHashed(query: SendQuery, kind: RunKind): ReadHashed {
       columns: `${EVENT_COLUMNS}, hash`,
       isInRange: "sequence >= @from and sequence < @before",
     };
-    const rows = await readRows<HashedRow>(query, range, { values: { runId, from, before }, bounds });
+    const rows = await readEventRows<HashedRow>(query, range, { values: { runId, from, before }, bounds });
     return { head, rows };
   };
 }
@@ -66,8 +74,11 @@ interface RangeSql {
   readonly isInRange: string;
 }
 
-/** The server adds up the lengths, so that what is behind the bound does not come over the wire. */
-function readRows<Row>(
+/**
+ * Reads the events of a run in a range, within bounds. The server adds up the lengths, so that what is behind the
+ * bound does not come over the wire.
+ */
+function readEventRows<Row>(
   query: SendQuery,
   { kind, columns, isInRange }: RangeSql,
   { values, bounds }: { readonly values: SqlValues; readonly bounds: SliceBounds },
@@ -90,11 +101,13 @@ function readRows<Row>(
   );
 }
 
-function isCut(rows: readonly EventRow[], { events, chars }: SliceBounds): boolean {
+/** True where rows have reached a bound, and there may be more. */
+function isSliceCut(rows: readonly EventRow[], { events, chars }: SliceBounds): boolean {
   if (rows.length >= events) return true;
   return rows.reduce((sum, { payload }) => sum + payload.length, 0) >= chars;
 }
 
+/** Returns how many coordinations and how many runs of workflows a PostgreSQL ledger holds. */
 export async function countRuns(query: SendQuery): Promise<RunCounts> {
   const rows = await query<{ kind: RunKind; count: number }>(
     "select kind, count(*) as count from run group by kind order by kind",
@@ -103,7 +116,10 @@ export async function countRuns(query: SendQuery): Promise<RunCounts> {
   return { coordinations: countOf("coordination"), workflowRuns: countOf("workflow") };
 }
 
-/** Returns the gateway whose own ledger this one was; `undefined` in an older schema, too, which has no column for it. */
+/**
+ * Returns the id of the gateway from whose own ledger this one was copied; `undefined` where it was not, and in an
+ * older schema, which has no column for it.
+ */
 export async function readMovedFrom(query: SendQuery): Promise<string | undefined> {
   const [row] = await query<{ moved_from: string | null }>(
     "select to_jsonb(ledger_count) ->> 'moved_from' as moved_from from ledger_count order by only_row",

@@ -8,12 +8,20 @@ const ESCAPE = "\u0001";
 const ESCAPED_NUL = "\u0001\u0001";
 const ESCAPED_ESCAPE = "\u0001\u0002";
 
-export function encodeText(text: string): string {
+/**
+ * Returns a text in the form in which PostgreSQL can store it: U+0000, which it refuses, and the escape character
+ * U+0001 become two characters each.
+ */
+export function encodeStoredText(text: string): string {
   if (!text.includes(NUL) && !text.includes(ESCAPE)) return text;
   return text.replaceAll(ESCAPE, ESCAPED_ESCAPE).replaceAll(NUL, ESCAPED_NUL);
 }
 
-export function decodeText(stored: string): string {
+/**
+ * Returns the original of a text in the form in which PostgreSQL stores it: undoes the two-character escapes of U+0000
+ * and U+0001.
+ */
+export function decodeStoredText(stored: string): string {
   if (!stored.includes(ESCAPE)) return stored;
   let text = "";
   for (let at = 0; at < stored.length; at += 1) {

@@ -3,13 +3,16 @@
  * one fails, the server refuses those behind it, and the commit that follows rolls back.
  */
 import type { MemoryWrite } from "../../../agents/coordination/ports/workflow-store.ts";
-import { hashEntry } from "../../ledger/memory-entries.ts";
+import { hashMemoryEntry } from "../../ledger/memory-entries.ts";
 import type { SendQuery } from "./connect.ts";
 import type { Group, GroupRows, NewLabel, RunChange } from "./group.ts";
 import { writeVersions } from "./write-versions.ts";
 
-/** Sends all rows of a group. Resolves when the server has written them, which it may do after the commit was sent. */
-export function sendRows(query: SendQuery, { rows, now }: Group): Promise<unknown> {
+/**
+ * Sends the statements that insert and update all rows of a group of writes, and does not commit. Resolves when the
+ * server has carried them out; the caller may send the commit before.
+ */
+export function sendGroupRows(query: SendQuery, { rows, now }: Group): Promise<unknown> {
   const parts = [
     writeRuns,
     writeEvents,
@@ -26,9 +29,9 @@ export function sendRows(query: SendQuery, { rows, now }: Group): Promise<unknow
 type Sent = Promise<unknown>[];
 
 function writeRuns(query: SendQuery, { runs }: GroupRows): Sent {
-  const all = [...runs].map(([runKey, change]) => ({ runKey, ...change }));
-  const created = all.filter(({ isNew }) => isNew);
-  const grown = all.filter(({ isNew }) => !isNew);
+  const changedRuns = [...runs].map(([runKey, change]) => ({ runKey, ...change }));
+  const created = changedRuns.filter(({ isNew }) => isNew);
+  const grown = changedRuns.filter(({ isNew }) => !isNew);
   const sent: Sent = [];
   if (created.length > 0)
     sent.push(
@@ -112,7 +115,7 @@ function writeEvents(query: SendQuery, { events }: GroupRows): Sent {
   ];
 }
 
-/** Their keys are in the order of appending. */
+/** Sends the references, whose keys are in the order of appending. */
 function writeReferences(query: SendQuery, { references }: GroupRows): Sent {
   if (references.length === 0) return [];
   return [
@@ -131,7 +134,7 @@ function writeReferences(query: SendQuery, { references }: GroupRows): Sent {
   ];
 }
 
-/** A step gets no label that its coordination has, and so those of coordinations are written first. */
+/** Sends the labels, those of coordinations first: a step gets no label that its coordination has. */
 function writeLabels(query: SendQuery, { labels }: GroupRows): Sent {
   const ofRuns = labels.filter(({ stepId }) => stepId === "");
   const ofSteps = labels.filter(({ stepId }) => stepId !== "");
@@ -172,7 +175,7 @@ function insertLabels(query: SendQuery, labels: readonly NewLabel[], condition: 
   );
 }
 
-/** Who keeps a text is written first: a text that is stored is marked by it. */
+/** Sends the texts, and before them who keeps them: a text that is stored is marked by it. */
 function writeContents(query: SendQuery, { uses, contents, kept }: GroupRows, now: number): Sent {
   const sent: Sent = [];
   if (uses.length > 0)
@@ -254,7 +257,7 @@ function writeClaims(query: SendQuery, { claims }: GroupRows): Sent {
 
 function writeMemory(query: SendQuery, { memory }: GroupRows): Sent {
   if (memory.length === 0) return [];
-  const entries = memory.map(({ eventKey, write }) => ({ eventKey, ...entryOf(write) }));
+  const entries = memory.map(({ eventKey, write }) => ({ eventKey, ...createMemoryRow(write) }));
   const tags = entries.flatMap(({ eventKey, tenant, scope, tags: ofEntry }) =>
     [...new Set(ofEntry)].map((tag) => ({ eventKey, tenant, scope, tag })),
   );
@@ -278,7 +281,7 @@ function writeMemory(query: SendQuery, { memory }: GroupRows): Sent {
         created: entries.map(({ row }) => row.created_at),
         expires: entries.map(({ row }) => row.expires_at),
         expiresMs: entries.map(({ expiresAtMs }) => expiresAtMs),
-        hashes: entries.map(({ tenant, scope, row }) => hashEntry({ tenant, scope }, row)),
+        hashes: entries.map(({ tenant, scope, row }) => hashMemoryEntry({ tenant, scope }, row)),
       },
     ),
   ];
@@ -298,7 +301,7 @@ function writeMemory(query: SendQuery, { memory }: GroupRows): Sent {
   return sent;
 }
 
-function entryOf({ at, entry }: MemoryWrite) {
+function createMemoryRow({ at, entry }: MemoryWrite) {
   const { id, content, tags, createdAt, expiresAt } = entry;
   return {
     tenant: at.tenant,

@@ -3,6 +3,10 @@ import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflow
 import type { SendQuery } from "./connect.ts";
 import { formatFileKey, type GroupRows, type WorkspaceRow } from "./group.ts";
 
+/**
+ * Sends the statements that store a group's new versions of workspace files, and returns the promise of each; an empty
+ * list without any.
+ */
 export function writeVersions(query: SendQuery, { versions }: GroupRows): Promise<unknown>[] {
   if (versions.length === 0) return [];
   const newest = new Map(versions.map((row) => [formatFileKey(row.place), row]));

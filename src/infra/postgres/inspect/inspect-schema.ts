@@ -5,14 +5,18 @@
  */
 import { reportMigrations, type Report } from "../../ledger/inspect/report.ts";
 import type { SendQuery } from "../database/connect.ts";
-import { loadMigrations, readApplied } from "../database/migrate-schema.ts";
+import { loadMigrations, readAppliedMigrations } from "../database/migrate-schema.ts";
 
 const CHANGED = /^(create|drop) (table|index|trigger|function) (\w+)/gmu;
 const BODY = /^create function (\w+)\(\)[^$]*\$\$([^$]*)\$\$/gmu;
 
+/**
+ * Reports each table, index, trigger and function of a PostgreSQL ledger that was changed, dropped or added since the
+ * migrations made it.
+ */
 export async function checkSchema(query: SendQuery, report: Report): Promise<void> {
-  const expected = listExpected();
-  const actual = await listActual(query);
+  const expected = listExpectedObjects();
+  const actual = await listActualObjects(query);
   for (const name of expected)
     if (!actual.has(name)) report({ kind: "schema_changed", message: `${name} was changed or dropped` });
   for (const name of actual)
@@ -20,7 +24,8 @@ export async function checkSchema(query: SendQuery, report: Report): Promise<voi
   await checkFunctions(query, report);
 }
 
-function listExpected(): Set<string> {
+/** Names the tables, indexes, triggers and functions that the migrations make. */
+function listExpectedObjects(): Set<string> {
   const names = new Set(["table migration"]);
   for (const { sql } of loadMigrations())
     for (const [, verb, type = "", name = ""] of sql.matchAll(CHANGED)) {
@@ -30,8 +35,11 @@ function listExpected(): Set<string> {
   return names;
 }
 
-/** Without the indexes of constraints, which come with their tables, and without what belongs to an extension of the server. */
-async function listActual(query: SendQuery): Promise<Set<string>> {
+/**
+ * Names those that the schema has. Without the indexes of constraints, which come with their tables, and without what
+ * belongs to an extension of the server.
+ */
+async function listActualObjects(query: SendQuery): Promise<Set<string>> {
   const rows = await query<{ name: string }>(
     `with
        extended as (
@@ -84,6 +92,9 @@ async function checkFunctions(query: SendQuery, report: Report): Promise<void> {
       report({ kind: "schema_changed", message: `function ${name} was changed` });
 }
 
+/**
+ * Reports the migrations of this release that a PostgreSQL ledger has not recorded, or has recorded with another hash.
+ */
 export async function checkMigrations(query: SendQuery, report: Report): Promise<void> {
-  reportMigrations((await readApplied(query)) ?? [], loadMigrations(), report);
+  reportMigrations((await readAppliedMigrations(query)) ?? [], loadMigrations(), report);
 }

@@ -14,10 +14,10 @@ import { createChainCheck, type RunHead } from "../../ledger/inspect/chain-check
 import { MEMORY_CHECK, REPLACED_CHECK, TAG_CHECK } from "../../ledger/inspect/memory-checks.ts";
 import {
   createReport,
-  reportClaims,
+  reportClaimCount,
   reportCounts,
   reportGaps,
-  selectGaps,
+  formatGapsQuery,
   type Gap,
   type LedgerCounts,
   type Numbered,
@@ -25,19 +25,22 @@ import {
 } from "../../ledger/inspect/report.ts";
 import type { RowCheck } from "../../ledger/inspect/row-check.ts";
 import { CONTENT_CHECK, DEFINITION_CHECK, KEPT_CHECK } from "../../ledger/inspect/text-checks.ts";
-import { createOrderCheck, VERSION_CHECK } from "../../ledger/inspect/workspace-checks.ts";
+import { createVersionOrderCheck, VERSION_CHECK } from "../../ledger/inspect/workspace-checks.ts";
 import type { HashedRow } from "../../ledger/stored-run.ts";
 import type { PostgresDatabase, SendQuery } from "../database/connect.ts";
-import { isUnreadable, toLedgerError } from "../database/postgres-errors.ts";
+import { isUnreadableError, toPostgresLedgerError } from "../database/postgres-errors.ts";
 import { createLabelCheck, type LabelRow } from "./inspect-labels.ts";
 import { checkMigrations, checkSchema } from "./inspect-schema.ts";
-import { createRowsByRun, readRows } from "./read-rows.ts";
+import { createRowsByRun, readRowsByCursor } from "./read-rows.ts";
 
 /** The end of a version of a workspace file that is not replaced. */
 const OPEN_END = "9007199254740991";
 
-/** Returns `problems`, to which it adds each one as it is found. */
-export async function inspectDatabase(
+/**
+ * Runs all checks for damage on a PostgreSQL ledger and returns `problems`, to which it adds each problem as it is
+ * found.
+ */
+export async function inspectPostgresLedger(
   database: PostgresDatabase,
   problems: StoredProblem[] = [],
 ): Promise<StoredProblem[]> {
@@ -46,16 +49,16 @@ export async function inspectDatabase(
     checkSchema,
     checkMigrations,
     checkRuns,
-    checkCount,
+    checkCounts,
     createTableCheck(CONTENT_CHECK),
     createTableCheck(KEPT_CHECK),
-    checkClaims,
+    checkClaimCount,
     createTableCheck(DEFINITION_CHECK),
     createTableCheck(MEMORY_CHECK),
     createTableCheck(TAG_CHECK),
     createTableCheck(REPLACED_CHECK),
     createTableCheck(VERSION_CHECK),
-    createTableCheck(createOrderCheck(OPEN_END)),
+    createTableCheck(createVersionOrderCheck(OPEN_END)),
   ];
   // One snapshot for each: what another process appends meanwhile is no damage.
   for (const check of checks) await tryCheck(check, database, report);
@@ -65,7 +68,8 @@ export async function inspectDatabase(
 type Check = (query: SendQuery, report: Report) => Promise<void>;
 
 /**
- * A check that the server cannot answer ends its transaction, and not those of the others. That the server is busy or full, or cannot be
+ * Runs a check on a snapshot of its own, and reports what the server cannot read as damage. A check that the server
+ * cannot answer ends its transaction, and not those of the others. That the server is busy or full, or cannot be
  * reached, is no damage.
  */
 async function tryCheck(check: Check, database: PostgresDatabase, report: Report): Promise<void> {
@@ -74,8 +78,8 @@ async function tryCheck(check: Check, database: PostgresDatabase, report: Report
       try {
         await check(query, report);
       } catch (error) {
-        if (!isUnreadable(error)) throw error;
-        report({ kind: "file_damaged", message: toLedgerError(error, database).message });
+        if (!isUnreadableError(error)) throw error;
+        report({ kind: "file_damaged", message: toPostgresLedgerError(error, database).message });
       }
     });
   } catch (error) {
@@ -84,10 +88,11 @@ async function tryCheck(check: Check, database: PostgresDatabase, report: Report
   }
 }
 
+/** Returns the check of a table that is written once for both kinds of ledger. */
 function createTableCheck({ sql, begin }: RowCheck): Check {
   return async (query, report) => {
     const check = begin(report);
-    for await (const row of readRows(query, sql)) check.add(row);
+    for await (const row of readRowsByCursor(query, sql)) check.add(row);
     check.end();
   };
 }
@@ -96,6 +101,7 @@ type CheckedRun = RunHead & { readonly kind: string; readonly ended: number; rea
 
 type EventOfRun = HashedRow & { readonly run_key: number };
 
+/** Reports damage in the summary, the hash chain and the labels of each run. */
 async function checkRuns(query: SendQuery, report: Report): Promise<void> {
   const events = createRowsByRun<EventOfRun>(
     query,
@@ -107,14 +113,14 @@ async function checkRuns(query: SendQuery, report: Report): Promise<void> {
     query,
     "select run_key, kind, value, started_at_ms, step_id from run_label order by run_key",
   );
-  const runs = readRows<CheckedRun>(
+  const runs = readRowsByCursor<CheckedRun>(
     query,
     `select run_key, run_id, length, head_hash, origin, kind, ended, summary
      from run
      order by run_key`,
   );
   for await (const run of runs) {
-    checkSummary(run, report);
+    checkListedSummary(run, report);
     const chain = createChainCheck(run, report);
     const labelled = createLabelCheck(run, report);
     for await (const event of events.readRun(run.run_key)) {
@@ -132,8 +138,8 @@ interface StoredSummary {
   readonly status?: string;
 }
 
-/** The listings go by columns of their own. */
-function checkSummary({ run_id: runId, kind, ended, summary }: CheckedRun, report: Report): void {
+/** Reports a run that the listings, which go by columns of their own, show otherwise than its summary. */
+function checkListedSummary({ run_id: runId, kind, ended, summary }: CheckedRun, report: Report): void {
   const { kind: toldKind = "coordination", status = "" } = parseSummary(summary);
   if (toldKind !== kind)
     report({ kind: "index_differs", message: "it is listed as a run of another kind", runId });
@@ -150,7 +156,11 @@ function parseSummary(text: string): StoredSummary {
   }
 }
 
-async function checkCount(query: SendQuery, report: Report): Promise<void> {
+/**
+ * Reports events and runs that were removed without a trace. They are numbered as they are appended, so it shows as a
+ * gap.
+ */
+async function checkCounts(query: SendQuery, report: Report): Promise<void> {
   const [counts] = await query<LedgerCounts>(
     `select
        (select count(*) from event) as stored,
@@ -174,12 +184,12 @@ async function checkCount(query: SendQuery, report: Report): Promise<void> {
 }
 
 async function checkGaps(query: SendQuery, report: Report, numbered: Numbered): Promise<void> {
-  reportGaps(numbered, await query<Gap>(selectGaps(numbered)), report);
+  reportGaps(numbered, await query<Gap>(formatGapsQuery(numbered)), report);
 }
 
-async function checkClaims(query: SendQuery, report: Report): Promise<void> {
+async function checkClaimCount(query: SendQuery, report: Report): Promise<void> {
   const counted = await query<{ newest: number }>("select claim_token as newest from ledger_count");
   const [claim] = await query<{ newest: number }>("select coalesce(max(token), 0) as newest from claim");
   const tokens = counted.map(({ newest }) => newest);
-  reportClaims(tokens, claim?.newest ?? 0, report);
+  reportClaimCount(tokens, claim?.newest ?? 0, report);
 }

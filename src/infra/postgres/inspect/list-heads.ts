@@ -13,8 +13,11 @@ interface HeadRow {
   readonly pruned: "as-then" | "grown" | null;
 }
 
-/** Returns the number of the newest event, also of a removed run; 0 for a ledger without events. */
-export async function readNewestNumber(query: SendQuery): Promise<number> {
+/**
+ * Returns the highest number that an event of the ledger ever had, as far as the stored events and the traces of
+ * pruned runs tell; 0 for a ledger without events.
+ */
+export async function readNewestEventNumber(query: SendQuery): Promise<number> {
   const [counts] = await query<{ newest: number }>(
     `select greatest(
        (select coalesce(max(event_key), 0) from event),
@@ -24,8 +27,11 @@ export async function readNewestNumber(query: SendQuery): Promise<number> {
   return counts?.newest ?? 0;
 }
 
-/** Returns the heads of a page of runs of either kind, oldest run first. */
-export async function readHeads(query: SendQuery, place: HeadPlace): Promise<PlacedHead[]> {
+/**
+ * Returns for a page of runs, oldest first, the last event and its hash that each had when the ledger had `events`
+ * events; pruned runs are included.
+ */
+export async function readPastHeads(query: SendQuery, place: HeadPlace): Promise<PlacedHead[]> {
   const rows = await query<HeadRow>(HEADS, { ...place });
   return rows.map(({ ordinal, runId, sequence, hash, pruned }) => ({
     ordinal,
@@ -62,8 +68,11 @@ const HEADS = `
   order by ordinal
   limit @limit`;
 
-/** Returns how long a run is and the hash of its event at this sequence; `undefined` for a run that is not there. */
-export async function readHashAt(
+/**
+ * Returns the hash of one event of a run, and how long the run is; without hash where the event is not known,
+ * `undefined` for a run that the ledger does not know, not even as pruned.
+ */
+export async function readEventHash(
   query: SendQuery,
   { runId, sequence }: HashPlace,
 ): Promise<HashAt | undefined> {

@@ -4,8 +4,11 @@ import type { SendQuery } from "../database/connect.ts";
 const ROWS_AT_ONCE = 500;
 let opened = 0;
 
-/** Yields what a query without values finds. */
-export async function* readRows<Row>(query: SendQuery, sql: string): AsyncGenerator<Row> {
+/**
+ * Yields the rows that an SQL query without values finds, fetched by a few hundred over a cursor; needs a transaction
+ * that has begun.
+ */
+export async function* readRowsByCursor<Row>(query: SendQuery, sql: string): AsyncGenerator<Row> {
   opened += 1;
   const cursor = `rows_${opened}`;
   await query(`declare ${cursor} no scroll cursor for ${sql}`);
@@ -22,12 +25,15 @@ export interface RowsByRun<Row> {
   readRun(runKey: number): AsyncGenerator<Row>;
 }
 
-/** Reads rows run by run from a query that orders them by run. */
+/**
+ * Creates the reader that walks once over the rows of a query that orders them by run, and yields those of one run
+ * after the other; rows of runs that are passed over are skipped.
+ */
 export function createRowsByRun<Row extends { readonly run_key: number }>(
   query: SendQuery,
   sql: string,
 ): RowsByRun<Row> {
-  const rows = readRows<Row>(query, sql);
+  const rows = readRowsByCursor<Row>(query, sql);
   let next: IteratorResult<Row, unknown> | undefined;
   return {
     async *readRun(runKey) {

@@ -16,6 +16,10 @@ const IS_THERE = `
   (entry.expires_at_ms is null or entry.expires_at_ms > @now)
   and (entry.replaced_by is null or entry.replaced_by >= @before)`;
 
+/**
+ * Creates the store of the memory of workflows in a PostgreSQL ledger: lists and finds entries, as of now or of an
+ * event, and deletes expired ones.
+ */
 export function createMemoryJournal({ database: { query }, guarded, written }: OpenLedger): MemoryJournal {
   return {
     list: ({ tenant, scope }, { now, limit, tag, asOf }) =>
@@ -79,6 +83,10 @@ const DELETE_EXPIRED = `
   )
   returning 1`;
 
+/**
+ * Returns the number of the first event that a reader as of a run's event does not see. `undefined` for an unknown
+ * run.
+ */
 async function findEventNumber(query: SendQuery, asOf: MemoryAsOf | undefined): Promise<number | undefined> {
   const position = await findPosition(query, asOf);
   return position === undefined ? undefined : eventNumberFromPosition(position);

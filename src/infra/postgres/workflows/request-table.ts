@@ -18,16 +18,19 @@ interface RequestRow {
 
 const KEY_MATCHES = "tenant = @tenant and endpoint = @endpoint and key = @key";
 
-/** Creates the log of requests. Each step is one statement, so that of two processes at once one is the first. */
+/**
+ * Creates the log, in a PostgreSQL ledger, of HTTP requests that came with an idempotency key, and of their answers.
+ * Each step is one statement, so that of two processes at once one is the first.
+ */
 export function createRequestLog({ written }: OpenLedger): RequestLog {
   return {
-    begin: (request) => written((write) => begin(write, request)),
+    begin: (request) => written((write) => beginRequest(write, request)),
     finish: async (key, { status, body }) => {
       await written((write) =>
         write(
           `update keyed_request set status = @status, body = @body where ${KEY_MATCHES} and status is null`,
           {
-            ...valuesOf(key),
+            ...createKeyValues(key),
             status,
             body,
           },
@@ -42,7 +45,7 @@ export function createRequestLog({ written }: OpenLedger): RequestLog {
            where ${KEY_MATCHES}
              and status is null
              and (@leaseUntilMs::bigint is null or lease_until_ms = @leaseUntilMs::bigint)`,
-          { ...valuesOf(key), leaseUntilMs },
+          { ...createKeyValues(key), leaseUntilMs },
         ),
       );
     },
@@ -52,7 +55,7 @@ export function createRequestLog({ written }: OpenLedger): RequestLog {
           `update keyed_request
            set lease_until_ms = 0
            where ${KEY_MATCHES} and status is null and lease_until_ms = @leaseUntilMs::bigint`,
-          { ...valuesOf(key), leaseUntilMs: key.leaseUntilMs },
+          { ...createKeyValues(key), leaseUntilMs: key.leaseUntilMs },
         ),
       );
     },
@@ -76,49 +79,57 @@ export function createRequestLog({ written }: OpenLedger): RequestLog {
 }
 
 /**
- * Takes the key where it is free, or takes it over where its lease has run out. The row may go in between, so it is tried again.
+ * Takes a request's key where it is free or its lease has run out, or says what became of the earlier one. The row may
+ * go in between, so it is tried again.
  */
-async function begin(write: SendQuery, request: KeyedRequest): Promise<Begun> {
+async function beginRequest(write: SendQuery, request: KeyedRequest): Promise<Begun> {
   for (;;) {
-    const isTaken = await take(write, request);
+    const isTaken = await insertKeyIfFree(write, request);
     if (isTaken) return { kind: "new", subject: request.subject };
     const [row] = await write<RequestRow>(
       `select digest, run_id, lease_until_ms, status, body from keyed_request where ${KEY_MATCHES}`,
-      valuesOf(request),
+      createKeyValues(request),
     );
     if (!row) continue;
     if (row.digest !== request.digest) return { kind: "mismatch" };
     const { status, body } = row;
     if (status !== null && body !== null) return { kind: "answered", answer: { status, body } };
     if (row.lease_until_ms > request.now) return { kind: "in_flight" };
-    if (await takeOver(write, request, row)) return { kind: "new", subject: row.run_id };
+    if (await takeOverKey(write, request, row)) return { kind: "new", subject: row.run_id };
   }
 }
 
-async function take(write: SendQuery, request: KeyedRequest): Promise<boolean> {
+/**
+ * Records a request under its key with a lease, and returns whether it did: false where the key has a row already,
+ * whatever became of its request.
+ */
+async function insertKeyIfFree(write: SendQuery, request: KeyedRequest): Promise<boolean> {
   const { digest, subject, now, leaseUntilMs } = request;
   const rows = await write(
     `insert into keyed_request (tenant, endpoint, key, digest, run_id, began_at_ms, lease_until_ms)
      values (@tenant, @endpoint, @key, @digest, @subject, @now, @leaseUntilMs)
      on conflict do nothing
      returning 1`,
-    { ...valuesOf(request), digest, subject, now, leaseUntilMs },
+    { ...createKeyValues(request), digest, subject, now, leaseUntilMs },
   );
   return rows.length > 0;
 }
 
-/** When two find the lease run out, only one finds the row as it was read. */
-async function takeOver(write: SendQuery, request: KeyedRequest, row: RequestRow): Promise<boolean> {
+/**
+ * Renews the lease of a key that has run out, and returns whether this process did. When two find it so, only one
+ * finds the row as it was read.
+ */
+async function takeOverKey(write: SendQuery, request: KeyedRequest, row: RequestRow): Promise<boolean> {
   const rows = await write(
     `update keyed_request
      set lease_until_ms = @leaseUntilMs
      where ${KEY_MATCHES} and status is null and lease_until_ms = @leaseBefore
      returning 1`,
-    { ...valuesOf(request), leaseUntilMs: request.leaseUntilMs, leaseBefore: row.lease_until_ms },
+    { ...createKeyValues(request), leaseUntilMs: request.leaseUntilMs, leaseBefore: row.lease_until_ms },
   );
   return rows.length > 0;
 }
 
-function valuesOf({ tenant, endpoint, key }: RequestKey) {
+function createKeyValues({ tenant, endpoint, key }: RequestKey) {
   return { tenant, endpoint, key };
 }

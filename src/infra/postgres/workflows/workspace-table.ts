@@ -20,10 +20,10 @@ import type {
 } from "../../../agents/coordination/ports/workspace-store.ts";
 import type { WorkflowAppend } from "../../../agents/coordination/ports/workflow-store.ts";
 import {
-  createVersion,
-  findRefusal,
+  createWorkspaceVersion,
+  findChangeRefusal,
   findWorkspaceConflict,
-  listWorkspaceRows,
+  listWorkspaceEntries,
   workspaceVersionFromRow,
   type FileRow,
   type WorkspacePlace,
@@ -41,12 +41,16 @@ import {
 import type { OpenLedger } from "../database/commit-queue.ts";
 import { findPosition } from "./find-position.ts";
 
+/**
+ * Creates the store of workspace files in a PostgreSQL ledger: reads a file or a listing, as of now or of an event,
+ * and writes a change where the expected version is there.
+ */
 export function createWorkspaceFiles({ database: { query }, guarded, queued }: OpenLedger): WorkspaceStore {
   return {
-    get: (at, path, version = {}) => guarded(() => find(query, { ...at, path }, version)),
-    list: (at, listing = {}) => guarded(() => list(query, at, listing)),
+    get: (at, path, version = {}) => guarded(() => findVersion(query, { ...at, path }, version)),
+    list: (at, listing = {}) => guarded(() => listWorkspaceFiles(query, at, listing)),
     write: async (change) => {
-      const pending = createWrite(change);
+      const pending = createChangeWrite(change);
       await queued((queue) => queue.submit(pending.write));
       const written = pending.result();
       assertInvariant(written !== undefined, "a write that was committed was done");
@@ -55,11 +59,18 @@ export function createWorkspaceFiles({ database: { query }, guarded, queued }: O
   };
 }
 
+/**
+ * Adds the workspace files that an append writes to `Wanted`, so that their current versions are read before the
+ * append is decided.
+ */
 export function addWantedFiles({ workspace = [] }: WorkflowAppend, { files }: Wanted): void {
   for (const { at, path } of workspace) files.set(formatFileKey({ ...at, path }), { ...at, path });
 }
 
-/** Returns why the writes of an append cannot be made, after those of the writes before it in its group. */
+/**
+ * Returns the error of an append whose workspace writes do not follow the current versions, after the writes before it
+ * in its group; `undefined` where they do. Does not throw.
+ */
 export function findFilesConflict(request: WorkflowAppend, { files, fileCounts }: Group): Error | undefined {
   if (!request.workspace?.length) return undefined;
   return findWorkspaceConflict(request, {
@@ -68,7 +79,12 @@ export function findFilesConflict(request: WorkflowAppend, { files, fileCounts }
   });
 }
 
-export function addWorkspace({ workspace = [] }: WorkflowAppend, { eventKeyOf }: Grown, group: Group): void {
+/** Adds the workspace writes of an append to the rows that its group will write, each at the position of its event. */
+export function addWorkspaceWrites(
+  { workspace = [] }: WorkflowAppend,
+  { eventKeyOf }: Grown,
+  group: Group,
+): void {
   for (const each of workspace) {
     const eventKey = eventKeyOf(each.sequence);
     addVersion(group, each, { version: each.version, position: 2 * eventKey, eventKey });
@@ -81,13 +97,14 @@ interface NewPlace {
   readonly eventKey: number | null;
 }
 
+/** Adds a version of a file to the group, for which it is the newest from then on. */
 function addVersion(
   group: Group,
   update: WorkspaceUpdate,
   { version, position, eventKey }: NewPlace,
 ): WorkspaceEntry {
   const place = { ...update.at, path: update.path };
-  const created = createVersion(update, version);
+  const created = createWorkspaceVersion(update, version);
   const { isRemoved, entry } = created;
   const key = formatFileKey(place);
   const wasThere = group.files.get(key)?.is_removed === 0 ? 1 : 0;
@@ -98,8 +115,11 @@ function addVersion(
   return entry;
 }
 
-/** A write that is lost is decided again on what is there then: it may find itself, as the newest version. */
-function createWrite(change: WorkspaceChange): {
+/**
+ * Creates the write of a change and what returns its outcome. One that is lost is decided again on what is there then:
+ * it may find itself, as the newest version.
+ */
+function createChangeWrite(change: WorkspaceChange): {
   readonly write: Write;
   readonly result: () => WorkspaceWritten | undefined;
 } {
@@ -121,7 +141,7 @@ function createWrite(change: WorkspaceChange): {
           written = lostWrite.result;
           return undefined;
         }
-        written = decide(change, group);
+        written = applyWorkspaceChange(change, group);
         return undefined;
       },
       lose: () => {
@@ -130,7 +150,7 @@ function createWrite(change: WorkspaceChange): {
         else if (written?.kind === "removed")
           lostWrite = {
             version: written.version,
-            sha256: createVersion(change, 1).entry.sha256,
+            sha256: createWorkspaceVersion(change, 1).entry.sha256,
             result: written,
           };
       },
@@ -138,11 +158,12 @@ function createWrite(change: WorkspaceChange): {
   };
 }
 
-function decide(change: WorkspaceChange, group: Group): WorkspaceWritten {
+/** Adds the version that a change makes to the group, or returns why the change is refused. */
+function applyWorkspaceChange(change: WorkspaceChange, group: Group): WorkspaceWritten {
   const place = { ...change.at, path: change.path };
   const head = group.files.get(formatFileKey(place));
   const fileCount = group.fileCounts.get(formatScopeKey(place)) ?? 0;
-  const refused = findRefusal(change, { head, sha256: head?.sha256 ?? "", fileCount });
+  const refused = findChangeRefusal(change, { head, sha256: head?.sha256 ?? "", fileCount });
   if (refused) return refused;
   const version = (head?.version ?? 0) + 1;
   const position = 2 * group.newest.event + 1;
@@ -152,7 +173,8 @@ function decide(change: WorkspaceChange, group: Group): WorkspaceWritten {
 
 const COLUMNS = "path, version, position, is_removed, content_type, sha256, updated_at";
 
-async function find(
+/** Returns a version of a file, or the newest as of a time; `undefined` where it was not there yet. */
+async function findVersion(
   query: SendQuery,
   place: WorkspacePlace,
   { version, asOf }: { readonly version?: number; readonly asOf?: WorkspaceAsOf },
@@ -173,7 +195,8 @@ async function find(
   return row && row.position < before ? workspaceVersionFromRow(row) : undefined;
 }
 
-async function list(
+/** Lists the files of a workspace as of a time; `undefined` for an unknown run, and where there are too many. */
+async function listWorkspaceFiles(
   query: SendQuery,
   { tenant, scope }: WorkspaceScope,
   { asOf, withRemoved = false, scanMax = WORKFLOW_BOUNDS.workspaceScanMax }: WorkspaceListing,
@@ -193,5 +216,5 @@ async function list(
   const files = await listRows(0);
   const removed = withRemoved ? await listRows(1) : [];
   if (files.length === limit || removed.length === limit) return undefined;
-  return listWorkspaceRows([...files, ...removed], before);
+  return listWorkspaceEntries([...files, ...removed], before);
 }

@@ -4,8 +4,8 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 import type { CopySource } from "../../ledger/copy/copy-sides.ts";
 import { loadMigrations, readSchemaVersion } from "../database/migrate.ts";
 import { openDatabase } from "../database/open-database.ts";
-import { NEWEST_RUN } from "../database/statements.ts";
-import { withLedgerErrors } from "../database/sqlite-errors.ts";
+import { NEWEST_RUN } from "../database/write-statements.ts";
+import { runWithLedgerErrors } from "../database/sqlite-errors.ts";
 import { createRowReader } from "./sqlite-row-reader.ts";
 
 export interface FilePlace {
@@ -13,8 +13,11 @@ export interface FilePlace {
   readonly busyTimeoutMs: number;
 }
 
-/** @throws CoordinationError as `openDatabase`, and `INPUT_INVALID` for a ledger of an older schema */
-export async function readFromSqlite<T>(
+/**
+ * Opens a ledger file for reading, calls `copy` with it as the source, closes it afterwards, and returns what `copy`
+ * returned. @throws CoordinationError as `openDatabase`, and `INPUT_INVALID` for a ledger of an older schema
+ */
+export async function withSqliteCopySource<T>(
   { path, busyTimeoutMs }: FilePlace,
   copy: (source: CopySource) => Promise<T>,
 ): Promise<T> {
@@ -23,7 +26,7 @@ export async function readFromSqlite<T>(
   try {
     const reading = await openDatabase(options);
     try {
-      return await copy(createSource(path, watching, reading));
+      return await copy(createSqliteCopySource(path, watching, reading));
     } finally {
       reading.close();
     }
@@ -32,13 +35,16 @@ export async function readFromSqlite<T>(
   }
 }
 
-/** `watching` is outside of the transaction that `reading` is in: it sees that others have written. */
-function createSource(
+/**
+ * Creates the source of a copy and begins its read transaction. `watching` is outside of the transaction that
+ * `reading` is in: it sees that others have written.
+ */
+function createSqliteCopySource(
   path: string,
   watching: BetterSqlite3.Database,
   reading: BetterSqlite3.Database,
 ): CopySource {
-  checkVersion(path, reading);
+  checkIsNewestSchema(path, reading);
   const before = readDataVersion(watching);
   reading.exec("begin");
   return {
@@ -46,19 +52,19 @@ function createSource(
     readRows: createRowReader(reading, path),
     counts: () =>
       Promise.resolve(
-        withLedgerErrors(path, () => ({
-          events: readNumber(reading, "select max(seq) from sqlite_sequence where name = 'event'"),
-          runs: readNumber(reading, NEWEST_RUN),
-          claimToken: readClaimToken(path, reading),
+        runWithLedgerErrors(path, () => ({
+          events: queryNumber(reading, "select max(seq) from sqlite_sequence where name = 'event'"),
+          runs: queryNumber(reading, NEWEST_RUN),
+          claimToken: readNewestClaimToken(path, reading),
         })),
       ),
     readMovedFrom: () => Promise.resolve(undefined),
-    hasChanged: () => Promise.resolve(withLedgerErrors(path, () => readDataVersion(watching) !== before)),
+    hasChanged: () => Promise.resolve(runWithLedgerErrors(path, () => readDataVersion(watching) !== before)),
   };
 }
 
-/** Only a writer changes the schema of a ledger. */
-function checkVersion(path: string, database: BetterSqlite3.Database): void {
+/** Throws for a ledger of an older schema, which only a writer brings to the newest. */
+function checkIsNewestSchema(path: string, database: BetterSqlite3.Database): void {
   const version = readSchemaVersion(database);
   if (version === loadMigrations().length) return;
   throw new CoordinationError(
@@ -67,17 +73,17 @@ function checkVersion(path: string, database: BetterSqlite3.Database): void {
   );
 }
 
-/** Reading something first makes SQLite look whether others have written. */
+/** Returns a number that changes when others have written to the file. Reading something first makes SQLite look. */
 function readDataVersion(database: BetterSqlite3.Database): number {
   database.prepare("select count(*) from sqlite_schema").get();
   return Number(database.pragma("data_version", { simple: true }));
 }
 
-function readNumber(database: BetterSqlite3.Database, sql: string): number {
+function queryNumber(database: BetterSqlite3.Database, sql: string): number {
   return Number(database.prepare(sql).pluck().get() ?? 0);
 }
 
-function readClaimToken(path: string, database: BetterSqlite3.Database): number {
+function readNewestClaimToken(path: string, database: BetterSqlite3.Database): number {
   const newest = database.prepare<[], number>("select newest from claim_token").pluck().get();
   if (newest !== undefined) return newest;
   throw new CoordinationError("LEDGER_CORRUPT", `${path}: the newest token of claims is gone`);

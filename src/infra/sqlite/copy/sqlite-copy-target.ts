@@ -5,46 +5,60 @@
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { BESIDE_TABLES, COPIED_TABLES, OPEN_END, type CopiedTable } from "../../ledger/copy/copied-tables.ts";
-import type { CopiedCounts, CopiedRow, CopyMark, CopyTarget } from "../../ledger/copy/copy-sides.ts";
-import { COPY_MARK } from "../../ledger/half-copy.ts";
-import { isBlank, openDatabase } from "../database/open-database.ts";
-import { withLedgerErrors } from "../database/sqlite-errors.ts";
+import type { CopiedCounts, CopiedRow, CopyTarget } from "../../ledger/copy/copy-sides.ts";
+import { createCompletedCopyError } from "../../ledger/half-copy.ts";
+import {
+  createCopyMark,
+  dropCopyMark,
+  hasCopyMark,
+  hasTable,
+  readCopyMark,
+  replaceCopyMark,
+} from "../database/copy-mark-rows.ts";
+import { isAbsentOrEmpty, openDatabase } from "../database/open-database.ts";
+import { runWithLedgerErrors } from "../database/sqlite-errors.ts";
 import { createRowReader, STORED_OPEN_END } from "./sqlite-row-reader.ts";
 import type { FilePlace } from "./sqlite-copy-source.ts";
 
-/** @throws CoordinationError as `openDatabase` */
-export async function writeToSqlite<T>(
+/**
+ * Opens or creates a ledger file, calls `copy` with it as the target, closes it afterwards, and returns what `copy`
+ * returned. @throws CoordinationError as `openDatabase`, and `INPUT_INVALID` for a file that is in use as a ledger
+ */
+export async function withSqliteCopyTarget<T>(
   { path, busyTimeoutMs }: FilePlace,
   copy: (target: CopyTarget) => Promise<T>,
 ): Promise<T> {
-  await refuseFilled({ path, busyTimeoutMs });
+  await refuseFilledTarget({ path, busyTimeoutMs });
   const database = await openDatabase({ path, busyTimeoutMs, mode: "write", isCopyTarget: true });
   try {
     // Rows of a damaged ledger are copied as they are.
     database.pragma("foreign_keys = off");
-    return await copy(createTarget(path, database));
+    return await copy(createSqliteCopyTarget(path, database));
   } finally {
     database.close();
   }
 }
 
-/** Opening a ledger for writing gives it the newest schema: one that will be refused has to be only read before. */
-async function refuseFilled({ path, busyTimeoutMs }: FilePlace): Promise<void> {
-  if (withLedgerErrors(path, () => isBlank(path))) return;
+/**
+ * Throws for a target that has rows and is no half copy. It is only read for that: opening a ledger for writing gives
+ * it the newest schema.
+ */
+async function refuseFilledTarget({ path, busyTimeoutMs }: FilePlace): Promise<void> {
+  if (runWithLedgerErrors(path, () => isAbsentOrEmpty(path))) return;
   const database = await openDatabase({ path, busyTimeoutMs, mode: "read", isCopyTarget: true });
   try {
-    withLedgerErrors(path, () => {
-      if (!hasMark(database)) refuseRows(path, database);
+    runWithLedgerErrors(path, () => {
+      if (!hasCopyMark(database)) refuseFilledTables(path, database);
     });
   } finally {
     database.close();
   }
 }
 
-function createTarget(path: string, database: BetterSqlite3.Database): CopyTarget {
+function createSqliteCopyTarget(path: string, database: BetterSqlite3.Database): CopyTarget {
   const run = <T>(work: () => T): Promise<T> =>
     new Promise((resolve) => {
-      resolve(withLedgerErrors(path, work));
+      resolve(runWithLedgerErrors(path, work));
     });
   const change = (work: () => void): Promise<void> =>
     run(() => {
@@ -53,27 +67,27 @@ function createTarget(path: string, database: BetterSqlite3.Database): CopyTarge
   return {
     place: path,
     readRows: createRowReader(database, path),
-    readMark: () => run(() => readMark(database)),
+    readMark: () => run(() => readCopyMark(database)),
     begin: (mark) =>
       change(() => {
-        refuseRows(path, database);
-        createMark(database);
-        replaceMark(database, mark);
+        refuseFilledTables(path, database);
+        createCopyMark(database);
+        replaceCopyMark(database, mark);
       }),
     beginAgain: (mark) =>
       change(() => {
-        replaceMark(database, mark);
-        deleteRows(database);
+        replaceCopyMark(database, mark);
+        deleteAllButEvents(database);
       }),
     lastKey: (table) => run(() => readLastKey(database, table)),
     writeRows: (table, rows) =>
       change(() => {
-        checkMark(path, database);
-        withoutTriggers(database, [table.name], () => insertRows(database, table, rows));
+        checkIsHalfCopy(path, database);
+        writeWithoutTriggers(database, [table.name], () => insertRows(database, table, rows));
       }),
     finish: async (counts) => {
       await change(() => {
-        checkMark(path, database);
+        checkIsHalfCopy(path, database);
         finishCopy(database, counts);
       });
       await run(() => database.pragma("wal_checkpoint(truncate)"));
@@ -81,74 +95,26 @@ function createTarget(path: string, database: BetterSqlite3.Database): CopyTarge
   };
 }
 
-interface MarkRow {
-  readonly source: string;
-  readonly first_hash: Buffer | null;
-  readonly events: number;
+/** Throws where the ledger is no half copy any more: another process may have completed the copy. */
+function checkIsHalfCopy(path: string, database: BetterSqlite3.Database): void {
+  if (!hasCopyMark(database)) throw createCompletedCopyError(path);
 }
 
-function readMark(database: BetterSqlite3.Database): CopyMark | undefined {
-  if (!hasMark(database)) return undefined;
-  const row = database
-    .prepare<[], MarkRow>(`select source, first_hash, events from ${COPY_MARK} order by only_row`)
-    .get();
-  return row && { source: row.source, firstHash: row.first_hash, events: row.events };
-}
-
-function hasMark(database: BetterSqlite3.Database): boolean {
-  return hasTable(database, COPY_MARK);
-}
-
-function hasTable(database: BetterSqlite3.Database, name: string): boolean {
-  const found = database.prepare("select 1 from sqlite_schema where type = 'table' and name = ?");
-  return found.get(name) !== undefined;
-}
-
-/** Another process may have completed the copy. */
-function checkMark(path: string, database: BetterSqlite3.Database): void {
-  if (hasMark(database)) return;
-  throw new CoordinationError(
-    "LEDGER_CONFLICT",
-    `${path} was completed by another process that copied to it`,
-  );
-}
-
-/** An older schema lacks some of the tables. */
-function refuseRows(path: string, database: BetterSqlite3.Database): void {
+/** Throws where a table has rows, or the ledger is a half copy. An older schema lacks some of the tables. */
+function refuseFilledTables(path: string, database: BetterSqlite3.Database): void {
   const filled = COPIED_TABLES.find(
     ({ name }) => hasTable(database, name) && database.prepare(`select 1 from ${name} limit 1`).get(),
   );
-  if (!filled && !hasMark(database)) return;
+  if (!filled && !hasCopyMark(database)) return;
   throw new CoordinationError(
     "INPUT_INVALID",
     `${path} is a ledger that is not empty, and a copy overwrites nothing; name an empty place`,
   );
 }
 
-/** A process that had the empty ledger open before is kept from appending to it. */
-function createMark(database: BetterSqlite3.Database): void {
-  const refusal = "select raise(abort, 'the ledger is a copy that has not been completed')";
-  database.exec(
-    `create table ${COPY_MARK} (
-       only_row integer primary key check (only_row = 1),
-       source text not null,
-       first_hash blob,
-       events integer not null
-     ) strict;
-     create trigger copy_not_appended before insert on run begin ${refusal}; end;
-     create trigger copy_not_changed before update on run begin ${refusal}; end;`,
-  );
-}
-
-function replaceMark(database: BetterSqlite3.Database, { source, firstHash, events }: CopyMark): void {
-  database
-    .prepare(`insert or replace into ${COPY_MARK} (only_row, source, first_hash, events) values (1, ?, ?, ?)`)
-    .run(source, firstHash, events);
-}
-
-function deleteRows(database: BetterSqlite3.Database): void {
+function deleteAllButEvents(database: BetterSqlite3.Database): void {
   const names = BESIDE_TABLES.map(({ name }) => name);
-  withoutTriggers(database, names, () => {
+  writeWithoutTriggers(database, names, () => {
     for (const name of names.toReversed()) database.exec(`delete from ${name}`);
   });
 }
@@ -168,12 +134,16 @@ function insertRows(
 ): void {
   const names = Object.keys(columns);
   const insert = database.prepare<[Record<string, unknown>]>(
-    `insert into ${name} (${names.join(", ")}) values (${names.map(bindColumn).join(", ")})`,
+    `insert into ${name} (${names.join(", ")}) values (${names.map(formatInsertedValue).join(", ")})`,
   );
   for (const row of rows) insert.run(Object.fromEntries(names.map((column, at) => [column, row[at]])));
 }
 
-function bindColumn(name: string): string {
+/**
+ * Returns the SQL that inserts a column's value. The end of an open version is stored as a number too large for
+ * JavaScript.
+ */
+function formatInsertedValue(name: string): string {
   if (name !== "until_position") return `@${name}`;
   return `iif(@${name} = ${OPEN_END}, ${STORED_OPEN_END}, @${name})`;
 }
@@ -183,8 +153,11 @@ interface Trigger {
   readonly sql: string;
 }
 
-/** Runs within a transaction. SQLite keeps the text of a trigger, so that it comes back as it was. */
-function withoutTriggers(
+/**
+ * Drops the triggers of tables, writes, and creates them again, within a transaction. SQLite keeps the text of a
+ * trigger, so that it comes back as it was.
+ */
+function writeWithoutTriggers(
   database: BetterSqlite3.Database,
   tables: readonly string[],
   write: () => void,
@@ -202,9 +175,10 @@ function withoutTriggers(
   for (const { sql } of triggers) database.exec(sql);
 }
 
+/** Completes what follows from the rows, sets the counts of the source, and takes the mark of a half copy away. */
 function finishCopy(database: BetterSqlite3.Database, { events, claimToken }: CopiedCounts): void {
   database.exec(COUNT_MEMORY);
-  withoutTriggers(database, ["claim_token"], () => {
+  writeWithoutTriggers(database, ["claim_token"], () => {
     database.prepare("update claim_token set newest = ?").run(claimToken);
   });
   database.exec("delete from sqlite_sequence where name = 'event'");
@@ -212,11 +186,7 @@ function finishCopy(database: BetterSqlite3.Database, { events, claimToken }: Co
     database
       .prepare("insert into sqlite_sequence (name, seq) values ('event', cast(? as integer))")
       .run(events);
-  database.exec(
-    `drop trigger copy_not_appended;
-     drop trigger copy_not_changed;
-     drop table ${COPY_MARK};`,
-  );
+  dropCopyMark(database);
 }
 
 /** Counts the entries of memory by blocks anew, as its triggers do with each change: for tables that were filled without them. */

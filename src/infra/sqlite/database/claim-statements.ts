@@ -43,13 +43,14 @@ export const CLAIMS_SINCE_VERSION = 3;
 
 const COLUMNS = "token, resource, run_id, step_id, priority, acquired_at_ms, expires_at_ms";
 
-function prepareNewest(database: Database): Statement<[], number> {
+function prepareNewestToken(database: Database): Statement<[], number> {
   return database.prepare<[], number>("select newest from claim_token").pluck();
 }
 
+/** Prepares the SQLite statements that read claims. */
 export function prepareClaimReads(database: Database): ClaimReads {
   return {
-    newest: prepareNewest(database),
+    newest: prepareNewestToken(database),
     // From the index alone first, and only the rows of those that are answered. `+` hides the names from the query planner
     // as in `find`.
     overlapping: database.prepare<[ReachValues & { atMs: number; limit: number }], ClaimRow>(
@@ -92,9 +93,10 @@ export function prepareClaimReads(database: Database): ClaimReads {
   };
 }
 
+/** Prepares the SQLite statements with which an append checks and changes claims. */
 export function prepareClaimWrites(database: Database): ClaimWrites {
   return {
-    newest: prepareNewest(database),
+    newest: prepareNewestToken(database),
     holder: database.prepare<[number], ClaimHolder>(
       "select run_id, expires_at_ms from claim join run using (run_key) where token = ?",
     ),

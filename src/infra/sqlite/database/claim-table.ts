@@ -1,6 +1,6 @@
 /**
  * Owns: the claims that lie beside the log: what an append changes in them and what is asked of them. Does not own: what
- * an event means for them (`claimChangesOf`), or who may have a claim (`arbitration/`).
+ * an event means for them (`listClaimChanges`), or who may have a claim (`arbitration/`).
  * S5 is enforced by the triggers of `000003_claims.sql`.
  */
 import type BetterSqlite3 from "better-sqlite3";
@@ -8,7 +8,7 @@ import type { ClaimEntry } from "../../../agents/coordination/contracts/claim-en
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { ClaimIndex } from "../../../agents/coordination/ports/claim-index.ts";
 import type { AppendRequest } from "../../../agents/coordination/ports/ledger-store.ts";
-import { claimFromRow, findClaimConflict, reachOf } from "../../ledger/claim-rows.ts";
+import { readClaimRow, findClaimConflict, computeReach } from "../../ledger/claim-rows.ts";
 import {
   CLAIMS_SINCE_VERSION,
   prepareClaimReads,
@@ -19,46 +19,68 @@ import { createSchemaStatements } from "./schema-statements.ts";
 
 type Query<K extends keyof ClaimIndex> = Parameters<ClaimIndex[K]>[0];
 
-export function claimReadsOf(database: BetterSqlite3.Database): () => ClaimReads | undefined {
+/**
+ * Returns a function that gives the prepared statements that read claims, or `undefined` while the ledger's schema is
+ * too old to have claims.
+ */
+export function createClaimReads(database: BetterSqlite3.Database): () => ClaimReads | undefined {
   return createSchemaStatements(database, CLAIMS_SINCE_VERSION, (version) =>
     version < CLAIMS_SINCE_VERSION ? undefined : prepareClaimReads(database),
   );
 }
 
+/**
+ * Returns the claims that overlap a resource and have not expired, oldest first, and the newest token that the ledger
+ * has given to any claim; no claims and 0 in a schema without claims.
+ */
 export function listOverlappingClaims(
   reads: ClaimReads | undefined,
   { resource, atMs, limit }: Query<"overlapping">,
 ): Awaited<ReturnType<ClaimIndex["overlapping"]>> {
   if (!reads) return { claims: [], lastToken: 0 };
   // Asked first: a claim that another process acquires in between makes the append of who ruled without it fail (S5).
-  const lastToken = newestOf(reads);
-  const reach = reachOf(resource);
+  const lastToken = readNewestClaimToken(reads);
+  const reach = computeReach(resource);
   const rows = reads.overlapping.all({ ...reach, names: JSON.stringify(reach.names), atMs, limit });
-  return { claims: rows.map(claimFromRow), lastToken };
+  return { claims: rows.map(readClaimRow), lastToken };
 }
 
+/**
+ * Returns a page of the claims, expired ones too, in the order of their tokens; with `runId` those of one run; empty
+ * in a schema without claims.
+ */
 export function listClaims(
   reads: ClaimReads | undefined,
   { after, limit, runId }: Query<"claims">,
 ): readonly ClaimEntry[] {
   if (!reads) return [];
   const rows = runId === undefined ? reads.all.all(after, limit) : reads.ofRun.all(runId, after, limit);
-  return rows.map(claimFromRow);
+  return rows.map(readClaimRow);
 }
 
-/** Returns why the changes of an append cannot be made, with nothing written yet. */
-export function claimConflict(
+/**
+ * Returns the error of an append whose changes of claims cannot be made; `undefined` where they can. Does not throw,
+ * and writes nothing.
+ */
+export function findClaimChangeConflict(
   statements: ClaimWrites,
   request: AppendRequest,
   now: number,
 ): CoordinationError | undefined {
   if (!request.claims?.length) return undefined;
   const holderOf = (token: number) => statements.holder.get(token);
-  return findClaimConflict(request, { newest: newestOf(statements), now, holderOf });
+  return findClaimConflict(request, { newest: readNewestClaimToken(statements), now, holderOf });
 }
 
-/** Writes claims, after `claimConflict` found none in the way. */
-export function writeClaims(statements: ClaimWrites, runKey: number, { claims = [] }: AppendRequest): void {
+/**
+ * Inserts, extends and deletes the claims that an append acquires, renews and releases. Only to be called where
+ * `findClaimChangeConflict` found nothing.
+ */
+export function writeClaimChanges(
+  statements: ClaimWrites,
+  runKey: number,
+  { claims = [] }: AppendRequest,
+): void {
   for (const claim of claims) {
     if (claim.kind === "acquired") {
       const { kind: _, ...values } = claim;
@@ -68,7 +90,7 @@ export function writeClaims(statements: ClaimWrites, runKey: number, { claims = 
   }
 }
 
-function newestOf({ newest }: Pick<ClaimReads, "newest">): number {
+function readNewestClaimToken({ newest }: Pick<ClaimReads, "newest">): number {
   const token = newest.get();
   if (token === undefined)
     throw new CoordinationError("LEDGER_CORRUPT", "the newest token of claims is gone");

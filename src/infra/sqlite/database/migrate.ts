@@ -4,12 +4,12 @@
  */
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { checkApplied, readMigrations, type Migration } from "../../ledger/migrations.ts";
+import { checkMigrationHashes, readMigrations, type Migration } from "../../ledger/migrations.ts";
 import { findPackageFile } from "../../../platform/package-files.ts";
 
 let loaded: readonly Migration[] | undefined;
 
-/** Loads all migrations of this release, in order. */
+/** Returns this release's migrations of ledger files, in order; reads their files once. */
 export function loadMigrations(): readonly Migration[] {
   loaded ??= readMigrations(findPackageFile("migrations/", import.meta.url));
   return loaded;
@@ -22,18 +22,22 @@ export interface MigrateOptions {
   readonly version?: number;
 }
 
-export function migrate(
+/**
+ * Applies to a ledger file the migrations up to a version, in one transaction; only checks it where it has that
+ * version. Throws where the applied migrations are not this release's.
+ */
+export function migrateSchema(
   database: BetterSqlite3.Database,
   { path, applicationId, version = loadMigrations().length }: MigrateOptions,
 ): void {
   if (readSchemaVersion(database) === version) {
-    checkMigrations(database, path);
+    checkAppliedMigrations(database, path);
     return;
   }
   database
     .transaction(() => {
       for (const migration of loadMigrations().slice(readSchemaVersion(database), version)) {
-        if (migration.number === 1) prepare(database, path, applicationId);
+        if (migration.number === 1) createMigrationTable(database, path, applicationId);
         database.exec(migration.sql);
         database
           .prepare("insert into migration (number, name, sha256) values (?, ?, ?)")
@@ -44,14 +48,16 @@ export function migrate(
     .immediate();
   // The header of the main file must tell the new version also when the file was in WAL mode before.
   database.pragma("wal_checkpoint(truncate)");
-  checkMigrations(database, path);
+  checkAppliedMigrations(database, path);
 }
 
+/** Returns the version of a ledger file's schema, which is the number of its last migration; 0 for an empty file. */
 export function readSchemaVersion(database: BetterSqlite3.Database): number {
   return Number(database.pragma("user_version", { simple: true }));
 }
 
-function prepare(database: BetterSqlite3.Database, path: string, applicationId: number): void {
+/** Marks an empty file as a ledger and creates the table of its migrations. Throws for another program's database. */
+function createMigrationTable(database: BetterSqlite3.Database, path: string, applicationId: number): void {
   const tables = database.prepare("select count(*) from sqlite_schema").pluck().get();
   if (tables !== 0) throw new CoordinationError("LEDGER_CORRUPT", `${path} is another program's database`);
   database.pragma(`application_id = ${applicationId}`);
@@ -60,9 +66,9 @@ function prepare(database: BetterSqlite3.Database, path: string, applicationId: 
   );
 }
 
-function checkMigrations(database: BetterSqlite3.Database, path: string): void {
+function checkAppliedMigrations(database: BetterSqlite3.Database, path: string): void {
   const applied = database
     .prepare<[], { sha256: string }>("select sha256 from migration order by number")
     .all();
-  checkApplied(path, applied, loadMigrations().slice(0, readSchemaVersion(database)));
+  checkMigrationHashes(path, applied, loadMigrations().slice(0, readSchemaVersion(database)));
 }

@@ -10,11 +10,13 @@ import { setTimeout as passed } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { findFileFault, keepOthersOut } from "../../../platform/plain-file.ts";
-import { COPY_MARK, createHalfCopyError } from "../../ledger/half-copy.ts";
-import { checkRelease } from "../../ledger/migrations.ts";
+import { readSystemErrorCode } from "../../../platform/system-error.ts";
+import { createHalfCopyError } from "../../ledger/half-copy.ts";
+import { refuseNewerSchema } from "../../ledger/migrations.ts";
+import { hasCopyMark, readCopyMark } from "./copy-mark-rows.ts";
 import { keepPlans } from "./keep-plans.ts";
-import { loadMigrations, migrate, readSchemaVersion } from "./migrate.ts";
-import { toLedgerError } from "./sqlite-errors.ts";
+import { loadMigrations, migrateSchema, readSchemaVersion } from "./migrate.ts";
+import { toSqliteLedgerError } from "./sqlite-errors.ts";
 
 /** "OCCL" in the file header marks a coordination ledger. */
 export const APPLICATION_ID = 0x4f_43_43_4c;
@@ -32,48 +34,55 @@ export interface OpenOptions {
 }
 
 /**
- * @throws CoordinationError `LEDGER_NOT_FOUND`, `LEDGER_TOO_NEW`, `LEDGER_INCOMPLETE`, `LEDGER_CORRUPT`, `LEDGER_BUSY`,
- * `LEDGER_UNAVAILABLE` or `RUNTIME_UNSUPPORTED`.
+ * Opens a ledger file and checks that it is a whole one and safe from other users; for writing, creates and migrates
+ * it. Returns the connection, which the caller has to close. @throws CoordinationError `LEDGER_NOT_FOUND`,
+ * `LEDGER_TOO_NEW`, `LEDGER_INCOMPLETE`, `LEDGER_CORRUPT`, `LEDGER_BUSY`, `LEDGER_UNAVAILABLE` or
+ * `RUNTIME_UNSUPPORTED`
  */
 export async function openDatabase(options: OpenOptions): Promise<BetterSqlite3.Database> {
   const { path, mode } = options;
-  const Database = await loadDriver();
+  const Database = await loadSqliteDriver();
   let database: BetterSqlite3.Database | undefined;
   try {
-    const exists = isThere(path);
+    const exists = isFileThere(path);
     if (!exists && mode === "read") throw new CoordinationError("LEDGER_NOT_FOUND", `no ledger at ${path}`);
-    checkFiles(options);
+    checkFilesAreSafe(options);
     if (exists) checkHeader(path);
     else createFile(path);
-    database = new Database(path, { readonly: shouldRemoveFiles(options), timeout: options.busyTimeoutMs });
+    database = new Database(path, {
+      readonly: shouldConnectReadOnly(options),
+      timeout: options.busyTimeoutMs,
+    });
     keepPlans(database);
-    await configure(database, options);
+    await configureConnection(database, options);
     return database;
   } catch (error) {
     database?.close();
-    throw toLedgerError(error, path);
+    throw toSqliteLedgerError(error, path);
   }
 }
 
-/** False where nothing can be. A ledger that this user may not look at is no absent one: that throws the system's error. */
-function isThere(path: string): boolean {
+/** Returns whether the file exists. Where this user may not look, it is not absent: that throws the system's error. */
+function isFileThere(path: string): boolean {
   try {
     statSync(path);
     return true;
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
-    if (code === "ENOENT" || code === "ENOTDIR") return false;
+    if (["ENOENT", "ENOTDIR"].includes(readSystemErrorCode(error) ?? "")) return false;
     throw error;
   }
 }
 
 /** Returns whether there is no file, or one without a byte. @throws the error of the system where this user may not look */
-export function isBlank(path: string): boolean {
-  return !isThere(path) || statSync(path).size === 0;
+export function isAbsentOrEmpty(path: string): boolean {
+  return !isFileThere(path) || statSync(path).size === 0;
 }
 
-/** @throws CoordinationError `RUNTIME_UNSUPPORTED` */
-export async function loadDriver(): Promise<typeof BetterSqlite3> {
+/**
+ * Imports better-sqlite3 and returns its class. @throws CoordinationError `RUNTIME_UNSUPPORTED` on a Node.js older
+ * than 22
+ */
+export async function loadSqliteDriver(): Promise<typeof BetterSqlite3> {
   const major = Number(process.versions.node.split(".")[0]);
   // better-sqlite3 13 crashes the process on Node 20: check before the import.
   if (major < 22)
@@ -82,21 +91,26 @@ export async function loadDriver(): Promise<typeof BetterSqlite3> {
 }
 
 /**
- * A read-only connection creates -wal and -shm and cannot remove them; a `query_only` one removes them when it closes.
- * Where a -wal exists it may hold what a crashed writer left, and only a read-only connection leaves that alone.
+ * True where a -wal may hold what a crashed writer left, which only a read-only connection leaves alone. Such a
+ * connection creates -wal and -shm and cannot remove them; a `query_only` one removes them when it closes.
  */
-function shouldRemoveFiles({ path, mode }: OpenOptions): boolean {
+function shouldConnectReadOnly({ path, mode }: OpenOptions): boolean {
   return mode === "read" && existsSync(`${path}-wal`);
 }
 
-/** SQLite gives the -wal and -shm files the mode of the main file. */
+/**
+ * Creates an empty file that only its user can read. SQLite gives the -wal and -shm files the mode of the main file.
+ */
 function createFile(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   closeSync(openSync(path, "a", 0o600));
 }
 
-/** The write-ahead log belongs to the ledger: whoever reads or writes it reads or writes the ledger. */
-function checkFiles({ path, mode }: OpenOptions): void {
+/**
+ * Throws where a file of the ledger, its `-wal` and `-shm` among them, is not to be trusted. For writing, it also
+ * takes other users' rights to the files away, and throws where they may still write one.
+ */
+function checkFilesAreSafe({ path, mode }: OpenOptions): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`]) {
     const fault = findFileFault(file);
     if (fault !== undefined) throw new CoordinationError("LEDGER_UNAVAILABLE", `${file} ${fault}`);
@@ -105,6 +119,7 @@ function checkFiles({ path, mode }: OpenOptions): void {
   }
 }
 
+/** Throws for a file that is no ledger, or that a newer release wrote, before SQLite touches it. */
 function checkHeader(path: string): void {
   const { size } = statSync(path);
   if (size === 0) return;
@@ -123,22 +138,24 @@ function checkHeader(path: string): void {
   // Both are written in one transaction: a file with a version and no id is not ours.
   const foreign = applicationId === 0 ? version !== 0 : applicationId !== APPLICATION_ID;
   if (foreign) throw new CoordinationError("LEDGER_CORRUPT", `${path} is another program's database`);
-  checkRelease(path, version, loadMigrations());
+  refuseNewerSchema(path, version, loadMigrations());
 }
 
-async function configure(database: BetterSqlite3.Database, options: OpenOptions): Promise<void> {
+/** Checks the opened file, migrates one that is open for writing, and makes the settings of the connection. */
+async function configureConnection(database: BetterSqlite3.Database, options: OpenOptions): Promise<void> {
   const { path, mode } = options;
   if (mode === "read") database.pragma("query_only = on");
-  checkSchema(database, path);
+  refuseViews(database, path);
   // Also in a -wal that a newer release left behind.
-  checkRelease(path, readSchemaVersion(database), loadMigrations());
-  if (options.isCopyTarget !== true) refuseHalfCopy(database, path);
+  refuseNewerSchema(path, readSchemaVersion(database), loadMigrations());
+  if (options.isCopyTarget !== true && hasCopyMark(database))
+    throw createHalfCopyError(path, readCopyMark(database));
   if (mode === "write") {
     // Before WAL, so that the header in the main file always tells the schema version.
-    migrate(database, { path, applicationId: APPLICATION_ID });
+    migrateSchema(database, { path, applicationId: APPLICATION_ID });
     await switchToWal(database, options);
     // The build defaults to NORMAL in WAL, which loses acknowledged appends on a power cut (S2).
-    expectPragma(database, path, { set: "synchronous = full", read: "synchronous", value: 2 });
+    setPragma(database, path, { set: "synchronous = full", read: "synchronous", value: 2 });
   }
   database.pragma("foreign_keys = on");
   // A text that was deleted must not stay readable in free pages.
@@ -148,8 +165,11 @@ async function configure(database: BetterSqlite3.Database, options: OpenOptions)
   }
 }
 
-/** A view in the place of a table may be a query without an end, and nothing interrupts a query. */
-function checkSchema(database: BetterSqlite3.Database, path: string): void {
+/**
+ * Turns trust in the schema off, and throws for a view or a virtual table. In the place of a table it may be a query
+ * without an end, which nothing interrupts.
+ */
+function refuseViews(database: BetterSqlite3.Database, path: string): void {
   database.pragma("trusted_schema = off");
   const foreign = database
     .prepare<[], { type: string; name: string }>(
@@ -165,19 +185,6 @@ function checkSchema(database: BetterSqlite3.Database, path: string): void {
   throw new CoordinationError("LEDGER_CORRUPT", `${path} has ${kind} ${foreign.name}, which no ledger has`);
 }
 
-/** @throws CoordinationError `LEDGER_INCOMPLETE` */
-function refuseHalfCopy(database: BetterSqlite3.Database, path: string): void {
-  const mark = database
-    .prepare("select 1 from sqlite_schema where type = 'table' and name = ?")
-    .get(COPY_MARK);
-  if (mark === undefined) return;
-  const source = database
-    .prepare<[], string>(`select source from ${COPY_MARK} order by only_row`)
-    .pluck()
-    .get();
-  throw createHalfCopyError(path, source ?? "another ledger");
-}
-
 const TRY_AGAIN_MS = 5;
 
 /** Switches to WAL. SQLite does not wait here for another process that is at its migrations, so this does. */
@@ -188,7 +195,7 @@ async function switchToWal(
   const untilMs = performance.now() + busyTimeoutMs;
   for (;;)
     try {
-      expectPragma(database, path, { set: "journal_mode = wal", read: "journal_mode", value: "wal" });
+      setPragma(database, path, { set: "journal_mode = wal", read: "journal_mode", value: "wal" });
       return;
     } catch (error) {
       const isBusy = (error as { readonly code?: unknown }).code === "SQLITE_BUSY";
@@ -197,7 +204,8 @@ async function switchToWal(
     }
 }
 
-function expectPragma(
+/** Makes a setting of SQLite, and throws where SQLite stays at another value. */
+function setPragma(
   database: BetterSqlite3.Database,
   path: string,
   { set, read, value }: { set: string; read: string; value: string | number },

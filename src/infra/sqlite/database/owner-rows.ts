@@ -7,8 +7,8 @@ import type {
   RunOwners,
   TakeRuns,
 } from "../../../agents/coordination/ports/run-owners.ts";
-import { createOnce } from "../../../agents/coordination/std/load-once.ts";
-import { createNotOwner, listOwners, NOBODY, type OwnerRow } from "../../ledger/owner-fence.ts";
+import { createOnceLoader } from "../../../agents/coordination/std/load-once.ts";
+import { createNotOwnerError, mapOwnersByRun, NOBODY, type OwnerRow } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
 import { loadMigrations } from "./migrate.ts";
 import { createSchemaStatements } from "./schema-statements.ts";
@@ -17,11 +17,15 @@ import type { OpenLedger } from "./write-queue.ts";
 /** The schema that has owners of runs. */
 const OWNERS_SINCE_VERSION = 8;
 
+/**
+ * Creates the access to the processes that own runs of a kind in a ledger file: their beats (signs of life), which
+ * runs each owns, and taking runs over.
+ */
 export function createRunOwners({ database, guarded, queued }: OpenLedger, kind: RunKind): RunOwners {
   const reads = createSchemaStatements(database, loadMigrations().length, (version) =>
     version < OWNERS_SINCE_VERSION ? undefined : prepareOwnerReads(database, kind),
   );
-  const writes = createOnce(() => prepareOwnerWrites(database, kind));
+  const writes = createOnceLoader(() => prepareOwnerWrites(database, kind));
   const read = <T>(run: (prepared: OwnerReads | undefined) => T): Promise<T> => guarded(() => run(reads()));
   const write = <T>(work: (prepared: OwnerWrites) => T): Promise<T> =>
     queued((queue) => queue.run(() => work(writes())));
@@ -45,34 +49,34 @@ export function createRunOwners({ database, guarded, queued }: OpenLedger, kind:
     },
     holders: () => read((prepared) => prepared?.holders.all() ?? []),
     take: async (request) => {
-      const values = valuesOf(request);
-      const by = request.isOnlyFrom ? "fromAlone" : "fromAll";
+      const values = createTakeValues(request);
+      const reach = request.isOnlyFrom ? "fromAlone" : "fromAll";
       // Mostly there are none: then nobody waits for the lock of the ledger.
       const isAny = await read(
-        (prepared) => prepared?.free[by].get({ ...values, limit: 1 }) ?? prepared?.missed.get(values),
+        (prepared) => prepared?.free[reach].get({ ...values, limit: 1 }) ?? prepared?.missed.get(values),
       );
       if (isAny === undefined) return [];
       const rows = await write(({ take, forgetMissed }) => {
         forgetMissed.run(values);
-        return take[by].all(values);
+        return take[reach].all(values);
       });
-      return rows.map(ownedRunOf).toSorted(compareOrdinals);
+      return rows.map(createOwnedRun).toSorted(compareOrdinals);
     },
     give: async (runId, owner, to) => {
       const { changes } = await write(({ give }) => give.run({ runId, ...owner, to }));
-      if (changes === 0) throw createNotOwner(runId, owner);
+      if (changes === 0) throw createNotOwnerError(runId, owner);
     },
     list: (id, { after, limit }) =>
-      read((prepared) => (prepared?.owned.all(id, after?.ordinal ?? 0, limit) ?? []).map(ownedRunOf)),
+      read((prepared) => (prepared?.owned.all(id, after?.ordinal ?? 0, limit) ?? []).map(createOwnedRun)),
     ownersOf: (runIds) =>
-      read((prepared) => listOwners(prepared?.ownersOf.all(JSON.stringify(runIds)) ?? [])),
+      read((prepared) => mapOwnersByRun(prepared?.ownersOf.all(JSON.stringify(runIds)) ?? [])),
     collectArrivals: async (id, limit) => {
       const isAny = await read((prepared) => prepared?.arrivals.get(id, 1) !== undefined);
       if (!isAny) return [];
       const rows = await write(({ arrivals, forgetArrival }) => {
-        const found = arrivals.all(id, limit);
-        for (const { run_key } of found) forgetArrival.run(run_key);
-        return found;
+        const arrivalRows = arrivals.all(id, limit);
+        for (const { run_key } of arrivalRows) forgetArrival.run(run_key);
+        return arrivalRows;
       });
       return rows.map(({ run_id, length }) => ({ runId: run_id as CoordinationId, length }));
     },
@@ -130,11 +134,11 @@ interface OwnerWrites {
   readonly forgetMissed: Statement<[MissedValues]>;
 }
 
-function valuesOf({ owner, from, limit }: TakeRuns): TakeValues {
+function createTakeValues({ owner, from, limit }: TakeRuns): TakeValues {
   return { owner, gone: JSON.stringify(from), limit };
 }
 
-function ownedRunOf({ run_key, run_id, owner_token: token }: OwnedRow): OwnedRun {
+function createOwnedRun({ run_key, run_id, owner_token: token }: OwnedRow): OwnedRun {
   return { runId: run_id as CoordinationId, ordinal: run_key, token };
 }
 
@@ -143,10 +147,11 @@ function compareOrdinals(one: OwnedRun, other: OwnedRun): number {
 }
 
 /**
- * From one owner to the next by the index, so that it costs as much as there are owners, and not as much as they have. SQLite
- * itself would take the index of all open runs.
+ * Returns the SQL of a table of all who own open runs. It goes from one owner to the next by the index, so that it
+ * costs as much as there are owners, and not as much as they have. SQLite itself would take the index of all open
+ * runs.
  */
-function formatHolder(isOpen: string): string {
+function formatHolderTable(isOpen: string): string {
   return `
       holder (id) as (
         select min(owner_id) from run indexed by run_by_owner where ${isOpen}
@@ -159,19 +164,19 @@ function formatHolder(isOpen: string): string {
       )`;
 }
 
-function selectHolders(isOpen: string): string {
+function formatHoldersQuery(isOpen: string): string {
   return `
-    with recursive ${formatHolder(isOpen)}
+    with recursive ${formatHolderTable(isOpen)}
     select id
     from holder
     where id is not null
     order by id`;
 }
 
-/** Selects the keys of open runs that no living owner has. */
-function selectFree(isOpen: string): string {
+/** Returns the SQL that selects the keys of open runs that no living owner has. */
+function formatOrphanQuery(isOpen: string): string {
   return `
-    with recursive ${formatHolder(isOpen)},
+    with recursive ${formatHolderTable(isOpen)},
       living (id) as (
         select @owner
         union all
@@ -186,8 +191,8 @@ function selectFree(isOpen: string): string {
     limit @limit`;
 }
 
-/** Selects the keys of open runs of those who are named. */
-function selectFreeFrom(isOpen: string): string {
+/** Returns the SQL that selects the keys of open runs of the owners that are named as gone. */
+function formatRunsOfGoneQuery(isOpen: string): string {
   return `
     select run_key
     from run indexed by run_by_owner
@@ -196,8 +201,11 @@ function selectFreeFrom(isOpen: string): string {
     limit @limit`;
 }
 
-/** Ended runs are not taken over: where their owner is gone, nobody would collect that others appended to them. */
-function selectMissed(kind: RunKind): string {
+/**
+ * Returns the SQL that selects ended runs that others appended to and whose owner is gone. They are not taken over,
+ * and nobody would collect what arrived.
+ */
+function formatMissedArrivalsQuery(kind: RunKind): string {
   return `
     select run_key
     from run indexed by run_arrived
@@ -207,7 +215,8 @@ function selectMissed(kind: RunKind): string {
       )`;
 }
 
-function formatTake(free: string): string {
+/** Returns the SQL that makes `@owner` the owner of the runs that `free` selects. */
+function formatTakeStatement(free: string): string {
   return `
     update run
     set owner_id = @owner, owner_token = owner_token + 1
@@ -215,6 +224,7 @@ function formatTake(free: string): string {
     returning run_key, run_id, owner_token`;
 }
 
+/** Prepares the query for runs of an owner that others appended to. */
 function prepareArrivals(database: Database, kind: RunKind): Arrivals {
   return database.prepare<[string, number], ArrivalRow>(
     `select run_key, run_id, length
@@ -225,18 +235,19 @@ function prepareArrivals(database: Database, kind: RunKind): Arrivals {
   );
 }
 
+/** Prepares the SQLite statements that read owners, the runs that they own, and those whose owner is gone. */
 export function prepareOwnerReads(database: Database, kind: RunKind): OwnerReads {
   const isOpen = `kind = '${kind}' and ended = 0`;
   return {
     owners: database.prepare<[], { id: string; process: string | null; beats: number }>(
       "select id, process, beats from run_owner order by id",
     ),
-    holders: database.prepare<[], string>(selectHolders(isOpen)).pluck(),
+    holders: database.prepare<[], string>(formatHoldersQuery(isOpen)).pluck(),
     free: {
-      fromAlone: database.prepare<[TakeValues], number>(selectFreeFrom(isOpen)).pluck(),
-      fromAll: database.prepare<[TakeValues], number>(selectFree(isOpen)).pluck(),
+      fromAlone: database.prepare<[TakeValues], number>(formatRunsOfGoneQuery(isOpen)).pluck(),
+      fromAll: database.prepare<[TakeValues], number>(formatOrphanQuery(isOpen)).pluck(),
     },
-    missed: database.prepare<[MissedValues], number>(selectMissed(kind)).pluck(),
+    missed: database.prepare<[MissedValues], number>(formatMissedArrivalsQuery(kind)).pluck(),
     owned: database.prepare<[string, number, number], OwnedRow>(
       `select run_key, run_id, owner_token
        from run
@@ -254,6 +265,10 @@ export function prepareOwnerReads(database: Database, kind: RunKind): OwnerReads
   };
 }
 
+/**
+ * Prepares the SQLite statements that record an owner's beats, take runs over or hand them on, and collect what others
+ * appended.
+ */
 export function prepareOwnerWrites(database: Database, kind: RunKind): OwnerWrites {
   const isOpen = `kind = '${kind}' and ended = 0`;
   return {
@@ -263,8 +278,8 @@ export function prepareOwnerWrites(database: Database, kind: RunKind): OwnerWrit
     ),
     remove: database.prepare<[string]>("delete from run_owner where id = ?"),
     take: {
-      fromAlone: database.prepare<[TakeValues], OwnedRow>(formatTake(selectFreeFrom(isOpen))),
-      fromAll: database.prepare<[TakeValues], OwnedRow>(formatTake(selectFree(isOpen))),
+      fromAlone: database.prepare<[TakeValues], OwnedRow>(formatTakeStatement(formatRunsOfGoneQuery(isOpen))),
+      fromAll: database.prepare<[TakeValues], OwnedRow>(formatTakeStatement(formatOrphanQuery(isOpen))),
     },
     give: database.prepare<[GiveValues]>(
       `update run
@@ -274,7 +289,7 @@ export function prepareOwnerWrites(database: Database, kind: RunKind): OwnerWrit
     arrivals: prepareArrivals(database, kind),
     forgetArrival: database.prepare<[number]>("update run set arrived = 0 where run_key = ?"),
     forgetMissed: database.prepare<[MissedValues]>(
-      `update run set arrived = 0 where run_key in (${selectMissed(kind)})`,
+      `update run set arrived = 0 where run_key in (${formatMissedArrivalsQuery(kind)})`,
     ),
   };
 }

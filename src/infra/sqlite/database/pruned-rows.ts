@@ -11,17 +11,17 @@ import type {
   RemovableRun,
   RemovedRuns,
 } from "../../../agents/coordination/ports/run-store.ts";
-import { createOnce } from "../../../agents/coordination/std/load-once.ts";
+import { createOnceLoader } from "../../../agents/coordination/std/load-once.ts";
 import {
   BINDING_LABELS,
-  createPageValues,
+  createPruningPageValues,
   createPrunableRun,
   LIST_BINDINGS,
   LEAVE_TRACE,
-  leaveJoinedFamilies,
+  leaveOutJoinedFamilies,
   readBindings,
   SELECT_NEWER_RUNS,
-  selectPrunableRuns,
+  formatPrunableRunsQuery,
   type BindingRow,
   type NewerRow,
   type PageValues,
@@ -34,21 +34,27 @@ import type { OpenLedger } from "./write-queue.ts";
 /** The schema that has traces of removed runs. */
 export const PRUNED_SINCE_VERSION = 10;
 
-export function createPrunedRuns({ database, guarded }: OpenLedger): PrunedRuns {
+/**
+ * Creates the reader of what a ledger file keeps of pruned runs: their counts, a run by its id, and the bindings of a
+ * child's session. An older schema has none, which counts as zero.
+ */
+export function createPrunedRunTraces({ database, guarded }: OpenLedger): PrunedRuns {
   const hasTraces = (): boolean => readSchemaVersion(database) >= PRUNED_SINCE_VERSION;
   // Asked before every call of a session that is nobody's child.
-  const prepareBindings = createOnce(() =>
+  const prepareBindings = createOnceLoader(() =>
     database.prepare<[{ readonly session: string }], BindingRow>(LIST_BINDINGS),
   );
   return {
-    counts: () => guarded(() => (hasTraces() ? countPruned(database) : { runs: 0, events: 0, claims: 0 })),
-    find: (runId) => guarded(() => (hasTraces() ? findPruned(database, runId) : undefined)),
+    counts: () =>
+      guarded(() => (hasTraces() ? countPrunedRuns(database) : { runs: 0, events: 0, claims: 0 })),
+    find: (runId) => guarded(() => (hasTraces() ? findPrunedRun(database, runId) : undefined)),
     listBindings: (session) =>
       guarded(() => (hasTraces() ? readBindings(prepareBindings().all({ session })) : [])),
   };
 }
 
-export function countPruned(database: Database): PrunedCounts {
+/** Returns how many runs have been pruned from the ledger, and how many events and claims went with them. */
+export function countPrunedRuns(database: Database): PrunedCounts {
   const counts = database.prepare<[], PrunedCounts>(
     `select count(*) as runs, coalesce(sum(length), 0) as events, coalesce(sum(claims), 0) as claims
      from pruned_run`,
@@ -56,7 +62,7 @@ export function countPruned(database: Database): PrunedCounts {
   return counts.get() ?? { runs: 0, events: 0, claims: 0 };
 }
 
-function findPruned(database: Database, runId: string): PrunedRun | undefined {
+function findPrunedRun(database: Database, runId: string): PrunedRun | undefined {
   const trace = database.prepare<[string], PrunedRun>(
     `select run_id as runId, kind, length as events, pruned_at_ms as prunedAtMs
      from pruned_run
@@ -69,15 +75,18 @@ export interface PruningLedger extends OpenLedger {
   readonly now: () => number;
 }
 
+/** Creates what prunes a ledger file: lists the runs that may be removed, page by page, and removes runs. */
 export function createLedgerPruning({ database, guarded, queued, now }: PruningLedger): LedgerPruning {
-  const preparePage = createOnce(() => {
-    checkSchema(database);
+  const preparePage = createOnceLoader(() => {
+    checkSchemaHasTraces(database);
     return database.prepare<[PageValues], PrunableRow>(PAGE);
   });
-  const prepareRemoval = createOnce(() => createRemoval(database));
+  const prepareRemoval = createOnceLoader(() => prepareRunRemoval(database));
   return {
     page: async (place) => {
-      const page = await guarded(() => preparePage().all(createPageValues(place)).map(createPrunableRun));
+      const page = await guarded(() =>
+        preparePage().all(createPruningPageValues(place)).map(createPrunableRun),
+      );
       await othersTurn();
       return page;
     },
@@ -85,7 +94,7 @@ export function createLedgerPruning({ database, guarded, queued, now }: PruningL
       const removed = await queued((queue) =>
         queue.run(() => {
           const { listNewer, remove } = prepareRemoval();
-          return removeEach(remove, leaveJoinedFamilies(runs, basis, listNewer(basis)), now());
+          return removeRuns(remove, leaveOutJoinedFamilies(runs, basis, listNewer(basis)), now());
         }),
       );
       await othersTurn();
@@ -95,7 +104,7 @@ export function createLedgerPruning({ database, guarded, queued, now }: PruningL
 }
 
 /** @throws CoordinationError `INPUT_INVALID` for a ledger that is only read and has the schema of an older release */
-function checkSchema(database: Database): void {
+function checkSchemaHasTraces(database: Database): void {
   if (readSchemaVersion(database) >= PRUNED_SINCE_VERSION) return;
   throw new CoordinationError(
     "INPUT_INVALID",
@@ -104,13 +113,14 @@ function checkSchema(database: Database): void {
   );
 }
 
-function removeEach(remove: Remove, runs: readonly RemovableRun[], atMs: number): RemovedRuns {
+/** Removes the runs that are still as they were looked at, and counts them and their events. */
+function removeRuns(remove: Remove, runs: readonly RemovableRun[], atMs: number): RemovedRuns {
   const removed = runs.filter((run) => remove(run, atMs));
   return { runs: removed.length, events: removed.reduce((sum, { length }) => sum + length, 0) };
 }
 
 /** SQLite gives the number of the newest run again once that is removed: so it stays until another one has begun. */
-const PAGE = selectPrunableRuns("run.run_key = (select max(run_key) from run)");
+const PAGE = formatPrunableRunsQuery("run.run_key = (select max(run_key) from run)");
 
 /** Returns whether the run was removed: not where it is another than the one that was looked at. */
 type Remove = (run: RemovableRun, atMs: number) => boolean;
@@ -121,12 +131,13 @@ interface Removal {
   readonly remove: Remove;
 }
 
-function createRemoval(database: Database): Removal {
+function prepareRunRemoval(database: Database): Removal {
   const newer = database.prepare<[{ readonly newest: number }], NewerRow>(SELECT_NEWER_RUNS);
-  return { listNewer: ({ newest }) => newer.all({ newest }), remove: prepareRemove(database) };
+  return { listNewer: ({ newest }) => newer.all({ newest }), remove: prepareRemoveRun(database) };
 }
 
-function prepareRemove(database: Database): Remove {
+/** Returns the function that removes one run, leaves its trace, and keeps its children bound. */
+function prepareRemoveRun(database: Database): Remove {
   const leaveTrace = database.prepare<[object]>(
     `${LEAVE_TRACE}
      from run

@@ -7,7 +7,7 @@
  */
 import { setImmediate as othersTurn } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
-import type { Writes } from "./statements.ts";
+import type { Writes } from "./write-statements.ts";
 
 /** Texts deleted in one transaction at most. */
 const DELETED_AT_ONCE_MAX = 500;
@@ -23,13 +23,18 @@ export interface Retention {
   readonly portion: <T>(work: () => T) => Promise<T>;
 }
 
+/**
+ * Deletes in portions the stored texts that are older than a time and that no run keeps any more, and returns how many
+ * were deleted.
+ */
 export async function deleteTextsBefore(retention: Retention, time: number): Promise<number> {
   await releaseTexts(retention);
   const { writes, portion } = retention;
-  return repeat(DELETED_AT_ONCE_MAX, () => portion(() => deleteOldest(writes(), time)));
+  return repeatPortions(DELETED_AT_ONCE_MAX, () => portion(() => deleteOldestTexts(writes(), time)));
 }
 
-function deleteOldest({ hasExpired, deleteExpired }: Writes, time: number): number {
+/** Deletes one portion of the oldest texts that nobody keeps, and returns how many. */
+function deleteOldestTexts({ hasExpired, deleteExpired }: Writes, time: number): number {
   // Asked first, because a delete takes the write lock also when there is nothing to delete.
   return hasExpired.get(time) === undefined ? 0 : deleteExpired.run(time, DELETED_AT_ONCE_MAX).changes;
 }
@@ -41,8 +46,8 @@ async function releaseTexts({ database, writes, portion }: Retention): Promise<v
     const keepers = await portion(() => writes().keepers.all(after, KEEPERS_AT_ONCE_MAX));
     const ended = keepers.filter((keeper) => keeper.ended === 1).map(({ run_key: runKey }) => runKey);
     if (ended.length > 0) {
-      const release = database.transaction(() => releaseSome(writes(), ended));
-      await repeat(RELEASED_AT_ONCE_MAX, () => portion(() => release.immediate()));
+      const release = database.transaction(() => releaseTextsOfRuns(writes(), ended));
+      await repeatPortions(RELEASED_AT_ONCE_MAX, () => portion(() => release.immediate()));
     }
     const last = keepers.at(-1);
     if (!last || keepers.length < KEEPERS_AT_ONCE_MAX) return;
@@ -51,7 +56,8 @@ async function releaseTexts({ database, writes, portion }: Retention): Promise<v
   }
 }
 
-function releaseSome({ unmarkKept, deleteUses }: Writes, endedRunKeys: readonly number[]): number {
+/** Ends one portion of what ended runs keep, and returns how many texts that were. */
+function releaseTextsOfRuns({ unmarkKept, deleteUses }: Writes, endedRunKeys: readonly number[]): number {
   let released = 0;
   for (const runKey of endedRunKeys) {
     const limit = RELEASED_AT_ONCE_MAX - released;
@@ -63,12 +69,12 @@ function releaseSome({ unmarkKept, deleteUses }: Writes, endedRunKeys: readonly 
 }
 
 /** Repeats a portion while it did all it may do at once, and returns how much was done. */
-async function repeat(atOnceMax: number, portion: () => Promise<number>): Promise<number> {
+async function repeatPortions(atOnceMax: number, portion: () => Promise<number>): Promise<number> {
   let total = 0;
   for (;;) {
-    const isDone = await portion();
-    total += isDone;
-    if (isDone < atOnceMax) return total;
+    const doneCount = await portion();
+    total += doneCount;
+    if (doneCount < atOnceMax) return total;
     await othersTurn();
   }
 }

@@ -5,7 +5,7 @@
 import type { Database, Statement } from "better-sqlite3";
 import { DELIVERY_STEP_ID } from "../../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
-import { listLabels } from "../../ledger/event-labels.ts";
+import { listEventLabels } from "../../ledger/event-labels.ts";
 
 /** The schema that has labels. */
 export const LABELS_SINCE_VERSION = 7;
@@ -17,6 +17,7 @@ export interface LabelWrites {
   readonly isOfRun: Statement<[kind: string, value: string, startedAtMs: number, runKey: number], 1>;
 }
 
+/** Prepares the SQLite statements that write the labels of runs and steps. */
 export function prepareLabelWrites(database: Database): LabelWrites {
   return {
     insert: database.prepare<LabelValues>(
@@ -40,14 +41,17 @@ interface Labelled {
   readonly runKey: number;
 }
 
-/** A step gets no label that its coordination has. */
+/**
+ * Inserts the labels that new events bring, for their coordination or step. A step gets no label that its coordination
+ * has, except that of a child.
+ */
 export function writeLabels(
   { insert, isOfRun }: LabelWrites,
   { events, startedAtMs, runKey }: Labelled,
 ): void {
   for (const event of events) {
     const stepId = event.nodeId ?? "";
-    for (const { kind, value } of listLabels(event)) {
+    for (const { kind, value } of listEventLabels(event)) {
       // No coordination has a child's label.
       const isKnown =
         stepId !== "" && kind !== "child" && isOfRun.get(kind, value, startedAtMs, runKey) === 1;
@@ -57,12 +61,13 @@ export function writeLabels(
 }
 
 /** Selects every label that the log says there must be, some of them twice. */
-export const EXPECTED_LABELS = selectLabels("true");
+export const EXPECTED_LABELS = formatExpectedLabelsQuery("true");
 
 /** Selects those labels of the run `@runKey`. */
-export const EXPECTED_LABELS_OF_RUN = selectLabels("event.run_key = @runKey");
+export const EXPECTED_LABELS_OF_RUN = formatExpectedLabelsQuery("event.run_key = @runKey");
 
-function selectLabels(condition: string): string {
+/** Returns the SQL that selects the labels that the log says there must be, of the events that meet a condition. */
+function formatExpectedLabelsQuery(condition: string): string {
   return `
   with
     label (type, kind, path, owner_path) as (

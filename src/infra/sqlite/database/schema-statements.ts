@@ -3,8 +3,9 @@ import type { Database } from "better-sqlite3";
 import { readSchemaVersion } from "./migrate.ts";
 
 /**
- * Returns the statements for the schema that is there. A ledger that is only read may have an older schema until a writer
- * brings it to the newest: below version `settledAt` they are prepared again when that has happened.
+ * Returns a function that gives statements prepared for the ledger's present schema. A ledger that is only read may
+ * have an older schema until a writer brings it to the newest: below version `settledAt` the version is read at each
+ * use, and the statements are prepared again when it has changed.
  */
 export function createSchemaStatements<T>(
   database: Database,

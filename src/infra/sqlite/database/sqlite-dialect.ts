@@ -6,9 +6,13 @@ import type { Database, Statement } from "better-sqlite3";
 import { rememberNewest } from "../../../agents/coordination/std/remember-newest.ts";
 import type { Query, QueryDialect, QuerySource } from "../../ledger/query-sql.ts";
 import { EXPECTED_LABELS, LABELS_SINCE_VERSION } from "./run-labels.ts";
-import { WORKFLOWS_SINCE_VERSION } from "./run-statements.ts";
+import { WORKFLOWS_SINCE_VERSION } from "./run-reads.ts";
 import { createSchemaStatements } from "./schema-statements.ts";
 
+/**
+ * Returns the words in which the shared SQL queries of the ledger differ on SQLite, for a version of the schema: older
+ * ones have no kinds of runs, or no stored labels.
+ */
 export function createSqliteDialect(version: number): QueryDialect {
   const hasKinds = version >= WORKFLOWS_SINCE_VERSION;
   const hasLabels = version >= LABELS_SINCE_VERSION;
@@ -23,7 +27,11 @@ export function createSqliteDialect(version: number): QueryDialect {
   };
 }
 
-export function createSqliteSource(
+/**
+ * Creates what runs the shared SQL queries of the ledger on a ledger file, preparing each once. `guarded`: refuses
+ * work once the ledger is closed, and maps its errors.
+ */
+export function createSqliteQuerySource(
   database: Database,
   guarded: <T>(run: () => T) => Promise<T>,
 ): QuerySource {
@@ -39,6 +47,7 @@ export function createSqliteSource(
 /** Who follows a ledger asks the same few queries over and over. */
 const STATEMENTS_MAX = 64;
 
+/** Returns the statement of a text, which is prepared once while it is among the newest `STATEMENTS_MAX`. */
 function prepareOnce(database: Database, prepared: Map<string, Statement>, sql: string): Statement {
   const statement = prepared.get(sql) ?? database.prepare(sql);
   rememberNewest(prepared, sql, statement, STATEMENTS_MAX);

@@ -32,9 +32,13 @@ const BYTES_UNREADABLE: ReadonlySet<string> = new Set([
   "SQLITE_IOERR_CORRUPTFS",
 ]);
 
-export function toLedgerError(error: unknown, path: string): CoordinationError {
+/**
+ * Returns the `CoordinationError` that an error of SQLite or of the system means; one that is a `CoordinationError`
+ * already stays as it is.
+ */
+export function toSqliteLedgerError(error: unknown, path: string): CoordinationError {
   if (isCoordinationError(error)) return error;
-  const code = readCode(error);
+  const code = readSqliteErrorCode(error);
   const primary = code.split("_").slice(0, 2).join("_");
   const other = code.startsWith("E") ? "LEDGER_UNAVAILABLE" : "LEDGER_CORRUPT";
   const mapped = BY_CODE[code] ?? BY_CODE[primary] ?? other;
@@ -42,22 +46,30 @@ export function toLedgerError(error: unknown, path: string): CoordinationError {
   return new CoordinationError(mapped, `${path}: ${detail}${code ? ` (${code})` : ""}`, { cause: error });
 }
 
-/** True where SQLite or the system could not do something right now, which says nothing of what the ledger holds. */
+/**
+ * Returns whether an error means that SQLite or the system could not do something right now, which says nothing of
+ * what the ledger holds; false for damage and for a value that SQLite cannot take.
+ */
 export function isSqliteOutage(error: unknown): boolean {
-  const code = readCode(error);
+  const code = readSqliteErrorCode(error);
   // Codes of Node itself begin with ERR: it was given a value that it cannot work with.
   const isOfValue = code.startsWith("ERR_");
-  return !isOfValue && !BYTES_UNREADABLE.has(code) && isLedgerOutage(toLedgerError(error, ""));
+  return !isOfValue && !BYTES_UNREADABLE.has(code) && isLedgerOutage(toSqliteLedgerError(error, ""));
 }
 
-function readCode(error: unknown): string {
+/** Returns the code of SQLite or of the system; an empty text where there is none. */
+function readSqliteErrorCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
-export function withLedgerErrors<T>(path: string, run: () => T): T {
+/**
+ * Runs synchronous work and returns its result; what it throws is thrown as the `CoordinationError` that it means.
+ * `path`: the ledger file that the error names.
+ */
+export function runWithLedgerErrors<T>(path: string, run: () => T): T {
   try {
     return run();
   } catch (error) {
-    throw toLedgerError(error, path);
+    throw toSqliteLedgerError(error, path);
   }
 }

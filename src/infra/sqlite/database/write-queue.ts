@@ -5,9 +5,9 @@
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError, assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
-import { groupCommit } from "../../ledger/group-commit.ts";
-import { withLedgerErrors } from "./sqlite-errors.ts";
-import type { Writes } from "./statements.ts";
+import { createGroupCommit } from "../../ledger/group-commit.ts";
+import { runWithLedgerErrors } from "./sqlite-errors.ts";
+import type { Writes } from "./write-statements.ts";
 
 /** Writes committed in one transaction at most: bounds how long a commit blocks the thread. */
 const GROUP_MAX = 256;
@@ -47,14 +47,18 @@ export interface WriteQueueOptions {
   readonly path: string;
 }
 
+/**
+ * Creates the queue that writes to a ledger file, the writes that wait together in one transaction. An error that a
+ * write returns leaves out that write alone.
+ */
 export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
   const { database, path } = options;
   const transaction = database.transaction((writes: readonly Write[]) => writeGroup(writes, options));
   const commit = (writes: readonly Write[]): (Error | undefined)[] => {
     options.writes();
-    return withLedgerErrors(path, () => transaction.immediate(writes));
+    return runWithLedgerErrors(path, () => transaction.immediate(writes));
   };
-  const group = groupCommit((writes: readonly Write[]) => commitEach(writes, commit), {
+  const group = createGroupCommit((writes: readonly Write[]) => commitGroup(writes, commit), {
     groupMax: GROUP_MAX,
   });
   return {
@@ -73,8 +77,11 @@ export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
 
 type Commit = (writes: readonly Write[]) => (Error | undefined)[];
 
-/** Commits a group in one transaction, and each write by itself when one of them breaks the group. */
-function commitEach(writes: readonly Write[], commit: Commit): (Error | undefined)[] {
+/**
+ * Commits a group in one transaction, and each write by itself when one of them breaks the group. Returns the error of
+ * each write, in order.
+ */
+function commitGroup(writes: readonly Write[], commit: Commit): (Error | undefined)[] {
   try {
     return commit(writes);
   } catch (error) {
@@ -90,6 +97,7 @@ function commitEach(writes: readonly Write[], commit: Commit): (Error | undefine
   }
 }
 
+/** Runs the writes of a group and returns why each was refused; `undefined` for one that was written. */
 function writeGroup(
   writes: readonly Write[],
   { writes: prepared, clock }: WriteQueueOptions,

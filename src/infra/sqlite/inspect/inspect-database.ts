@@ -13,23 +13,23 @@ import type { EventRow } from "../../ledger/event-row.ts";
 import { createChainCheck, type RunHead } from "../../ledger/inspect/chain-check.ts";
 import {
   createReport,
-  reportClaims,
+  reportClaimCount,
   reportCounts,
   reportGaps,
   reportMigrations,
-  selectGaps,
+  formatGapsQuery,
   type Gap,
   type Numbered,
   type Report,
 } from "../../ledger/inspect/report.ts";
 import { CONTENT_CHECK, KEPT_CHECK } from "../../ledger/inspect/text-checks.ts";
-import { checkTable } from "./check-table.ts";
-import { checkWorkflows } from "./inspect-workflows.ts";
-import { loadMigrations, migrate, readSchemaVersion } from "../database/migrate.ts";
+import { runRowCheck } from "./check-table.ts";
+import { checkWorkflowTables } from "./inspect-workflows.ts";
+import { loadMigrations, migrateSchema, readSchemaVersion } from "../database/migrate.ts";
 import { PRUNED_SINCE_VERSION } from "../database/pruned-rows.ts";
 import { EXPECTED_LABELS, LABELS_SINCE_VERSION } from "../database/run-labels.ts";
 import { BINDING_LABELS } from "../../ledger/prunable-runs.ts";
-import { ORIGINS_SINCE_VERSION } from "../database/run-statements.ts";
+import { ORIGINS_SINCE_VERSION } from "../database/run-reads.ts";
 import { isSqliteOutage } from "../database/sqlite-errors.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
@@ -38,21 +38,24 @@ const KEPT_SINCE_VERSION = 2;
 
 type Database = BetterSqlite3.Database;
 
-/** Returns `problems`, to which it adds each one as it is found. */
-export function inspectDatabase(database: Database, problems: StoredProblem[] = []): StoredProblem[] {
+/**
+ * Runs all checks for damage on one snapshot of a ledger file and returns `problems`, to which it adds each problem as
+ * it is found.
+ */
+export function inspectSqliteLedger(database: Database, problems: StoredProblem[] = []): StoredProblem[] {
   const report = createReport(problems);
   const checks = [
     checkFile,
     checkSchema,
     checkMigrations,
     checkChains,
-    checkCount,
-    checkStatus,
+    checkCounts,
+    checkListedStatus,
     checkContent,
-    checkKept,
-    checkClaims,
+    checkKeptMarks,
+    checkClaimCount,
     checkLabels,
-    checkWorkflows,
+    checkWorkflowTables,
   ];
   // One snapshot: what another process appends meanwhile is no damage.
   database
@@ -63,6 +66,7 @@ export function inspectDatabase(database: Database, problems: StoredProblem[] = 
   return problems;
 }
 
+/** Runs a check and reports what SQLite cannot read as damage. Throws where SQLite only could not do it right now. */
 function tryCheck(
   check: (database: Database, report: Report) => void,
   database: Database,
@@ -77,6 +81,7 @@ function tryCheck(
   }
 }
 
+/** Reports what SQLite's own checks find, a file that is cut within a page, and rows that belong to no run. */
 function checkFile(database: Database, report: Report): void {
   const rows = database.pragma("integrity_check(20)") as { integrity_check: string }[];
   for (const { integrity_check: message } of rows)
@@ -88,21 +93,26 @@ function checkFile(database: Database, report: Report): void {
   }
 }
 
-/** SQLite reads what is missing of a last page as zeros. Where a log holds pages, a checkpoint may be writing the file. */
+/**
+ * Returns whether the file ends in the middle of a page, whose missing bytes SQLite reads as zeros. Where a log holds
+ * pages, a checkpoint may be writing the file.
+ */
 function isCutWithinPage(database: Database): boolean {
   const { size } = statSync(database.name);
   const log = statSync(`${database.name}-wal`, { throwIfNoEntry: false });
   return (log?.size ?? 0) === 0 && size % Number(database.pragma("page_size", { simple: true })) !== 0;
 }
 
-/** A forger who drops a trigger first leaves this trace. */
+/**
+ * Reports what differs from the schema that the migrations make. A forger who drops a trigger first leaves this trace.
+ */
 function checkSchema(database: Database, report: Report): void {
   const Fresh = database.constructor as new (path: string) => Database;
   const fresh = new Fresh(":memory:");
   try {
-    migrate(fresh, { path: ":memory:", applicationId: 0, version: readSchemaVersion(database) });
-    const expected = schemaOf(fresh);
-    const actual = schemaOf(database);
+    migrateSchema(fresh, { path: ":memory:", applicationId: 0, version: readSchemaVersion(database) });
+    const expected = readSchema(fresh);
+    const actual = readSchema(database);
     for (const [name, sql] of expected) {
       if (actual.get(name) !== sql)
         report({ kind: "schema_changed", message: `${name} was changed or dropped` });
@@ -122,7 +132,8 @@ function checkMigrations(database: Database, report: Report): void {
   reportMigrations(rows, loadMigrations().slice(0, readSchemaVersion(database)), report);
 }
 
-function schemaOf(database: Database): Map<string, string> {
+/** Returns the SQL of all tables, indexes and triggers, by type and name. */
+function readSchema(database: Database): Map<string, string> {
   const rows = database
     .prepare<[], { name: string; sql: string }>(
       "select type || ' ' || name as name, coalesce(sql, '') as sql from sqlite_schema where name not like 'sqlite_stat%' order by 1",
@@ -153,18 +164,21 @@ function checkChain(run: RunHead, rows: Iterable<StoredRow>, report: Report): vo
   check.end();
 }
 
-/** Runs and events are numbered as they are appended, so what was removed without a trace shows as a gap. */
-function checkCount(database: Database, report: Report): void {
+/**
+ * Reports events and runs that were removed without a trace. They are numbered as they are appended, so it shows as a
+ * gap.
+ */
+function checkCounts(database: Database, report: Report): void {
   const hasTraces = readSchemaVersion(database) >= PRUNED_SINCE_VERSION;
-  const readTraced = (sql: string): number => (hasTraces ? numberOf(database, sql) : 0);
+  const readTraced = (sql: string): number => (hasTraces ? queryNumber(database, sql) : 0);
   const pruned = readTraced("select sum(length) from pruned_run");
-  const newest = numberOf(database, "select max(event_key) from event");
+  const newest = queryNumber(database, "select max(event_key) from event");
   reportCounts(
     {
-      stored: numberOf(database, "select count(*) from event"),
+      stored: queryNumber(database, "select count(*) from event"),
       pruned,
-      appended: numberOf(database, "select max(seq) from sqlite_sequence where name = 'event'"),
-      counted: numberOf(database, "select sum(length) from run"),
+      appended: queryNumber(database, "select max(seq) from sqlite_sequence where name = 'event'"),
+      counted: queryNumber(database, "select sum(length) from run"),
       last: Math.max(newest, readTraced("select max(newest_event) from pruned_run")),
     },
     report,
@@ -180,16 +194,19 @@ function checkCount(database: Database, report: Report): void {
 function checkGaps(database: Database, numbered: Numbered, report: Report): void {
   const { rows, key } = numbered;
   // The common case, without ordering a million keys.
-  if (numberOf(database, `select max(${key}) - count(*) from ${rows}`) === 0) return;
-  reportGaps(numbered, database.prepare<[], Gap>(selectGaps(numbered)).all(), report);
+  if (queryNumber(database, `select max(${key}) - count(*) from ${rows}`) === 0) return;
+  reportGaps(numbered, database.prepare<[], Gap>(formatGapsQuery(numbered)).all(), report);
 }
 
-function numberOf(database: Database, sql: string): number {
+function queryNumber(database: Database, sql: string): number {
   return Number(database.prepare(sql).pluck().get() ?? 0);
 }
 
-/** The listing of what runs goes by a column of its own. A summary that cannot be read is reported with the meaning of its run. */
-function checkStatus(database: Database, report: Report): void {
+/**
+ * Reports runs that are listed as running, by a column of its own, otherwise than their summary says. A summary that
+ * cannot be read is reported with the meaning of its run.
+ */
+function checkListedStatus(database: Database, report: Report): void {
   const rows = database
     .prepare<[], { runId: string }>(
       `select run_id as runId
@@ -208,17 +225,17 @@ function checkStatus(database: Database, report: Report): void {
 }
 
 function checkContent(database: Database, report: Report): void {
-  checkTable(database, CONTENT_CHECK, report);
+  runRowCheck(database, CONTENT_CHECK, report);
 }
 
-function checkKept(database: Database, report: Report): void {
-  if (readSchemaVersion(database) >= KEPT_SINCE_VERSION) checkTable(database, KEPT_CHECK, report);
+function checkKeptMarks(database: Database, report: Report): void {
+  if (readSchemaVersion(database) >= KEPT_SINCE_VERSION) runRowCheck(database, KEPT_CHECK, report);
 }
 
-function checkClaims(database: Database, report: Report): void {
+function checkClaimCount(database: Database, report: Report): void {
   if (readSchemaVersion(database) < CLAIMS_SINCE_VERSION) return;
   const counted = database.prepare<[], number>("select newest from claim_token").pluck().all();
-  reportClaims(counted, numberOf(database, "select max(token) from claim"), report);
+  reportClaimCount(counted, queryNumber(database, "select max(token) from claim"), report);
 }
 
 interface ComparedLabel {
@@ -228,7 +245,10 @@ interface ComparedLabel {
   readonly isStored: number;
 }
 
-/** Labels are a function of the log: those that it says, and no others. Bound children of removed runs have no log any more. */
+/**
+ * Reports labels that follow from no event, and those that are missing. Bound children of removed runs have no log any
+ * more.
+ */
 function checkLabels(database: Database, report: Report): void {
   if (readSchemaVersion(database) < LABELS_SINCE_VERSION) return;
   const columns = "kind, value, started_at_ms, run_key, step_id";

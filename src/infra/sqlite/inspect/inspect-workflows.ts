@@ -3,32 +3,36 @@ import type { Database } from "better-sqlite3";
 import { MEMORY_CHECK, REPLACED_CHECK, TAG_CHECK } from "../../ledger/inspect/memory-checks.ts";
 import type { Report } from "../../ledger/inspect/report.ts";
 import { DEFINITION_CHECK } from "../../ledger/inspect/text-checks.ts";
-import { createOrderCheck, VERSION_CHECK } from "../../ledger/inspect/workspace-checks.ts";
+import { createVersionOrderCheck, VERSION_CHECK } from "../../ledger/inspect/workspace-checks.ts";
 import { readSchemaVersion } from "../database/migrate.ts";
-import { BLOCKS_SINCE_VERSION, WORKFLOWS_SINCE_VERSION } from "../database/run-statements.ts";
+import { BLOCKS_SINCE_VERSION, WORKFLOWS_SINCE_VERSION } from "../database/run-reads.ts";
 import { WORKSPACE_SINCE_VERSION } from "../workflows/workspace-statements.ts";
-import { checkTable } from "./check-table.ts";
+import { runRowCheck } from "./check-table.ts";
 
 /** The end of a version of a workspace file that is not replaced. */
 const OPEN_END = "9223372036854775807";
 
-export function checkWorkflows(database: Database, report: Report): void {
+/**
+ * Reports the problems of what a ledger file holds of workflows (definitions, memory, workspaces), as far as its
+ * schema has them.
+ */
+export function checkWorkflowTables(database: Database, report: Report): void {
   const version = readSchemaVersion(database);
   if (version < WORKFLOWS_SINCE_VERSION) return;
-  checkKinds(database, report);
-  checkTable(database, DEFINITION_CHECK, report);
-  checkTable(database, MEMORY_CHECK, report);
-  checkTable(database, TAG_CHECK, report);
+  checkListedKinds(database, report);
+  runRowCheck(database, DEFINITION_CHECK, report);
+  runRowCheck(database, MEMORY_CHECK, report);
+  runRowCheck(database, TAG_CHECK, report);
   if (version < BLOCKS_SINCE_VERSION) return;
-  checkTable(database, REPLACED_CHECK, report);
-  checkBlocks(database, report);
+  runRowCheck(database, REPLACED_CHECK, report);
+  checkMemoryBlocks(database, report);
   if (version < WORKSPACE_SINCE_VERSION) return;
-  checkTable(database, VERSION_CHECK, report);
-  checkTable(database, createOrderCheck(OPEN_END), report);
+  runRowCheck(database, VERSION_CHECK, report);
+  runRowCheck(database, createVersionOrderCheck(OPEN_END), report);
 }
 
-/** The listings go by a column of its own. */
-function checkKinds(database: Database, report: Report): void {
+/** Reports runs that the listings, which go by a column of its own, show as another kind than their summary. */
+function checkListedKinds(database: Database, report: Report): void {
   const rows = database
     .prepare<[], { runId: string }>(
       `select run_id as runId
@@ -44,8 +48,8 @@ function checkKinds(database: Database, report: Report): void {
     report({ kind: "index_differs", message: "it is listed as a run of another kind", runId });
 }
 
-/** Checks the counts by which readers pass over blocks. */
-function checkBlocks(database: Database, report: Report): void {
+/** Reports blocks of memory whose counts, by which readers pass over them, are wrong. */
+function checkMemoryBlocks(database: Database, report: Report): void {
   const blocks = database.prepare<[], { lane: string; place: number }>(
     `with
        laid (tenant, scope, lane, event_key) as (

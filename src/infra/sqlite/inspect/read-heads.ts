@@ -14,8 +14,11 @@ interface HeadRow {
   readonly hash: Buffer;
 }
 
-/** Returns the number of the newest event; 0 for a ledger without events. */
-export function readNewestNumber(database: Database): number {
+/**
+ * Returns the highest number that an event of the ledger ever had, as far as the stored events and the traces of
+ * pruned runs tell; 0 for a ledger without events.
+ */
+export function readNewestEventNumber(database: Database): number {
   const rows =
     readSchemaVersion(database) < PRUNED_SINCE_VERSION
       ? "event"
@@ -23,15 +26,18 @@ export function readNewestNumber(database: Database): number {
   return database.prepare<[], number | null>(`select max(event_key) from ${rows}`).pluck().get() ?? 0;
 }
 
-/** Returns the heads of a page of runs of either kind, oldest run first. */
-export function readHeads(database: Database, place: HeadPlace): PlacedHead[] {
+/**
+ * Returns for a page of runs, oldest first, the last event and its hash that each had when the ledger had `events`
+ * events; pruned runs are included.
+ */
+export function readPastHeads(database: Database, place: HeadPlace): PlacedHead[] {
   const { limit } = place;
-  const heads = [...readPrunedHeads(database, place), ...readStoredHeads(database, place)];
+  const heads = [...readPrunedPastHeads(database, place), ...readStoredPastHeads(database, place)];
   return heads.toSorted((one, other) => one.ordinal - other.ordinal).slice(0, limit);
 }
 
 /** Returns the traces of removed runs that had begun when the ledger had so many events. */
-function readPrunedHeads(database: Database, { events, after, limit }: HeadPlace): PlacedHead[] {
+function readPrunedPastHeads(database: Database, { events, after, limit }: HeadPlace): PlacedHead[] {
   if (readSchemaVersion(database) < PRUNED_SINCE_VERSION) return [];
   const rows = database
     .prepare<[number, number, number, number], HeadRow & { readonly hasGrown: number }>(
@@ -47,10 +53,10 @@ function readPrunedHeads(database: Database, { events, after, limit }: HeadPlace
        limit ?`,
     )
     .all(events, events, after, limit);
-  return rows.map((row) => ({ ...createHead(row), pruned: row.hasGrown === 1 ? "grown" : "as-then" }));
+  return rows.map((row) => ({ ...createPlacedHead(row), pruned: row.hasGrown === 1 ? "grown" : "as-then" }));
 }
 
-function readStoredHeads(database: Database, { events, after, limit }: HeadPlace): PlacedHead[] {
+function readStoredPastHeads(database: Database, { events, after, limit }: HeadPlace): PlacedHead[] {
   // The plus keeps SQLite from passing over all events by number: the newest of a run is near the end of the run's index.
   const rows = database
     .prepare<[number, number, number], HeadRow>(
@@ -68,21 +74,24 @@ function readStoredHeads(database: Database, { events, after, limit }: HeadPlace
        limit ?`,
     )
     .all(events, after, limit);
-  return rows.map(createHead);
+  return rows.map(createPlacedHead);
 }
 
-function createHead({ ordinal, runId, sequence, hash }: HeadRow): PlacedHead {
+function createPlacedHead({ ordinal, runId, sequence, hash }: HeadRow): PlacedHead {
   return { ordinal, runId, events: sequence + 1, hash: hash.toString("hex") };
 }
 
-/** Returns how long a run is and the hash of its event at this sequence; `undefined` for a run that is not there. */
-export function readHashAt(database: Database, { runId, sequence }: HashPlace): HashAt | undefined {
+/**
+ * Returns the hash of one event of a run, and how long the run is; without hash where the event is not known,
+ * `undefined` for a run that the ledger does not know, not even as pruned.
+ */
+export function readEventHash(database: Database, { runId, sequence }: HashPlace): HashAt | undefined {
   const run = database
     .prepare<[string], { run_key: number; length: number }>(
       "select run_key, length from run where run_id = ?",
     )
     .get(runId);
-  if (!run) return readPrunedHash(database, { runId, sequence });
+  if (!run) return readPrunedEventHash(database, { runId, sequence });
   const hash = database
     .prepare<[number, number], Buffer>("select hash from event where run_key = ? and sequence = ?")
     .pluck()
@@ -90,8 +99,8 @@ export function readHashAt(database: Database, { runId, sequence }: HashPlace): 
   return { length: run.length, ...(hash && { hash: hash.toString("hex") }) };
 }
 
-/** Only the newest event of a removed run has left its hash. */
-function readPrunedHash(database: Database, { runId, sequence }: HashPlace): HashAt | undefined {
+/** Returns the same for a removed run, of which only the newest event has left its hash. */
+function readPrunedEventHash(database: Database, { runId, sequence }: HashPlace): HashAt | undefined {
   if (readSchemaVersion(database) < PRUNED_SINCE_VERSION) return undefined;
   const run = database
     .prepare<[string], { length: number; head_hash: Buffer }>(

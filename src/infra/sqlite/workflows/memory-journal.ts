@@ -7,11 +7,15 @@ import type {
   MemoryJournal,
   MemoryWrite,
 } from "../../../agents/coordination/ports/workflow-store.ts";
-import { hashEntry, memoryFromRow } from "../../ledger/memory-entries.ts";
+import { hashMemoryEntry, memoryFromRow } from "../../ledger/memory-entries.ts";
 import { eventNumberFromPosition, POSITION_NOW } from "../../ledger/position-sql.ts";
 import type { MemoryWrites } from "./memory-statements.ts";
 import type { WorkflowReads } from "./workflow-statements.ts";
 
+/**
+ * Creates the store of the memory of workflows in a ledger file: lists and finds entries, as of now or of an event,
+ * and deletes expired ones. A schema without memory holds no entry.
+ */
 export function createMemoryJournal(
   read: <T>(run: (reads: WorkflowReads | undefined) => T) => Promise<T>,
   write: <T>(work: (writes: MemoryWrites) => T) => Promise<T>,
@@ -37,7 +41,10 @@ export function createMemoryJournal(
   };
 }
 
-/** `undefined` for a run that the ledger does not know: it says nothing about any time. */
+/**
+ * Returns the number of the first event that a reader as of a run's event does not see. `undefined` for a run that the
+ * ledger does not know: it says nothing about any time.
+ */
 function findEventNumber(
   { position: find }: WorkflowReads,
   asOf: MemoryAsOf | undefined,
@@ -46,8 +53,11 @@ function findEventNumber(
   return position === undefined ? undefined : eventNumberFromPosition(position);
 }
 
-/** Writes memory, after the events of the append were inserted. */
-export function writeMemory(
+/**
+ * Inserts a memory entry of an append with its tags. Only to be called after the events of the append were inserted,
+ * because the entry refers to one.
+ */
+export function writeMemoryEntry(
   { putEntry, putTag }: MemoryWrites,
   { runKey, write }: { readonly runKey: number; readonly write: MemoryWrite },
 ): void {
@@ -66,7 +76,7 @@ export function writeMemory(
     createdAt,
     expiresAt: expiresAt ?? null,
     expiresAtMs: expiresAt === undefined ? null : Date.parse(expiresAt),
-    hash: hashEntry(at, {
+    hash: hashMemoryEntry(at, {
       memory_id: id,
       content,
       tags,

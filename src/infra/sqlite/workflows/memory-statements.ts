@@ -5,7 +5,7 @@
 import type { Database, Statement } from "better-sqlite3";
 import type { EntryRow } from "../../ledger/memory-entries.ts";
 import { readSchemaVersion } from "../database/migrate.ts";
-import { BLOCKS_SINCE_VERSION } from "../database/run-statements.ts";
+import { BLOCKS_SINCE_VERSION } from "../database/run-reads.ts";
 
 interface Scope {
   readonly tenant: string;
@@ -53,11 +53,14 @@ interface TagValues extends Scope {
 const ENTRY_COLUMNS = "memory_id, content, tags, created_at, expires_at";
 const HAS_NOT_EXPIRED = "(expires_at_ms is null or expires_at_ms > @now)";
 
-/** A ledger of an older schema is read, until a writer brings it to the newest. */
+/**
+ * Prepares the SQLite statements that read memory entries, by blocks where the schema has them; a ledger of an older
+ * schema is read without, until a writer brings it to the newest.
+ */
 export function prepareMemoryReads(database: Database): MemoryReads {
   return readSchemaVersion(database) < BLOCKS_SINCE_VERSION
-    ? prepareWithoutBlocks(database)
-    : prepareWithBlocks(database);
+    ? prepareReadsWithoutBlocks(database)
+    : prepareReadsByBlocks(database);
 }
 
 /** Blocks have a column of that name too. */
@@ -66,11 +69,11 @@ const ENTRY_HAS_NOT_EXPIRED = HAS_NOT_EXPIRED.replaceAll("expires_at_ms", "memor
 /** An entry whose id was written again is there only as it was written last, and not at all when that has expired. */
 const IS_NEWEST = "(replaced_by is null or replaced_by >= @before)";
 
-function prepareWithBlocks(database: Database): MemoryReads {
+function prepareReadsByBlocks(database: Database): MemoryReads {
   return {
     entries: database.prepare<[ListFilter], EntryRow>(
       `select ${ENTRY_COLUMNS}
-       from ${blocksOf("''")}
+       from ${formatBlockJoin("''")}
        cross join memory_entry
        where memory_entry.tenant = @tenant and memory_entry.scope = @scope
          and memory_entry.event_key >= narrow.block << 8
@@ -83,7 +86,7 @@ function prepareWithBlocks(database: Database): MemoryReads {
     ),
     taggedEntries: database.prepare<[ListFilter & { tag: string }], EntryRow>(
       `select ${ENTRY_COLUMNS}
-       from ${blocksOf("'#' || @tag")}
+       from ${formatBlockJoin("'#' || @tag")}
        cross join memory_tag
        join memory_entry using (event_key)
        where memory_tag.tenant = @tenant and memory_tag.scope = @scope and memory_tag.tag = @tag
@@ -100,10 +103,10 @@ function prepareWithBlocks(database: Database): MemoryReads {
 }
 
 /**
- * `cross join` keeps the order: from the newest block to the oldest, and so without sorting. Where two bounds would do, one is
- * made of them: of two, the index is read down to either.
+ * Returns the SQL of the blocks that may have an entry, from the newest to the oldest. `cross join` keeps the order,
+ * and so nothing is sorted. Where two bounds would do, one is made of them: of two, the index is read down to either.
  */
-function blocksOf(lane: string): string {
+function formatBlockJoin(lane: string): string {
   const formatScopeClause = (name: string, bits: number): string =>
     `${name}.tenant = @tenant and ${name}.scope = @scope and ${name}.lane = ${lane} and ${name}.bits = ${bits}
      and ${name}.expires_at_ms > @now
@@ -141,7 +144,7 @@ const IS_NEWEST_WITHOUT_BLOCKS = `not exists (
     and newer.event_key < @before
 )`;
 
-function prepareWithoutBlocks(database: Database): MemoryReads {
+function prepareReadsWithoutBlocks(database: Database): MemoryReads {
   return {
     entries: database.prepare<[ListFilter], EntryRow>(
       `select ${ENTRY_COLUMNS}
@@ -169,6 +172,7 @@ function prepareWithoutBlocks(database: Database): MemoryReads {
 
 const EVENT_KEY = "(select event_key from event where run_key = @runKey and sequence = @sequence)";
 
+/** Prepares the SQLite statements that insert memory entries and their tags, and delete expired ones. */
 export function prepareMemoryWrites(database: Database): MemoryWrites {
   return {
     putEntry: database.prepare<[EntryValues]>(

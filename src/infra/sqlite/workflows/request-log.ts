@@ -7,30 +7,34 @@ import type {
 } from "../../../agents/coordination/ports/workflow-store.ts";
 import type { KeyValues, WorkflowWrites } from "./workflow-statements.ts";
 
-/** Creates the log of requests. All go through one transaction, so that of two processes at once one is the first. */
-export function requestLog(write: <T>(work: (writes: WorkflowWrites) => T) => Promise<T>): RequestLog {
+/**
+ * Creates the log, in a ledger file, of HTTP requests that came with an idempotency key, and of their answers. Each
+ * call is a write transaction, which locks the file first: of two processes at once one is the first.
+ */
+export function createRequestLog(write: <T>(work: (writes: WorkflowWrites) => T) => Promise<T>): RequestLog {
   return {
-    begin: (request) => write((writes) => begin(writes, request)),
+    begin: (request) => write((writes) => beginRequest(writes, request)),
     finish: async (key, { status, body }) => {
-      await write(({ answer }) => answer.run({ ...valuesOf(key), status, body }));
+      await write(({ answer }) => answer.run({ ...createKeyValues(key), status, body }));
     },
     release: async (key) => {
       const { leaseUntilMs = null } = key;
-      await write(({ release }) => release.run({ ...valuesOf(key), leaseUntilMs }));
+      await write(({ release }) => release.run({ ...createKeyValues(key), leaseUntilMs }));
     },
     lapse: async (key) => {
       const { leaseUntilMs } = key;
-      await write(({ lapse }) => lapse.run({ ...valuesOf(key), leaseUntilMs }));
+      await write(({ lapse }) => lapse.run({ ...createKeyValues(key), leaseUntilMs }));
     },
     deleteBefore: (time, limit) => write(({ deleteRequests }) => deleteRequests.run(time, limit).changes),
   };
 }
 
-function begin(writes: WorkflowWrites, request: KeyedRequest): Begun {
+/** Takes the key of a request for answering it, or says what became of the earlier request with that key. */
+function beginRequest(writes: WorkflowWrites, request: KeyedRequest): Begun {
   const { digest, subject, now, leaseUntilMs } = request;
-  const row = writes.request.get(valuesOf(request));
+  const row = writes.request.get(createKeyValues(request));
   if (!row) {
-    writes.putRequest.run({ ...valuesOf(request), digest, subject, now, leaseUntilMs });
+    writes.putRequest.run({ ...createKeyValues(request), digest, subject, now, leaseUntilMs });
     return { kind: "new", subject };
   }
   if (row.digest !== digest) return { kind: "mismatch" };
@@ -41,6 +45,6 @@ function begin(writes: WorkflowWrites, request: KeyedRequest): Begun {
   return { kind: "new", subject: row.run_id };
 }
 
-function valuesOf({ tenant, endpoint, key }: RequestKey): KeyValues {
+function createKeyValues({ tenant, endpoint, key }: RequestKey): KeyValues {
   return { tenant, endpoint, key };
 }

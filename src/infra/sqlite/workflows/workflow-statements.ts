@@ -6,7 +6,7 @@ import {
   type MemoryReads,
   type MemoryWrites,
 } from "./memory-statements.ts";
-import { preparePosition, type PositionStatement } from "./workspace-statements.ts";
+import { preparePositionRead, type PositionStatement } from "./workspace-statements.ts";
 
 export interface KeyValues {
   readonly tenant: string;
@@ -49,6 +49,7 @@ interface RequestValues extends KeyValues {
   readonly leaseUntilMs: number;
 }
 
+/** Prepares the SQLite statements that read definitions of workflows and their memory. */
 export function prepareWorkflowReads(database: Database): WorkflowReads {
   return {
     definition: database
@@ -60,11 +61,12 @@ export function prepareWorkflowReads(database: Database): WorkflowReads {
        join workflow_definition using (sha256)
        where tenant = ? and workflow_id = ?`,
     ),
-    position: preparePosition(database),
+    position: preparePositionRead(database),
     ...prepareMemoryReads(database),
   };
 }
 
+/** Prepares the SQLite statements that store definitions of workflows, memory and keyed requests. */
 export function prepareWorkflowWrites(database: Database): WorkflowWrites {
   return {
     putDefinition: database.prepare<[string, string]>(

@@ -13,7 +13,8 @@ export const WORKSPACE_SINCE_VERSION = 6;
 /** Finds the position of an event, or the one behind the run's log. */
 export type PositionStatement = Statement<[AsOf], number>;
 
-export function preparePosition(database: Database): PositionStatement {
+/** Prepares the SQLite statement that reads the ledger position of a run's event. */
+export function preparePositionRead(database: Database): PositionStatement {
   return database.prepare<[AsOf], number>(SELECT_POSITION).pluck();
 }
 
@@ -59,6 +60,7 @@ export interface VersionValues extends Place {
 const FILE_MATCHES = "tenant = @tenant and scope = @scope and path = @path";
 const COLUMNS = "path, version, position, is_removed, content_type, sha256, updated_at";
 
+/** Prepares the SQLite statements that read versions of workspace files, as of now and of a position. */
 export function prepareWorkspaceReads(database: Database): WorkspaceReads {
   const list = (isRemoved: 0 | 1): Statement<[Listing], FileRow> =>
     database.prepare<[Listing], FileRow>(
@@ -69,7 +71,7 @@ export function prepareWorkspaceReads(database: Database): WorkspaceReads {
        limit @limit`,
     );
   return {
-    position: preparePosition(database),
+    position: preparePositionRead(database),
     // A version may lie before the one that it replaced, where an older release wrote it after events had been removed.
     before: database.prepare<[Place & { before: number }], FileRow & { content: string | null }>(
       `select ${COLUMNS}, content
@@ -86,6 +88,7 @@ export function prepareWorkspaceReads(database: Database): WorkspaceReads {
   };
 }
 
+/** Prepares the SQLite statements that check and store versions of workspace files. */
 export function prepareWorkspaceWrites(database: Database): WorkspaceWrites {
   return {
     head: database.prepare<[Place], HeadRow>(
@@ -108,11 +111,13 @@ export function prepareWorkspaceWrites(database: Database): WorkspaceWrites {
     eventKey: database
       .prepare<[number, number], number>("select event_key from event where run_key = ? and sequence = ?")
       .pluck(),
-    ...prepareVersions(database),
+    ...prepareVersionWrites(database),
   };
 }
 
-function prepareVersions(database: Database): Pick<WorkspaceWrites, "putVersion" | "endBefore" | "giveUp"> {
+function prepareVersionWrites(
+  database: Database,
+): Pick<WorkspaceWrites, "putVersion" | "endBefore" | "giveUp"> {
   return {
     // The later one of two in one transaction may be written first.
     putVersion: database.prepare<[VersionValues]>(

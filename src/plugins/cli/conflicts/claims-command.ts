@@ -8,12 +8,13 @@ import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { readChangeLog } from "../../reports/conflict-log.ts";
 import { nameParty } from "./conflict-text.ts";
 import { type Names } from "../../reports/conflict-outcome.ts";
-import { measureUniqueChars } from "../ledger/list-command.ts";
+import { measureUniquePrefix } from "../ledger/list-command.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
-import { paintFor } from "../terminal/paint.ts";
-import { cellsOf, fit, formatPrintable, shortenStart } from "../terminal/printable.ts";
+import { createPaint } from "../terminal/paint.ts";
+import { formatPrintable } from "../terminal/printable.ts";
+import { renderTable, type Column } from "../terminal/table.ts";
 import { formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
-import { addRelease } from "./release-command.ts";
+import { addReleaseCommand } from "./release-command.ts";
 import { createResourceFilter, describeResource } from "./resource-text.ts";
 import {
   runCommand,
@@ -32,7 +33,8 @@ interface ClaimsOptions extends ReaderOptions {
   readonly limit: string;
 }
 
-export function addClaims(parent: CommandGroup, host: CliHost): void {
+/** Adds the command `claims`, which lists what steps have claimed, and its subcommand `release`. */
+export function addClaimsCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("claims"))
     .description("List what steps have claimed, by token")
     .option("--resource <path>", "only what concerns this file or folder, or this name such as queue:mail")
@@ -45,7 +47,7 @@ export function addClaims(parent: CommandGroup, host: CliHost): void {
     "claims --all --json",
     "claims release 17",
   ]);
-  addRelease(command, host);
+  addReleaseCommand(command, host);
 }
 
 async function showClaims(host: CliHost, options: ClaimsOptions): Promise<void> {
@@ -64,14 +66,14 @@ async function showClaims(host: CliHost, options: ClaimsOptions): Promise<void> 
     if (options.json) await writeJson(host, shown);
     else {
       const isMore = listed.length > limit;
-      const steps = await stepTexts(reader, shown);
-      await host.stdout.write(renderClaims(shown, { ...host.stdout, steps, now, isMore }));
+      const steps = await nameClaimHolders(reader, shown);
+      await host.stdout.write(renderClaimTable(shown, { ...host.stdout, steps, now, isMore }));
     }
   });
 }
 
-/** Names what holds each claim: the id that `cancel` takes, then the name where there is one that can be read. */
-async function stepTexts(reader: LedgerReader, listed: readonly ClaimReport[]): Promise<string[]> {
+/** Returns each claim's holder: the step id that `cancel` takes, then its name where one can be read. */
+async function nameClaimHolders(reader: LedgerReader, listed: readonly ClaimReport[]): Promise<string[]> {
   const names = new Map<CoordinationId, Names>();
   for (const id of new Set(listed.map(({ coordinationId }) => coordinationId))) {
     const log = await readUnlessDamaged(() => readChangeLog(reader, id));
@@ -92,37 +94,32 @@ interface Page {
   readonly isMore: boolean;
 }
 
-const RESOURCE_CELLS_MIN = 20;
-const STEP_CELLS_MAX = 28;
-const UNTIL_CELLS = 10;
-
-function renderClaims(listed: readonly ClaimReport[], page: Page): string {
+function renderClaimTable(listed: readonly ClaimReport[], page: Page): string {
   if (listed.length === 0) return "nothing is claimed\n";
   const { terminal, now, isMore } = page;
-  const { unicode, columns } = terminal;
-  const paint = paintFor(terminal);
-  const print = (value: string): string => formatPrintable(value, unicode);
-  const idChars = measureUniqueChars(listed.map(({ coordinationId }) => coordinationId));
-  const id = Math.max("COORDINATION".length, idChars);
-  const token = String(listed.at(-1)?.token ?? "").length;
-  const steps = page.steps.map(print);
-  const step = Math.min(STEP_CELLS_MAX, Math.max(4, ...steps.map(cellsOf)));
-  const since = formatInstant(0).length;
-  const tokenCells = Math.max(5, token);
-  const resource = Math.max(RESOURCE_CELLS_MIN, columns - tokenCells - id - step - since - UNTIL_CELLS - 10);
-  const heading = `${"TOKEN".padStart(tokenCells)}  ${"COORDINATION".padEnd(id)}  ${"STEP".padEnd(step)}  ${"SINCE".padEnd(since)}  ${"UNTIL".padEnd(UNTIL_CELLS)}  RESOURCE`;
-  const lines = listed.map((claim, index) => {
-    const until = claim.expired ? "expired" : `in ${formatDuration(claim.expiresAtMs - now)}`;
-    const line = [
-      String(claim.token).padStart(tokenCells),
-      fit(print(claim.coordinationId).slice(0, idChars), id, unicode),
-      fit(steps[index] ?? "", step, unicode),
-      formatInstant(claim.acquiredAtMs),
-      until.padEnd(UNTIL_CELLS),
-      shortenStart(print(describeResource(claim.resource)), resource, unicode),
-    ].join("  ");
-    return claim.expired ? paint.tone("faint", line) : line;
-  });
+  const paint = createPaint(terminal);
+  const print = (value: string): string => formatPrintable(value, terminal.unicode);
+  const idChars = measureUniquePrefix(listed.map(({ coordinationId }) => coordinationId));
+  const rows = listed.map((claim, index) => ({ ...claim, step: page.steps[index] ?? "" }));
+  const columns: Column<(typeof rows)[number]>[] = [
+    { heading: "TOKEN", text: ({ token }) => String(token), isNumber: true },
+    { heading: "COORDINATION", text: ({ coordinationId }) => print(coordinationId).slice(0, idChars) },
+    { heading: "STEP", text: ({ step }) => print(step), max: 28 },
+    { heading: "SINCE", text: ({ acquiredAtMs }) => formatInstant(acquiredAtMs) },
+    {
+      heading: "UNTIL",
+      text: ({ expired, expiresAtMs }) => (expired ? "expired" : `in ${formatDuration(expiresAtMs - now)}`),
+      min: 10,
+    },
+    {
+      heading: "RESOURCE",
+      text: (claim) => print(describeResource(claim.resource)),
+      restMin: 20,
+      isPath: true,
+    },
+  ];
+  const [heading = "", ...lines] = renderTable(rows, columns, terminal);
+  const painted = lines.map((line, index) => (rows[index]?.expired ? paint.tone("faint", line) : line));
   const more = isMore ? ["and more: raise --limit, or narrow it with --resource"] : [];
-  return `${[paint.tone("faint", heading), ...lines, ...more].join("\n")}\n`;
+  return `${[paint.tone("faint", heading), ...painted, ...more].join("\n")}\n`;
 }

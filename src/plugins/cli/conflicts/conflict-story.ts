@@ -6,31 +6,40 @@ import type {
 } from "../../../agents/coordination/contracts/arbitration.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { ConflictRecord } from "../../reports/conflict-log.ts";
-import { describeOutcome, nameParty, nameRequester, describeStrategy, winnerOf } from "./conflict-text.ts";
+import {
+  describeConflictOutcome,
+  nameParty,
+  nameRequester,
+  describeStrategy,
+  findWinningClaim,
+} from "./conflict-text.ts";
 import { isRequester, type Names } from "../../reports/conflict-outcome.ts";
 import { renderFields } from "../terminal/fields.ts";
 import type { FoundConflict } from "../../reports/find-conflicts.ts";
-import { paintFor, type Paint } from "../terminal/paint.ts";
+import { createPaint, type Paint } from "../terminal/paint.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
-/** The fields of a conflict; those without a value are left out. */
-export function renderConflict({ conflict, names }: FoundConflict, terminal: Terminal): string {
-  const paint = paintFor(terminal);
+/**
+ * Returns the text that shows all that the ledger has of one conflict: its fields, without those that have no value,
+ * then its claimants.
+ */
+export function renderConflictStory({ conflict, names }: FoundConflict, terminal: Terminal): string {
+  const paint = createPaint(terminal);
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const entries: readonly (readonly [string, string])[] = [
     ["resource", conflict.resource],
     ["detected", formatInstant(conflict.detectedAtMs)],
     ["asked", conflict.contest ? nameRequester(names, conflict) : ""],
-    ["cause", describeCause(conflict)],
+    ["cause", describeConflictCause(conflict)],
     ["strategy", describeStrategy(conflict)],
     ["base", conflict.contest?.base ?? ""],
     ["current", conflict.contest?.current ?? ""],
     ["merge", describeMerge(conflict.contest?.merge)],
-    ["outcome", describeOutcome(names, conflict)],
+    ["outcome", describeConflictOutcome(names, conflict)],
     ["rule", conflict.resolution?.rule ?? ""],
     ["resolved", describeResolution(conflict)],
-    ["losers", losersOf(conflict, names).join(", ")],
+    ["losers", nameLosers(conflict, names).join(", ")],
   ];
   const lines = [
     paint.tone("strong", print(conflict.conflictId)),
@@ -47,8 +56,8 @@ export function renderConflict({ conflict, names }: FoundConflict, terminal: Ter
   return `${lines.join("\n")}\n`;
 }
 
-/** Describes why it came to the conflict; nothing where that was not recorded. */
-export function describeCause({ contest }: ConflictRecord): string {
+/** Returns in words why a conflict arose; an empty text where that was not recorded. */
+export function describeConflictCause({ contest }: ConflictRecord): string {
   return contest ? CAUSES[contest.cause] : "";
 }
 
@@ -65,7 +74,10 @@ const CLEAN_TEXT: Readonly<Record<MergeWay | "line", string>> = {
   imports: "clean as a set of imports",
 };
 
-/** Describes what came of a merge, and by what it was made. */
+/**
+ * Returns in words how the merge that was attempted for a conflict came out and how it was made; an empty text where
+ * none was attempted.
+ */
 export function describeMerge(merge: MergeEvidence | undefined): string {
   if (!merge) return "";
   if (merge.kind === "obstacle") return `not possible: ${merge.obstacle.replaceAll("_", " ")}`;
@@ -80,6 +92,7 @@ const BY = {
   people: ", by people",
 } as const;
 
+/** Describes when the conflict was resolved and by what, or until when people may answer. */
 function describeResolution({ resolution, contest, detectedAtMs }: ConflictRecord): string {
   if (!resolution)
     return contest?.reviewByMs === undefined
@@ -90,10 +103,10 @@ function describeResolution({ resolution, contest, detectedAtMs }: ConflictRecor
   return `${formatInstant(resolvedAtMs)}${after}${rule === undefined ? "" : BY[rule]}`;
 }
 
-/** A ruling names the losers' steps alone; who they are follows from the claims without the winner. */
-function losersOf(conflict: ConflictRecord, names: Names): string[] {
+/** Names the claimants that lost. A ruling names their steps alone, so the winner's claim is left out by itself. */
+function nameLosers(conflict: ConflictRecord, names: Names): string[] {
   const { resolution, claims } = conflict;
-  const winner = winnerOf(conflict);
+  const winner = findWinningClaim(conflict);
   const losers = new Set<string>(resolution?.losers);
   return claims
     .filter((claim) => claim !== winner && losers.has(claim.stepId))
@@ -115,16 +128,19 @@ function renderClaimant(conflict: ConflictRecord, claimant: Claimant): string[] 
   const titles = [
     ...(name === (stepId as string) ? [] : [`(${coordinationId ? `${coordinationId} ` : ""}${stepId})`]),
     ...(hasAsked ? ["asked"] : []),
-    ...(claim === winnerOf(conflict) ? ["won"] : []),
+    ...(claim === findWinningClaim(conflict) ? ["won"] : []),
   ];
   return [
     `  ${paint.tone("strong", text(name))}${titles.length > 0 ? `  ${text(titles.join(" "))}` : ""}`,
-    `    ${text(factsOf(claim, hasAsked))}`,
+    `    ${text(describeClaimFacts(claim, hasAsked))}`,
   ];
 }
 
-/** Describes a claim. A requester without a claim has the token that it would get. */
-function factsOf(claim: Contestant, hasAsked: boolean): string {
+/**
+ * Describes priority, token, lease and last change of a claim. A requester without a claim has the token that it would
+ * get.
+ */
+function describeClaimFacts(claim: Contestant, hasAsked: boolean): string {
   const { priority, claimedSequence, declared, expiresAtMs, changedAtMs } = claim;
   const token = hasAsked && expiresAtMs === undefined ? "would get token" : "token";
   const facts = [

@@ -8,7 +8,7 @@ import type { ConflictRecord } from "../../reports/conflict-log.ts";
 import { findWinner, type Names, type Outcome, type Party } from "../../reports/conflict-outcome.ts";
 import type { Tone } from "../terminal/paint.ts";
 import { formatInstant } from "../../../agents/coordination/std/quantities.ts";
-import { stepName } from "../../reports/step-name.ts";
+import { nameStep } from "../../reports/step-name.ts";
 
 export const OUTCOME_TONES = {
   open: "warning",
@@ -17,8 +17,11 @@ export const OUTCOME_TONES = {
   resolved: "plain",
 } as const satisfies Record<Outcome, Tone>;
 
-/** Returns who got the resource, as listed among the claims. */
-export function winnerOf({ claims, resolution }: ConflictRecord): Contestant | undefined {
+/**
+ * Returns the claim of the one who got a conflict's resource; `undefined` while the conflict is open, and where nobody
+ * with a claim got it.
+ */
+export function findWinningClaim({ claims, resolution }: ConflictRecord): Contestant | undefined {
   const winner = resolution && findWinner(resolution);
   return claims.find(
     ({ stepId, coordinationId }) => stepId === winner?.stepId && coordinationId === winner.coordinationId,
@@ -28,22 +31,25 @@ export function winnerOf({ claims, resolution }: ConflictRecord): Contestant | u
 /** So much of an id is enough in a line with others: `co-` and eight digits. */
 const SHORT_ID_CHARS = 11;
 
-/** A step as people know it, with the coordination where it is of another one. */
+/**
+ * Returns the name of a party to a conflict: a step as people know it, `the owner`, or `somebody else`; with the
+ * coordination's id where it is of another one.
+ */
 export function nameParty(names: Names, { stepId, coordinationId }: Party): string {
   if (stepId === OUTSIDE_STEP_ID) return "somebody else";
   const ofIt = coordinationId === undefined ? "" : ` of ${coordinationId.slice(0, SHORT_ID_CHARS)}`;
   if (stepId === OWNER_STEP_ID) return `the owner${ofIt}`;
   const name = coordinationId === undefined ? names.get(stepId) : undefined;
-  return `${stepName({ stepId, ...(name !== undefined && { name }) })}${ofIt}`;
+  return `${nameStep({ stepId, ...(name !== undefined && { name }) })}${ofIt}`;
 }
 
-/** Names who asked; `-` when the ledger does not say. */
+/** Returns the name of the party whose request raised a conflict; `-` where the ledger does not say. */
 export function nameRequester(names: Names, { contest }: ConflictRecord): string {
   return contest ? nameParty(names, { stepId: contest.requester }) : "-";
 }
 
-/** Describes who got the resource and why, or until when people may answer. */
-export function describeOutcome(names: Names, conflict: ConflictRecord): string {
+/** Returns in words who got a conflict's resource and why, that all were refused, or until when people may answer. */
+export function describeConflictOutcome(names: Names, conflict: ConflictRecord): string {
   const { resolution, contest } = conflict;
   if (!resolution)
     return contest?.reviewByMs === undefined ? "open" : `open until ${formatInstant(contest.reviewByMs)}`;
@@ -52,6 +58,10 @@ export function describeOutcome(names: Names, conflict: ConflictRecord): string 
   return `${outcome} (${resolution.because})`;
 }
 
+/**
+ * Returns the name of the strategy by which a conflict was decided and where that was taken from; `-` where the ledger
+ * does not say.
+ */
 export function describeStrategy({ contest, resolution }: ConflictRecord): string {
   if (contest) return `${contest.strategy} (${contest.from.replace("_", " ")})`;
   return resolution?.strategy ?? "-";

@@ -1,19 +1,20 @@
 /** Owns: `conflicts`. */
 import { describeResource } from "./resource-text.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
-import { describeOutcome, OUTCOME_TONES, nameRequester, describeStrategy } from "./conflict-text.ts";
-import { numberOf, outcomeOf } from "../../reports/conflict-outcome.ts";
-import { renderConflict } from "./conflict-story.ts";
+import { describeConflictOutcome, OUTCOME_TONES, nameRequester, describeStrategy } from "./conflict-text.ts";
+import { shortenConflictId, classifyOutcome } from "../../reports/conflict-outcome.ts";
+import { renderConflictStory } from "./conflict-story.ts";
 import {
   selectConflicts,
-  findNamed,
+  findCoordinationOrConflict,
   findNewestConflicts,
   type FoundConflict,
 } from "../../reports/find-conflicts.ts";
-import { measureUniqueChars } from "../ledger/list-command.ts";
+import { measureUniquePrefix } from "../ledger/list-command.ts";
 import { warnOfUnreadable, withLedger } from "../ledger/open-ledger.ts";
-import { paintFor } from "../terminal/paint.ts";
-import { cellsOf, fit, formatPrintable, shorten, shortenStart } from "../terminal/printable.ts";
+import { createPaint } from "../terminal/paint.ts";
+import { formatPrintable } from "../terminal/printable.ts";
+import { renderTable, type Column } from "../terminal/table.ts";
 import { formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import {
   runCommand,
@@ -31,7 +32,8 @@ interface ConflictsOptions extends ReaderOptions {
   readonly limit: string;
 }
 
-export function addConflicts(parent: CommandGroup, host: CliHost): void {
+/** Adds the command `conflicts`, which lists conflicts or tells all about one. */
+export function addConflictsCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("conflicts"))
     .description("List conflicts, newest first, or tell all about one")
     .argument(
@@ -63,18 +65,18 @@ async function showConflicts(
     if (id === undefined) {
       const { conflicts, unreadable } = await findNewestConflicts(reader, { limit, isOpen });
       await warnOfUnreadable(host, "conflicts of at least", unreadable);
-      await tellAll(host, options, conflicts);
+      await printConflicts(host, options, conflicts);
       return;
     }
-    const named = await findNamed(reader, id);
+    const named = await findCoordinationOrConflict(reader, id);
     if (named.kind === "coordination")
-      await tellAll(host, options, selectConflicts(named.log, { isOpen }).slice(0, limit));
+      await printConflicts(host, options, selectConflicts(named.log, { isOpen }).slice(0, limit));
     else if (options.json) await writeJson(host, named.found.conflict);
-    else await host.stdout.write(renderConflict(named.found, host.stdout.terminal));
+    else await host.stdout.write(renderConflictStory(named.found, host.stdout.terminal));
   });
 }
 
-async function tellAll(
+async function printConflicts(
   host: CliHost,
   { json }: ConflictsOptions,
   found: readonly FoundConflict[],
@@ -84,52 +86,34 @@ async function tellAll(
       host,
       found.map(({ conflict }) => conflict),
     );
-  else await host.stdout.write(renderConflicts(found, host.stdout.terminal));
+  else await host.stdout.write(renderConflictTable(found, host.stdout.terminal));
 }
 
-const RESOURCE_CELLS_MIN = 24;
-const STRATEGY_CELLS_MAX = 27;
-const ASKED_CELLS_MAX = 20;
-const OUTCOME_CELLS_MAX = 60;
-
-function renderConflicts(found: readonly FoundConflict[], terminal: Terminal): string {
+function renderConflictTable(found: readonly FoundConflict[], terminal: Terminal): string {
   if (found.length === 0) return "no conflicts\n";
-  const { unicode, columns } = terminal;
-  const paint = paintFor(terminal);
-  const print = (value: string): string => formatPrintable(value, unicode);
-  const idChars = measureUniqueChars(found.map(({ conflict }) => conflict.coordinationId));
-  const rows = found.map(({ conflict, names }) => ({
-    id: print(`${conflict.coordinationId.slice(0, idChars)}:${numberOf(conflict)}`),
-    resource: print(describeResource(conflict.resource)),
-    strategy: print(describeStrategy(conflict)),
-    asked: print(nameRequester(names, conflict)),
-    outcome: shorten(print(describeOutcome(names, conflict)), OUTCOME_CELLS_MAX, unicode),
-    tone: OUTCOME_TONES[outcomeOf(conflict)],
-    time: formatInstant(conflict.detectedAtMs),
-  }));
-  const measureWidest = (
-    of: "id" | "resource" | "strategy" | "asked" | "outcome",
-    min: number,
-    max = 200,
-  ): number =>
-    Math.min(
-      max,
-      rows.reduce((cells, row) => Math.max(cells, cellsOf(row[of])), min),
-    );
-  const [id, strategy] = [measureWidest("id", 8), measureWidest("strategy", 8, STRATEGY_CELLS_MAX)];
-  const [askedCells, outcome] = [measureWidest("asked", 5, ASKED_CELLS_MAX), measureWidest("outcome", 7)];
-  const rest = columns - formatInstant(0).length - id - strategy - askedCells - outcome - 10;
-  const resource = Math.min(Math.max(RESOURCE_CELLS_MIN, rest), measureWidest("resource", 8));
-  const heading = `${"TIME".padEnd(formatInstant(0).length)}  ${"CONFLICT".padEnd(id)}  ${"RESOURCE".padEnd(resource)}  ${"STRATEGY".padEnd(strategy)}  ${"ASKED".padEnd(askedCells)}  OUTCOME`;
-  const lines = rows.map((row) =>
-    [
-      row.time,
-      fit(row.id, id, unicode),
-      fit(shortenStart(row.resource, resource, unicode), resource, unicode),
-      fit(row.strategy, strategy, unicode),
-      fit(row.asked, askedCells, unicode),
-      paint.tone(row.tone, row.outcome),
-    ].join("  "),
-  );
+  const paint = createPaint(terminal);
+  const print = (value: string): string => formatPrintable(value, terminal.unicode);
+  const idChars = measureUniquePrefix(found.map(({ conflict }) => conflict.coordinationId));
+  const nameConflict = ({ conflict }: FoundConflict): string =>
+    `${conflict.coordinationId.slice(0, idChars)}:${shortenConflictId(conflict)}`;
+  const columns: Column<FoundConflict>[] = [
+    { heading: "TIME", text: ({ conflict }) => formatInstant(conflict.detectedAtMs) },
+    { heading: "CONFLICT", text: (row) => print(nameConflict(row)) },
+    {
+      heading: "RESOURCE",
+      text: ({ conflict }) => print(describeResource(conflict.resource)),
+      restMin: 24,
+      isPath: true,
+    },
+    { heading: "STRATEGY", text: ({ conflict }) => print(describeStrategy(conflict)), max: 27 },
+    { heading: "ASKED", text: ({ conflict, names }) => print(nameRequester(names, conflict)), max: 20 },
+    {
+      heading: "OUTCOME",
+      text: ({ conflict, names }) => print(describeConflictOutcome(names, conflict)),
+      max: 60,
+      paint: (cell, { conflict }) => paint.tone(OUTCOME_TONES[classifyOutcome(conflict)], cell),
+    },
+  ];
+  const [heading = "", ...lines] = renderTable(found, columns, terminal);
   return `${[paint.tone("faint", heading), ...lines].join("\n")}\n`;
 }

@@ -11,7 +11,7 @@ import {
   refuseHiddenQuestion,
   refuseOptionsOfParent,
   withExamples,
-  withJson,
+  withJsonOption,
   writeJson,
   writeLines,
   type JsonOption,
@@ -23,8 +23,9 @@ interface ReleaseOptions extends JsonOption {
 
 const EFFECT = "The step keeps working; its next write of this is ruled on anew.";
 
-export function addRelease(parent: CommandGroup, host: CliHost): void {
-  const command = withJson(parent.command("release"))
+/** Adds the command `claims release`, which ends a claim after asking, so that others get the resource. */
+export function addReleaseCommand(parent: CommandGroup, host: CliHost): void {
+  const command = withJsonOption(parent.command("release"))
     .description("End a claim, so that others get the resource; the step that held it keeps working")
     .argument("<token>", "the claim's token, as `claims` lists it")
     .option("-y, --yes", "do not ask")
@@ -33,7 +34,7 @@ export function addRelease(parent: CommandGroup, host: CliHost): void {
       const options = typed.optsWithGlobals<ReleaseOptions>();
       return runCommand(host, options, async () => {
         refuseOptionsOfParent(typed, OPTIONS_OF_LIST, WHY_NOT_HERE);
-        await release(host, token, options);
+        await releaseClaim(host, token, options);
       });
     });
   withExamples(command, host, ["claims release 17", "claims release 17 --yes --json"]);
@@ -43,7 +44,8 @@ const OPTIONS_OF_LIST = ["ledger", "resource", "all", "limit"];
 const WHY_NOT_HERE =
   "it is for listing claims; `claims release` ends a claim of the running gateway, by its token";
 
-async function release(host: CliHost, text: string, options: ReleaseOptions): Promise<void> {
+/** Has the gateway end a claim, after asking a person for confirmation where one can be asked. */
+async function releaseClaim(host: CliHost, text: string, options: ReleaseOptions): Promise<void> {
   const token = parseWholeNumber(text, { option: "token", min: 1, max: Number.MAX_SAFE_INTEGER });
   refuseHiddenQuestion(host, options);
   const isWanted = options.yes === true || host.confirm === undefined;

@@ -3,9 +3,9 @@ import { describeResource } from "./resource-text.ts";
 import type { CoordinationView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { ChangeLog } from "../../reports/conflict-log.ts";
-import { describeOutcome, OUTCOME_TONES, nameParty, nameRequester } from "./conflict-text.ts";
-import { numberOf, outcomeOf, type Names } from "../../reports/conflict-outcome.ts";
-import { paintFor } from "../terminal/paint.ts";
+import { describeConflictOutcome, OUTCOME_TONES, nameParty, nameRequester } from "./conflict-text.ts";
+import { shortenConflictId, classifyOutcome, type Names } from "../../reports/conflict-outcome.ts";
+import { createPaint } from "../terminal/paint.ts";
 import { formatPrintable, shortenStart } from "../terminal/printable.ts";
 import { formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
@@ -13,37 +13,35 @@ import { formatDuration, formatInstant } from "../../../agents/coordination/std/
 const LINES_MAX = 10;
 const RESOURCE_CELLS_MAX = 60;
 
-export function describeConflicts({ conflicts }: ChangeLog): string {
-  const open = conflicts.filter(({ resolution }) => !resolution).length;
-  if (conflicts.length === 0) return "";
-  return `${conflicts.length}${open > 0 ? `, ${open} open` : ""}`;
-}
-
-export function describeClaims({ claims = [] }: CoordinationView, now: number): string {
+/** Returns how many claims a coordination holds, like `2, and 1 expired`; an empty text where there is none. */
+export function describeClaimCount({ claims = [] }: CoordinationView, now: number): string {
   const expired = claims.filter(({ expiresAtMs }) => expiresAtMs <= now).length;
   if (claims.length === 0) return "";
   return `${claims.length - expired}${expired > 0 ? `, and ${expired} expired` : ""}`;
 }
 
-/** Renders one line for each conflict, the newest first. */
-export function renderConflicts({ conflicts, names }: ChangeLog, terminal: Terminal): string[] {
+/** Returns the lines of a titled list of the newest conflicts, the newest first; empty where there is none. */
+export function renderConflictLines({ conflicts, names }: ChangeLog, terminal: Terminal): string[] {
   const { unicode } = terminal;
-  const paint = paintFor(terminal);
+  const paint = createPaint(terminal);
   const lines = conflicts
     .toReversed()
     .slice(0, LINES_MAX)
     .map((conflict) => {
       const resource = shortenResource(conflict.resource, unicode);
-      const sentence = `${nameRequester(names, conflict)} asked, ${describeOutcome(names, conflict)}`;
-      const painted = paint.tone(OUTCOME_TONES[outcomeOf(conflict)], formatPrintable(sentence, unicode));
-      const number = formatPrintable(numberOf(conflict), unicode);
+      const sentence = `${nameRequester(names, conflict)} asked, ${describeConflictOutcome(names, conflict)}`;
+      const painted = paint.tone(
+        OUTCOME_TONES[classifyOutcome(conflict)],
+        formatPrintable(sentence, unicode),
+      );
+      const number = formatPrintable(shortenConflictId(conflict), unicode);
       return `  ${formatInstant(conflict.detectedAtMs)}  ${number}  ${resource}  ${painted}`;
     });
   return withTitle("conflicts, newest first", lines, conflicts.length);
 }
 
-/** Renders one line for each claim whose lease has not ended, by token. */
-export function claimLines(
+/** Returns the lines of a titled list of the claims whose lease has not ended, by token; empty where there is none. */
+export function renderClaimLines(
   { claims = [] }: CoordinationView,
   { names, now, terminal }: { readonly names: Names; readonly now: number; readonly terminal: Terminal },
 ): string[] {
@@ -57,6 +55,7 @@ export function claimLines(
   return withTitle("claims", lines, active.length);
 }
 
+/** Puts a title above the lines and the count of those left out below them; empty where there are no lines. */
 function withTitle(title: string, lines: readonly string[], all: number): string[] {
   if (lines.length === 0) return [];
   const more = all > lines.length ? [`  and ${all - lines.length} more`] : [];

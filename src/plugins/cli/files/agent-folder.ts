@@ -3,7 +3,7 @@
  * that a manifest refers to are read from its pack and from nowhere else. A folder with a wrong one is refused as a whole.
  */
 import { readdir, realpath, stat } from "node:fs/promises";
-import { extname, join } from "node:path";
+import { join } from "node:path";
 import { z } from "zod";
 import {
   AGENT_BOUNDS,
@@ -11,13 +11,13 @@ import {
   type AgentManifest,
   type InstalledAgent,
 } from "../../../agents/coordination/contracts/workflows/agent-manifest.ts";
-import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { CoordinationError, createInputError } from "../../../agents/coordination/contracts/errors.ts";
 import { describeProblems } from "../../../agents/coordination/contracts/validation.ts";
+import { listFolder } from "./list-folder.ts";
 import { readPackFile, readPackSchema } from "./pack-files.ts";
-import { describeSlips, loadPlanFile } from "./plan-file.ts";
+import { describeSyntaxProblems, isJsonOrYamlFile, readJsonOrYaml } from "./read-json-or-yaml.ts";
 
-const EXTENSIONS: ReadonlySet<string> = new Set([".json", ".yaml", ".yml"]);
-const PACK = "pack";
+const PACK_FILES = ["pack.json", "pack.yaml", "pack.yml"];
 const VERSION_OF_FILES = "0.0.0";
 
 const name = z.string().min(1).max(256);
@@ -37,12 +37,15 @@ interface Pack {
   readonly needs: readonly string[];
 }
 
-/** @throws CoordinationError `INPUT_INVALID` naming every pack that cannot be installed, and why. */
+/**
+ * Returns the agents of all packs and manifests in a folder. @throws CoordinationError `INPUT_INVALID` naming every
+ * pack that cannot be installed, and why, also two agents of one id
+ */
 export async function readAgentFolder(folder: string): Promise<InstalledAgent[]> {
   const agents = new Map<string, InstalledAgent>();
   const problems: string[] = [];
-  for (const entry of await listNames(folder)) {
-    const read = await readEntry(join(folder, entry)).catch(asProblem);
+  for (const entry of await listPackEntries(folder)) {
+    const read = await readPackOrManifest(join(folder, entry)).catch(convertToProblem);
     if ("problem" in read) problems.push(`${entry}: ${read.problem}`);
     else
       for (const agent of read.agents) {
@@ -53,60 +56,54 @@ export async function readAgentFolder(folder: string): Promise<InstalledAgent[]>
   }
   if (agents.size > AGENT_BOUNDS.agentsMax)
     problems.push(`there are ${agents.size} agents, and at most ${AGENT_BOUNDS.agentsMax} can be installed`);
-  if (problems.length > 0)
-    throw new CoordinationError("INPUT_INVALID", `${folder}\n  ${problems.join("\n  ")}`);
+  if (problems.length > 0) throw createInputError(`${folder}\n  ${problems.join("\n  ")}`);
   return [...agents.values()];
 }
 
 type Read = { readonly agents: readonly InstalledAgent[] } | { readonly problem: string };
 
-function asProblem(error: unknown): Read {
+/** Returns what an error of reading says as a problem of the entry; throws any other error on. */
+function convertToProblem(error: unknown): Read {
   if (error instanceof CoordinationError) return { problem: error.message };
   if (error instanceof Error && "code" in error)
     return { problem: `it cannot be read (${String(error.code)})` };
   throw error;
 }
 
-async function listNames(folder: string): Promise<string[]> {
-  try {
-    const names = await readdir(folder);
-    if (names.length > AGENT_BOUNDS.packsMax)
-      throw new CoordinationError(
-        "INPUT_INVALID",
-        `${folder}: there are ${names.length} entries, and at most ${AGENT_BOUNDS.packsMax} packs can be installed`,
-      );
-    return names.filter((entry) => !entry.startsWith(".")).toSorted();
-  } catch (cause) {
-    if (cause instanceof CoordinationError) throw cause;
-    const { code = "?" } = cause as NodeJS.ErrnoException;
-    throw new CoordinationError("INPUT_INVALID", `${folder}: the folder cannot be read (${code})`, { cause });
-  }
+/** Lists the entries of a folder that may be packs, sorted: all but hidden ones. */
+async function listPackEntries(folder: string): Promise<string[]> {
+  const names = await listFolder(folder);
+  if (names.length > AGENT_BOUNDS.packsMax)
+    throw createInputError(
+      `${folder}: there are ${names.length} entries, and at most ${AGENT_BOUNDS.packsMax} packs can be installed`,
+    );
+  return names.filter((entry) => !entry.startsWith("."));
 }
 
-async function readEntry(path: string): Promise<Read> {
+/** Reads a folder as a pack and a file as the manifest of one agent; other files hold no agents. */
+async function readPackOrManifest(path: string): Promise<Read> {
   const isFolder = (await stat(path)).isDirectory();
-  if (isFolder) return readPack(path);
-  return EXTENSIONS.has(extname(path).toLowerCase()) ? readManifestFile(path) : { agents: [] };
+  if (isFolder) return readPackFolder(path);
+  return isJsonOrYamlFile(path) ? readManifestFile(path) : { agents: [] };
 }
 
-async function readPack(folder: string): Promise<Read> {
+async function readPackFolder(folder: string): Promise<Read> {
   const file = await findPackFile(folder);
   if (file === undefined) return { problem: "there is no pack.json in it" };
-  const loaded = await loadPlanFile(file);
-  if (!loaded.ok) return { problem: describeSlips(loaded.problems) };
+  const loaded = await readJsonOrYaml(file, "an agent pack");
+  if (!loaded.ok) return { problem: describeSyntaxProblems(loaded.problems) };
   const parsed = packSchema.safeParse(loaded.value);
   if (!parsed.success) return { problem: `pack.json: ${describeFirstIssue(parsed.error)}` };
   const { name: packName, version, agents, peerDependencies } = parsed.data;
   const needs = Object.keys(peerDependencies);
-  return installAll({ folder: await realpath(folder), name: packName, version, agents, needs });
+  return loadPackAgents({ folder: await realpath(folder), name: packName, version, agents, needs });
 }
 
+/** Finds the `pack` file of a folder, in JSON or YAML. */
 async function findPackFile(folder: string): Promise<string | undefined> {
   const names = await readdir(folder);
-  const found = names
-    .filter((each) => EXTENSIONS.has(extname(each)) && each.slice(0, -extname(each).length) === PACK)
-    .toSorted();
-  return found[0] === undefined ? undefined : join(folder, found[0]);
+  const found = PACK_FILES.find((file) => names.includes(file));
+  return found === undefined ? undefined : join(folder, found);
 }
 
 function describeFirstIssue({ issues }: z.ZodError): string {
@@ -116,15 +113,22 @@ function describeFirstIssue({ issues }: z.ZodError): string {
 
 /** Reads the manifest of one agent, whose files are beside it. */
 async function readManifestFile(file: string): Promise<Read> {
-  const loaded = await loadPlanFile(file);
-  if (!loaded.ok) return { problem: describeSlips(loaded.problems) };
+  const loaded = await readJsonOrYaml(file, "an agent manifest");
+  if (!loaded.ok) return { problem: describeSyntaxProblems(loaded.problems) };
   const { agentId } = (loaded.value ?? {}) as { readonly agentId?: unknown };
   const packName = typeof agentId === "string" && agentId !== "" ? agentId : "agent";
   const folder = await realpath(join(file, ".."));
-  return installAll({ folder, name: packName, version: VERSION_OF_FILES, agents: [loaded.value], needs: [] });
+  return loadPackAgents({
+    folder,
+    name: packName,
+    version: VERSION_OF_FILES,
+    agents: [loaded.value],
+    needs: [],
+  });
 }
 
-async function installAll(pack: Pack): Promise<Read> {
+/** Loads all agents of a pack, or returns the first problem. */
+async function loadPackAgents(pack: Pack): Promise<Read> {
   const agents: InstalledAgent[] = [];
   for (const [index, value] of pack.agents.entries()) {
     const parsed = readAgentManifest(value);
@@ -133,18 +137,21 @@ async function installAll(pack: Pack): Promise<Read> {
       return {
         problem: `agents[${index}]: agentId: expected a name below ${pack.name}., got ${parsed.value.agentId}`,
       };
-    agents.push(await install(pack, parsed.value));
+    agents.push(await loadAgent(pack, parsed.value));
   }
   return { agents };
 }
 
-/** RFC 0003: `<packName>.<agent>`, so that no pack takes another one's names. A single file is a pack of its own name. */
+/**
+ * True where the agent's id is the pack's name, or begins with it and a dot (RFC 0003). So no pack takes another one's
+ * names; a single file is a pack of its own name.
+ */
 function isOfPack({ agentId }: AgentManifest, { name: packName }: Pack): boolean {
   return agentId === packName || agentId.startsWith(`${packName}.`);
 }
 
 /** @throws CoordinationError `INPUT_INVALID` where something that it refers to cannot be had. */
-async function install({ folder, needs, ...pack }: Pack, manifest: AgentManifest): Promise<InstalledAgent> {
+async function loadAgent({ folder, needs, ...pack }: Pack, manifest: AgentManifest): Promise<InstalledAgent> {
   const { systemPrompt, systemPromptRef, handoff = {}, requiresCapabilities = [], evalSuiteRef } = manifest;
   const at = { folder, agentId: manifest.agentId };
   const required = [...new Set([...requiresCapabilities, ...needs])];

@@ -5,7 +5,10 @@ interface DuplicateKey {
   readonly offset: number;
 }
 
-/** `text` is valid JSON. One pass, without recursion. */
+/**
+ * Returns the first key that an object of a JSON text has twice, and its offset; `undefined` where none does. Needs
+ * valid JSON; one pass without recursion.
+ */
 export function findDuplicateKey(text: string): DuplicateKey | undefined {
   const objects: Set<string>[] = [];
   for (let offset = 0; offset < text.length; offset += 1) {
@@ -13,8 +16,8 @@ export function findDuplicateKey(text: string): DuplicateKey | undefined {
     if (char === "{") objects.push(new Set());
     if (char === "}") objects.pop();
     if (char !== '"') continue;
-    const end = endOfString(text, offset);
-    if (isKey(text, end)) {
+    const end = findStringEnd(text, offset);
+    if (isKeyString(text, end)) {
       const key = JSON.parse(text.slice(offset, end)) as string;
       const keys = objects.at(-1);
       if (keys?.has(key)) return { key, offset };
@@ -25,13 +28,15 @@ export function findDuplicateKey(text: string): DuplicateKey | undefined {
   return undefined;
 }
 
-function endOfString(text: string, start: number): number {
+/** Returns the offset behind the closing quote of the string that begins at `start`. */
+function findStringEnd(text: string, start: number): number {
   let end = start + 1;
   while (end < text.length && text[end] !== '"') end += text[end] === "\\" ? 2 : 1;
   return end + 1;
 }
 
-function isKey(text: string, end: number): boolean {
+/** True where a colon follows the string that ends at `end`. */
+function isKeyString(text: string, end: number): boolean {
   let next = end;
   while (/\s/u.test(text[next] ?? "")) next += 1;
   return text[next] === ":";

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** Returns the paths of those files of the names that are there, in the folder of `path`. */
+/** Returns the paths of those of the named files that exist in the same folder as `path`. */
 export function findFilesBeside(path: string, names: readonly string[]): string[] {
   return names.map((name) => join(dirname(path), name)).filter((file) => existsSync(file));
 }

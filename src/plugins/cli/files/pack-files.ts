@@ -18,72 +18,83 @@ export interface PackPlace {
   readonly key: string;
 }
 
-/** @throws CoordinationError `INPUT_INVALID` */
+/**
+ * Returns the text of a file that a pack of agents refers to. @throws CoordinationError `INPUT_INVALID` where it lies
+ * outside of the pack, cannot be read, is empty or too large
+ */
 export async function readPackFile(place: PackPlace, ref: string): Promise<string> {
-  const file = await fileOf(place, ref);
+  const file = await resolvePackFile(place, ref);
   const bytesMax = AGENT_BOUNDS.packFileBytesMax;
   const createTooLargeError = (): CoordinationError =>
-    createInputError(place, ref, `has more than ${formatBytes(bytesMax)}`);
+    createReferenceError(place, ref, `has more than ${formatBytes(bytesMax)}`);
   const text = await readTextFile(file, { bytesMax, tooLarge: createTooLargeError }).catch(
     (cause: unknown) => {
       if (cause instanceof CoordinationError && cause.message.startsWith(file))
-        throw createInputError(place, ref, cause.message.slice(file.length + 2));
+        throw createReferenceError(place, ref, cause.message.slice(file.length + 2));
       throw cause;
     },
   );
-  if (text.trim() === "") throw createInputError(place, ref, "is empty");
+  if (text.trim() === "") throw createReferenceError(place, ref, "is empty");
   return text;
 }
 
-/** Reads a JSON Schema that values can be held against. @throws CoordinationError `INPUT_INVALID` */
+/**
+ * Returns the JSON Schema in a file that a pack of agents refers to, once it is known that values can be held against
+ * it. @throws CoordinationError `INPUT_INVALID`
+ */
 export async function readPackSchema(place: PackPlace, ref: string): Promise<Record<string, unknown>> {
   const text = await readPackFile(place, ref);
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw new CoordinationError("INPUT_INVALID", describeProblem(place, ref, "is no JSON"), { cause });
+    throw new CoordinationError("INPUT_INVALID", describeReferenceProblem(place, ref, "is no JSON"), {
+      cause,
+    });
   }
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw createInputError(place, ref, "is no JSON Schema: it must be an object");
-  const problems = listSchemaProblems(value, placeOf(place, ref));
+    throw createReferenceError(place, ref, "is no JSON Schema: it must be an object");
+  const problems = listSchemaProblems(value, describeReference(place, ref));
   if (problems.length > 0) throw new CoordinationError("INPUT_INVALID", problems.join("; "));
   return value as Record<string, unknown>;
 }
 
-async function fileOf(place: PackPlace, ref: string): Promise<string> {
-  const path = pathOf(place, ref);
+/** Returns the real path of the file that a reference names; refuses one that is outside of the pack. */
+async function resolvePackFile(place: PackPlace, ref: string): Promise<string> {
+  const path = decodeReference(place, ref);
   const named = join(place.folder, path);
   const real = await realpath(named).catch((cause: unknown) => {
     const { code = "?" } = cause as NodeJS.ErrnoException;
-    throw createInputError(place, ref, code === "ENOENT" ? "is not there" : `cannot be read (${code})`);
+    throw createReferenceError(place, ref, code === "ENOENT" ? "is not there" : `cannot be read (${code})`);
   });
-  if (!real.startsWith(`${place.folder}${sep}`)) throw createInputError(place, ref, "leads out of the pack");
+  if (!real.startsWith(`${place.folder}${sep}`))
+    throw createReferenceError(place, ref, "leads out of the pack");
   return real;
 }
 
-/** References are URIs: what is escaped there is not in a path. */
-function pathOf(place: PackPlace, ref: string): string {
+/** Decodes a reference, which is a URI, to its path; refuses one that leads out of the pack. */
+function decodeReference(place: PackPlace, ref: string): string {
   let path: string;
   try {
     path = decodeURIComponent(ref);
   } catch {
-    throw createInputError(place, ref, "is no path");
+    throw createReferenceError(place, ref, "is no path");
   }
   const parts = path.split(/[/\\]/);
   const isOut = isAbsolute(path) || parts.includes("..") || /^[A-Za-z][A-Za-z0-9+.-]*:/.test(path);
-  if (isOut || path.includes("\0")) throw createInputError(place, ref, "leads out of the pack");
+  if (isOut || path.includes("\0")) throw createReferenceError(place, ref, "leads out of the pack");
   return path;
 }
 
-function describeProblem(place: PackPlace, ref: string, fault: string): string {
-  return `${placeOf(place, ref)} ${fault}`;
+function describeReferenceProblem(place: PackPlace, ref: string, fault: string): string {
+  return `${describeReference(place, ref)} ${fault}`;
 }
 
-function placeOf({ agentId, key }: PackPlace, ref: string): string {
+/** Names the agent, the key of its manifest and the reference there. */
+function describeReference({ agentId, key }: PackPlace, ref: string): string {
   return `agent ${agentId}: ${key}: ${ref.slice(0, 200)}`;
 }
 
-function createInputError(place: PackPlace, ref: string, fault: string): CoordinationError {
-  return new CoordinationError("INPUT_INVALID", describeProblem(place, ref, fault));
+function createReferenceError(place: PackPlace, ref: string, fault: string): CoordinationError {
+  return new CoordinationError("INPUT_INVALID", describeReferenceProblem(place, ref, fault));
 }

@@ -10,14 +10,17 @@ export interface PlacedProblem extends PlanProblem {
 
 const SYNTAX_PLACE = /^line (\d+), column (\d+)$/;
 
-/** Adds its place to each problem. A text that is too long to look into has none. */
-export async function placeProblems(
+/**
+ * Returns the problems of a plan with the line and column of each in its text; without them where the text is too long
+ * to look into, or the place is not found.
+ */
+export async function locateProblems(
   text: string,
   problems: readonly PlanProblem[],
 ): Promise<readonly PlacedProblem[]> {
-  const findPlace = await createPlaces(text, problems);
+  const findPlace = await createPlaceFinder(text, problems);
   return problems.map((problem) => {
-    const place = readSyntaxPlace(problem) ?? findPlace(problem.path);
+    const place = parseSyntaxPlace(problem) ?? findPlace(problem.path);
     return { ...problem, ...place };
   });
 }
@@ -27,24 +30,28 @@ interface Place {
   readonly column: number;
 }
 
-function readSyntaxPlace({ path }: PlanProblem): Place | undefined {
+/** Parses the place that a syntax problem has in its path; `undefined` for any other problem. */
+function parseSyntaxPlace({ path }: PlanProblem): Place | undefined {
   const [, line, column] = SYNTAX_PLACE.exec(path) ?? [];
   return line === undefined ? undefined : { line: Number(line), column: Number(column) };
 }
 
-/** JSON is read as YAML, which keeps the places. The text was parsed before, within all bounds. */
-async function createPlaces(
+/**
+ * Returns what finds the place of a path in the text. JSON is read as YAML, which keeps the places. The text was
+ * parsed before, within all bounds.
+ */
+async function createPlaceFinder(
   text: string,
   problems: readonly PlanProblem[],
 ): Promise<(path: string) => Place | undefined> {
-  const isOfSyntax = problems.every((problem) => readSyntaxPlace(problem) !== undefined);
+  const isOfSyntax = problems.every((problem) => parseSyntaxPlace(problem) !== undefined);
   if (isOfSyntax || Buffer.byteLength(text) > BOUNDS.planYamlBytesMax) return () => undefined;
   const { LineCounter, isNode, parseDocument } = await import("yaml");
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter, uniqueKeys: false, logLevel: "silent" });
   return (path) => {
     // The place of a missing field is that of the nearest thing around it.
-    for (let keys = readKeys(path); keys.length > 0; keys = keys.slice(0, -1)) {
+    for (let keys = parsePathKeys(path); keys.length > 0; keys = keys.slice(0, -1)) {
       const node = document.getIn(keys, true);
       if (!isNode(node) || !node.range) continue;
       const { line, col } = lineCounter.linePos(node.range[0]);
@@ -54,8 +61,8 @@ async function createPlaces(
   };
 }
 
-/** Reads `steps[3].dependsOn[0]` as its keys. */
-function readKeys(path: string): (string | number)[] {
+/** Parses a path like `steps[3].dependsOn[0]` into its keys. */
+function parsePathKeys(path: string): (string | number)[] {
   return [...path.matchAll(/\[(\d+)\]|\["([^"]*)"\]|([^.[\]]+)/g)].map(([, index, quoted, name]) =>
     index === undefined ? (quoted ?? name ?? "") : Number(index),
   );

@@ -15,7 +15,7 @@ import { readPolicyValue } from "./policy-file.ts";
 
 const ENDING = ".yaml";
 
-/** Lists the names of the packs that ship. */
+/** Returns the names of the policy packs that ship with this package, sorted. */
 export function listShippedPacks(): string[] {
   return readdirSync(findPackageFile("policies/"))
     .filter((file) => file.endsWith(ENDING))
@@ -30,17 +30,17 @@ export function listShippedPacks(): string[] {
  * @throws CoordinationError `INPUT_INVALID`
  */
 export async function loadPolicyPack(pack: string): Promise<PolicyPack> {
-  return combinePacks(await loadChain(pack));
+  return combinePacks(await loadPackChain(pack));
 }
 
 /** Loads a pack and what it extends, the one that extends none first. */
-async function loadChain(pack: string): Promise<[PolicyPackFile, ...PolicyPackFile[]]> {
-  const begin = findPack(pack, process.cwd());
-  let files: [PolicyPackFile, ...PolicyPackFile[]] = [await readPack(begin)];
+async function loadPackChain(pack: string): Promise<[PolicyPackFile, ...PolicyPackFile[]]> {
+  const begin = resolvePackPath(pack, process.cwd());
+  let files: [PolicyPackFile, ...PolicyPackFile[]] = [await readPolicyPackFile(begin)];
   const paths = [begin];
   for (let [first] = files; first.extends !== undefined; [first] = files) {
     const last = paths.at(-1) ?? begin;
-    const next = findPack(first.extends, last === STDIN ? process.cwd() : dirname(last));
+    const next = resolvePackPath(first.extends, last === STDIN ? process.cwd() : dirname(last));
     if (paths.includes(next))
       throw createChainError(
         last,
@@ -52,14 +52,15 @@ async function loadChain(pack: string): Promise<[PolicyPackFile, ...PolicyPackFi
         `${BOUNDS.policyChainMax} packs extend each other already, and no more may`,
       );
     paths.push(next);
-    files = [await readPack(next), ...files];
+    files = [await readPolicyPackFile(next), ...files];
   }
   return files;
 }
 
 const STDIN = "-";
 
-function findPack(pack: string, folder: string): string {
+/** Returns the path of a pack by its name or file, from `folder`; `-` stands for the standard input. */
+function resolvePackPath(pack: string, folder: string): string {
   if (pack === STDIN) return STDIN;
   if (!policyNameSchema.safeParse(pack).success) return resolve(folder, pack);
   const shipped = listShippedPacks();
@@ -70,8 +71,8 @@ function findPack(pack: string, folder: string): string {
   );
 }
 
-async function readPack(path: string): Promise<PolicyPackFile> {
-  const value = await readPolicyValue(path);
+async function readPolicyPackFile(path: string): Promise<PolicyPackFile> {
+  const value = await readPolicyValue(path, "a policy pack");
   try {
     return parsePolicyPack(value);
   } catch (error) {

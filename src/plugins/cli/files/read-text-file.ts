@@ -2,7 +2,7 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { kindOf } from "../../../platform/plain-file.ts";
+import { nameFileKind } from "../../../platform/plain-file.ts";
 
 const STDIN = "-";
 
@@ -12,7 +12,11 @@ interface ReadLimit {
   readonly tooLarge: () => CoordinationError;
 }
 
-/** @throws CoordinationError `INPUT_INVALID` where the file cannot be read, is no plain file, is too large or is not UTF-8. */
+/**
+ * Returns the text of a file, or of the standard input for `-`. `tooLarge`: makes the error for more than `bytesMax`
+ * bytes. @throws CoordinationError `INPUT_INVALID` where the file cannot be read, is no plain file, is too large or is
+ * not UTF-8
+ */
 export async function readTextFile(file: string, { bytesMax, tooLarge }: ReadLimit): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -29,10 +33,10 @@ export async function readTextFile(file: string, { bytesMax, tooLarge }: ReadLim
     throw new CoordinationError("INPUT_INVALID", `${file}: the file cannot be read (${code})`, { cause });
   }
   if (size > bytesMax) throw tooLarge();
-  return decode(file, Buffer.concat(chunks));
+  return decodeUtf8(file, Buffer.concat(chunks));
 }
 
-/** Opened without waiting for the other end of a pipe, which may never come. */
+/** Opens a plain file to be read, and throws for any other. It never waits for the other end of a pipe. */
 async function openPlainFile(file: string): Promise<AsyncIterable<Buffer>> {
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
   const found = await handle.stat();
@@ -40,10 +44,10 @@ async function openPlainFile(file: string): Promise<AsyncIterable<Buffer>> {
   await handle.close();
   if (found.isDirectory()) throw Object.assign(new Error("a folder"), { code: "EISDIR" });
   const advice = "name a plain file, or - for the standard input";
-  throw new CoordinationError("INPUT_INVALID", `${file}: this is ${kindOf(found)}; ${advice}`);
+  throw new CoordinationError("INPUT_INVALID", `${file}: this is ${nameFileKind(found)}; ${advice}`);
 }
 
-function decode(file: string, content: Buffer): string {
+function decodeUtf8(file: string, content: Buffer): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(content);
   } catch (cause) {

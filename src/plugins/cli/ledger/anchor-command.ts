@@ -6,7 +6,7 @@ import { formatPrintable } from "../terminal/printable.ts";
 import {
   runCommand,
   withExamples,
-  withJson,
+  withJsonOption,
   withReaderOptions,
   writeJson,
   writeLines,
@@ -17,8 +17,8 @@ import { createProgressLine } from "../terminal/progress-line.ts";
 import { withLedger } from "./open-ledger.ts";
 import { formatProblemCount, proveLedger } from "./verify-command.ts";
 
-/** Lazy: registering the commands must not load the database driver. */
-function loadAnchors() {
+/** Imports the module when it is needed: registering the commands must not load the database driver. */
+function importAnchorChecks() {
   return import("../../anchor-checks.ts");
 }
 
@@ -26,7 +26,8 @@ interface AnchorOptions extends ReaderOptions {
   readonly sign?: string;
 }
 
-export function addAnchor(group: CommandGroup, host: CliHost): void {
+/** Adds the command `ledger anchor`, which verifies the ledger and writes an anchor of what it holds to a file. */
+export function addAnchorCommand(group: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(group.command("anchor"))
     .description("Prove the ledger, and write down what it holds for a later `verify --anchor`")
     .argument("<file>", "where the anchor goes; an older one of the same ledger is replaced")
@@ -41,22 +42,26 @@ export function addAnchor(group: CommandGroup, host: CliHost): void {
   ]);
 }
 
-export function addKey(group: CommandGroup, host: CliHost): void {
-  const command = withJson(group.command("key"))
+/** Adds the command `ledger key`, which creates a key pair for signing anchors. */
+export function addKeyCommand(group: CommandGroup, host: CliHost): void {
+  const command = withJsonOption(group.command("key"))
     .description("Make an Ed25519 key that signs anchors")
     .argument("<file>", "where the private key goes (mode 0600); the public one goes to FILE.pub")
     .action((file: string, options: JsonOption) =>
-      runCommand(host, options, () => makeKey(host, file, options)),
+      runCommand(host, options, () => createAnchorKey(host, file, options)),
     );
   withExamples(command, host, ["ledger key anchor-key", "ledger anchor anchor.json --sign anchor-key"]);
 }
 
-/** The extent is taken before the ledger is proven, so that what is appended meanwhile is not in the anchor. */
+/**
+ * Proves the ledger and writes its anchor to a file. The extent is taken before the ledger is proven, so that what is
+ * appended meanwhile is not in the anchor.
+ */
 async function writeLedgerAnchor(host: CliHost, file: string, options: AnchorOptions): Promise<void> {
-  const { makeAnchor, readSigningKey, saveAnchor } = await loadAnchors();
+  const { makeAnchor, readSigningKey, saveAnchor } = await importAnchorChecks();
   const key = options.sign === undefined ? undefined : readSigningKey(options.sign);
   const events = await withLedger(host, options, ({ heads }) => heads.newestNumber());
-  await refuseDamage(host, options);
+  await refuseDamagedLedger(host, options);
   const progress = createProgressLine(host);
   const making = withLedger(host, options, async (reader) => {
     const made = await makeAnchor(reader, {
@@ -79,13 +84,13 @@ async function writeLedgerAnchor(host: CliHost, file: string, options: AnchorOpt
   }
   const extent = `${formatCount(runs, "run")}, ${formatCount(events, "event")}`;
   await writeLines(host, [
-    print(host, `${file} anchors ${extent}${isSigned ? ", signed" : ""}.`),
+    formatForStdout(host, `${file} anchors ${extent}${isSigned ? ", signed" : ""}.`),
     "Keep it where whoever can write the ledger cannot change it.",
   ]);
 }
 
 /** @throws CoordinationError `LEDGER_CORRUPT`: an anchor of a damaged ledger would say that the damage is right. */
-async function refuseDamage(host: CliHost, options: ReaderOptions): Promise<void> {
+async function refuseDamagedLedger(host: CliHost, options: ReaderOptions): Promise<void> {
   const verified = await proveLedger(host, options);
   if (verified.ok) return;
   const [first] = verified.problems;
@@ -95,22 +100,23 @@ async function refuseDamage(host: CliHost, options: ReaderOptions): Promise<void
   );
 }
 
-async function makeKey(host: CliHost, file: string, options: JsonOption): Promise<void> {
-  const { createSigningKey } = await loadAnchors();
-  const publicFile = createSigningKey(file);
+/** Creates a pair of keys that signs anchors, and prints where both are. */
+async function createAnchorKey(host: CliHost, file: string, options: JsonOption): Promise<void> {
+  const { createSigningKeyFiles } = await importAnchorChecks();
+  const publicFile = createSigningKeyFiles(file);
   if (options.json) {
     await writeJson(host, { privateKey: file, publicKey: publicFile });
     return;
   }
   await writeLines(host, [
-    print(
+    formatForStdout(
       host,
       `${file} is the private key; keep it where nobody else reads it, best not beside the ledger.`,
     ),
-    print(host, `${publicFile} is the public key; give it to whoever is to check your anchors.`),
+    formatForStdout(host, `${publicFile} is the public key; give it to whoever is to check your anchors.`),
   ]);
 }
 
-function print(host: CliHost, text: string): string {
+function formatForStdout(host: CliHost, text: string): string {
   return formatPrintable(text, host.stdout.terminal.unicode);
 }

@@ -9,27 +9,40 @@ import type { GatewayAnswer } from "../../openclaw/host/gateway-call.ts";
 import type { MethodName } from "../../openclaw/host/method-declarations.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
 import { withLedger } from "./open-ledger.ts";
-import { resolveId } from "../../reports/find-coordination.ts";
+import { resolveCoordinationId } from "../../reports/find-coordination.ts";
 
 type Answered = GatewayAnswer & { readonly ok: true };
 
-/** @throws CoordinationError where the gateway cannot be asked or refuses */
+/**
+ * Calls a method of the running gateway and returns its payload. @throws CoordinationError where the gateway cannot be
+ * asked or refuses
+ */
 export async function askGateway(
   host: CliHost,
   method: MethodName,
   params: object,
 ): Promise<Answered["payload"]> {
-  const answer = await answerOf(host, method, params);
-  return answer.ok ? answer.payload : throwAnswer(answer);
+  const answer = await requestGatewayAnswer(host, method, params);
+  return answer.ok ? answer.payload : throwGatewayRefusal(answer);
 }
 
-/** @throws CoordinationError */
-export function throwAnswer(answer: Refused): never {
+/**
+ * Throws the error of a gateway's answer that refused a call, with its code, message and advice. @throws
+ * CoordinationError always
+ */
+export function throwGatewayRefusal(answer: Refused): never {
   throw new GatewayRefusal(answer);
 }
 
-/** @throws CoordinationError where the gateway cannot be asked */
-export function answerOf({ gateway }: CliHost, method: MethodName, params: object): Promise<GatewayAnswer> {
+/**
+ * Calls a method of the running gateway and returns its answer, which may be a refusal. @throws CoordinationError
+ * where the gateway cannot be asked
+ */
+export function requestGatewayAnswer(
+  { gateway }: CliHost,
+  method: MethodName,
+  params: object,
+): Promise<GatewayAnswer> {
   if (gateway) return gateway(method, params);
   throw new CoordinationError("GATEWAY_UNREACHABLE", "this program cannot call the gateway");
 }
@@ -52,7 +65,7 @@ class GatewayRefusal extends CoordinationError {
   readonly details: unknown;
 
   constructor(answer: Refused) {
-    super(...meaningOf(answer));
+    super(...translateRefusal(answer));
     this.details = answer.details;
     const { refusal } = (answer.details ?? {}) as { readonly refusal?: unknown };
     this.#advice = isErrorCode(answer.code) ? ADVICE.get(refusal) : FOREIGN_ADVICE;
@@ -63,8 +76,11 @@ class GatewayRefusal extends CoordinationError {
   }
 }
 
-/** A code that only a newer plugin or the host itself knows is a refusal as well. */
-function meaningOf({ code, message }: Refused): [ErrorCode, string] {
+/**
+ * Returns the error code and message of a refusal. A code that only a newer plugin or the host itself knows becomes
+ * `REQUEST_REFUSED`.
+ */
+function translateRefusal({ code, message }: Refused): [ErrorCode, string] {
   return isErrorCode(code)
     ? [code, message]
     : ["REQUEST_REFUSED", `the gateway refused: ${message} (${code})`];
@@ -75,10 +91,10 @@ function isErrorCode(code: string): code is ErrorCode {
 }
 
 /**
- * Asks about the coordination with the typed id, and where the gateway has none, about the one that the id is a prefix of. The
- * gateway may be on another machine: its ledger may have a coordination with just this id that the ledger here lacks.
- *
- * @throws CoordinationError as `ask` and `findFullId` do
+ * Calls `ask` with the typed id of a coordination and returns its result; where the gateway has no coordination of
+ * that id, calls it again with the full id that the typed one is a prefix of. The gateway may be on another machine:
+ * its ledger may have a coordination with just this id that the ledger here lacks. @throws CoordinationError as `ask`
+ * and `findFullId` do
  */
 export async function askByPrefix<T>(
   id: string,
@@ -96,13 +112,13 @@ export async function askByPrefix<T>(
 }
 
 /**
- * Returns the id that a prefix names in the ledger of this machine, or the prefix where that ledger does not know it.
- *
- * @throws CoordinationError `INPUT_INVALID` for a prefix of several
+ * Returns the full id of the coordination that a prefix names in the ledger of this machine; the prefix itself where
+ * that ledger cannot be read or has no such coordination. @throws CoordinationError `INPUT_INVALID` for a prefix of
+ * several
  */
 export async function resolveFullId(host: CliHost, id: string): Promise<string> {
   try {
-    return await withLedger(host, {}, (reader) => resolveId(reader, id));
+    return await withLedger(host, {}, (reader) => resolveCoordinationId(reader, id));
   } catch (error) {
     if (isCoordinationError(error) && error.code === "INPUT_INVALID") throw error;
     return id;

@@ -10,20 +10,21 @@ import { createProgressLine, type ProgressLine } from "../terminal/progress-line
 import {
   runCommand,
   withExamples,
-  withJson,
+  withJsonOption,
   writeJson,
   writeLines,
   type JsonOption,
 } from "../terminal/run-command.ts";
-import { formatLedger } from "./open-ledger.ts";
+import { formatLedgerLocation } from "./open-ledger.ts";
 
 export const COPY_EXAMPLES = [
   "ledger copy ledger.sqlite postgres://coordination@db.example/coordination --gateway office",
   "ledger copy postgres://coordination@db.example/coordination ledger.sqlite --gateway office --json",
 ];
 
-export function addCopy(group: CommandGroup, host: CliHost): void {
-  const command = withJson(group.command("copy"))
+/** Adds the command `ledger copy`, which copies a whole ledger between files and PostgreSQL. */
+export function addCopyCommand(group: CommandGroup, host: CliHost): void {
+  const command = withJsonOption(group.command("copy"))
     .description("Copy a whole ledger into an empty place, between files and PostgreSQL in any direction")
     .argument(
       "<from>",
@@ -37,7 +38,7 @@ export function addCopy(group: CommandGroup, host: CliHost): void {
     .action((from: string, to: string, options: CopyOptions) =>
       // Two ledgers are named; the message of an error says which of them it is about.
       runCommand(host, { ...options, ledger: "FILE" }, () =>
-        copy(host, { from, to, gateway: parseGateway(options.gateway) }, options),
+        copyAndReport(host, { from, to, gateway: parseGatewayId(options.gateway) }, options),
       ),
     );
   withExamples(command, host, [
@@ -56,7 +57,7 @@ interface Places {
 }
 
 /** @throws CoordinationError `INPUT_INVALID` */
-function parseGateway(text: string | undefined): string | undefined {
+function parseGatewayId(text: string | undefined): string | undefined {
   if (text === undefined || gatewayNameSchema.safeParse(text).success) return text;
   throw new CoordinationError(
     "INPUT_INVALID",
@@ -64,12 +65,13 @@ function parseGateway(text: string | undefined): string | undefined {
   );
 }
 
-async function copy(host: CliHost, places: CopyPlaces, { json }: JsonOption): Promise<void> {
+/** Copies the ledger with a display of progress, and prints the outcome. */
+async function copyAndReport(host: CliHost, places: CopyPlaces, { json }: JsonOption): Promise<void> {
   const { copyLedgerBetween } = await import("../../copy-ledger-between.ts");
-  const from = await formatLedger(places.from);
-  const to = await formatLedger(places.to);
+  const from = await formatLedgerLocation(places.from);
+  const to = await formatLedgerLocation(places.to);
   const startedAtMs = host.now();
-  const progress = createProgress(host, startedAtMs);
+  const progress = createCopyProgress(host, startedAtMs);
   const made = await progress.clearAfter(copyLedgerBetween(places, progress.show));
   const seconds = (host.now() - startedAtMs) / 1_000;
   if (json) {
@@ -110,21 +112,22 @@ interface Progress {
   readonly clearAfter: ProgressLine["clearAfter"];
 }
 
-function createProgress(host: CliHost, startedAtMs: number): Progress {
+/** Creates the display of progress: one line on a terminal, else a line of its own every five seconds. */
+function createCopyProgress(host: CliHost, startedAtMs: number): Progress {
   const line = createProgressLine(host);
   let shownAtMs = startedAtMs;
   return {
     show: (progress) => {
-      line.show(() => describeProgress(progress));
+      line.show(() => describeCopyProgress(progress));
       const now = host.now();
       if (host.stderr.terminal.isTTY || now - shownAtMs < LINE_EVERY_MS) return;
       shownAtMs = now;
-      void host.stderr.write(`${describeProgress(progress)}\n`);
+      void host.stderr.write(`${describeCopyProgress(progress)}\n`);
     },
     clearAfter: line.clearAfter,
   };
 }
 
-function describeProgress({ step, table, rows }: CopyProgress): string {
+function describeCopyProgress({ step, table, rows }: CopyProgress): string {
   return `${step} ${formatCount(rows, "row")} of ${table}`;
 }

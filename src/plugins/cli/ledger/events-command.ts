@@ -9,14 +9,20 @@ import { listRuns, readLog } from "../../../agents/coordination/runtime/log/read
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { followEvents } from "./follow-events.ts";
 import { withLedger } from "./open-ledger.ts";
-import { resolveId } from "../../reports/find-coordination.ts";
-import { describeQuery, hasQuery, readFilter, withQueryOptions, type QueryOptions } from "./query-options.ts";
-import { paintFor } from "../terminal/paint.ts";
+import { resolveCoordinationId } from "../../reports/find-coordination.ts";
+import {
+  describeQuery,
+  hasQueryOption,
+  resolveFilter,
+  withQueryOptions,
+  type QueryOptions,
+} from "./query-options.ts";
+import { createPaint } from "../terminal/paint.ts";
 import { formatJson, formatPrintable } from "../terminal/printable.ts";
 import {
   asCoordinationError,
   formatError,
-  oneOf,
+  parseChoice,
   runCommand,
   parseWholeNumber,
   withExamples,
@@ -33,7 +39,11 @@ interface EventsOptions extends ReaderOptions, QueryOptions {
   readonly follow?: boolean;
 }
 
-export function addEvents(parent: CommandGroup, host: CliHost): void {
+/**
+ * Adds the command `events`, which prints the events of one or of all coordinations, and with `--follow` new ones as
+ * they are appended.
+ */
+export function addEventsCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("events"))
     .description("Print the events of a coordination, or of all of them, oldest first")
     .argument("[id]", "the id of a coordination or a unique prefix; all coordinations when left out")
@@ -72,14 +82,14 @@ interface Query {
 }
 
 async function showEvents(host: CliHost, id: string | undefined, options: EventsOptions): Promise<void> {
-  const query = queryOf(options);
+  const query = parseQuery(options);
   await withLedger(host, options, async (reader) => {
-    const found = await choosePages(host, reader, { id, options, query });
-    const pages = limitEvents(keepMatching(found, query), query.limit);
+    const found = await selectEventPages(host, reader, { id, options, query });
+    const pages = limitEvents(filterEvents(found, query), query.limit);
     if (options.follow) await (options.json ? writeJsonLines(host, pages) : writeTable(host, pages));
-    else if (options.json) await writeArray(host, pages);
+    else if (options.json) await writeJsonArray(host, pages);
     else if (!(await writeTable(host, pages)))
-      await host.stdout.write(describeNothing(options, host.stdout.terminal));
+      await host.stdout.write(describeNoEvents(options, host.stdout.terminal));
   });
 }
 
@@ -91,29 +101,31 @@ interface EventsRequest {
   readonly query: Query;
 }
 
-async function choosePages(
+/** Returns the pages to print: what is appended from now on, what the options find, or whole logs. */
+async function selectEventPages(
   host: CliHost,
   reader: LedgerReader,
   { id, options, query }: EventsRequest,
 ): Promise<Pages> {
-  const runId = id === undefined ? undefined : await resolveId(reader, id);
-  const filter = await readFilter(reader, options, host.now());
+  const runId = id === undefined ? undefined : await resolveCoordinationId(reader, id);
+  const filter = await resolveFilter(reader, options, host.now());
   if (options.follow && options.until !== undefined)
     throw new CoordinationError("INPUT_INVALID", "--until: --follow waits for new events and has no end");
   if (options.follow) return followEvents(host, reader, { filter, runId });
-  if (hasQuery(options)) return readFoundEvents(reader, { filter, ...(runId !== undefined && { runId }) });
+  if (hasQueryOption(options))
+    return readFoundEvents(reader, { filter, ...(runId !== undefined && { runId }) });
   const runs = runId === undefined ? listRuns(reader, { order: "oldest" }) : [{ runId }];
   return readLogs(reader, runs, query);
 }
 
-function describeNothing(options: EventsOptions, terminal: Terminal): string {
-  return hasQuery(options) ? `no events match ${describeQuery(options, terminal)}\n` : "no events\n";
+function describeNoEvents(options: EventsOptions, terminal: Terminal): string {
+  return hasQueryOption(options) ? `no events match ${describeQuery(options, terminal)}\n` : "no events\n";
 }
 
-function queryOf({ type, from, limit }: EventsOptions): Query {
+function parseQuery({ type, from, limit }: EventsOptions): Query {
   const max = Number.MAX_SAFE_INTEGER;
   return {
-    type: type === undefined ? undefined : oneOf(type, "--type", TYPES),
+    type: type === undefined ? undefined : parseChoice(type, "--type", TYPES),
     from: from === undefined ? 0 : parseWholeNumber(from, { option: "--from", min: 0, max }),
     limit: limit === undefined ? max : parseWholeNumber(limit, { option: "--limit", min: 1, max }),
   };
@@ -123,6 +135,7 @@ interface Named {
   readonly runId: CoordinationId;
 }
 
+/** Yields the events of each run from a sequence number on. */
 async function* readLogs(
   reader: LedgerReader,
   runs: AsyncIterable<Named> | Iterable<Named>,
@@ -131,7 +144,7 @@ async function* readLogs(
   for await (const { runId } of runs) yield* readLog(reader, runId, { from });
 }
 
-async function* keepMatching(pages: Pages, { type, from }: Query): AsyncGenerator<RunEvent[]> {
+async function* filterEvents(pages: Pages, { type, from }: Query): AsyncGenerator<RunEvent[]> {
   for await (const page of pages) {
     const matching = page.filter(
       (event) => (type === undefined || event.type === type) && event.sequence >= from,
@@ -140,6 +153,7 @@ async function* keepMatching(pages: Pages, { type, from }: Query): AsyncGenerato
   }
 }
 
+/** Yields pages until there were `limit` events. */
 async function* limitEvents(pages: Pages, limit: number): AsyncGenerator<readonly RunEvent[]> {
   let left = limit;
   for await (const page of pages) {
@@ -150,7 +164,7 @@ async function* limitEvents(pages: Pages, limit: number): AsyncGenerator<readonl
 }
 
 /** Writes a JSON array that stays valid even when the ledger turns out to be unreadable half-way. */
-async function writeArray(host: CliHost, pages: Pages): Promise<void> {
+async function writeJsonArray(host: CliHost, pages: Pages): Promise<void> {
   let opening = "[";
   try {
     for await (const page of pages) {
@@ -173,7 +187,7 @@ async function writeJsonLines(host: CliHost, pages: Pages): Promise<void> {
   }
 }
 
-/** Returns whether there was anything to write. */
+/** Writes a heading for each run and a line for each event; returns whether there was anything to write. */
 async function writeTable(host: CliHost, pages: Pages): Promise<boolean> {
   const { terminal } = host.stdout;
   let runId: string | undefined;
@@ -181,26 +195,26 @@ async function writeTable(host: CliHost, pages: Pages): Promise<boolean> {
     let text = "";
     for (const event of page) {
       if (event.runId !== runId)
-        text += `${renderHeading(event.runId, { isFirst: runId === undefined, terminal })}\n`;
+        text += `${renderRunHeading(event.runId, { isFirst: runId === undefined, terminal })}\n`;
       runId = event.runId;
-      text += `${renderRow(event, terminal)}\n`;
+      text += `${renderEventRow(event, terminal)}\n`;
     }
     if (!(await host.stdout.write(text))) return true;
   }
   return runId !== undefined;
 }
 
-function renderHeading(
+function renderRunHeading(
   runId: string,
   { isFirst, terminal }: { isFirst: boolean; terminal: Terminal },
 ): string {
-  const title = paintFor(terminal).tone("strong", formatPrintable(runId, terminal.unicode));
+  const title = createPaint(terminal).tone("strong", formatPrintable(runId, terminal.unicode));
   return isFirst ? title : `\n${title}`;
 }
 
-function renderRow(event: RunEvent, terminal: Terminal): string {
+function renderEventRow(event: RunEvent, terminal: Terminal): string {
   const { sequence, timestamp, type, nodeId, causationId } = event;
-  const paint = paintFor(terminal);
+  const paint = createPaint(terminal);
   const print = (text: string): string => formatPrintable(text, terminal.unicode);
   const step = print(nodeId ?? "").padEnd(12);
   const cause =

@@ -5,7 +5,7 @@ import type { RunEvent } from "../../../agents/coordination/contracts/run-event.
 import type { LedgerReader } from "../../ledger-reader.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
 import type { LedgerFilter } from "./query-options.ts";
-import { createWaiting, type Waiting } from "../terminal/waiting-line.ts";
+import { createInterruptibleWait, type Waiting } from "../terminal/waiting-line.ts";
 
 const PAGE = 500;
 const POLL_MS = 500;
@@ -16,18 +16,21 @@ interface Followed {
   readonly runId: CoordinationId | undefined;
 }
 
-/** Yields what is appended from now on, and first what is there since a time, until Ctrl-C. */
+/**
+ * Yields pages of the events that are appended from now on, or with `since` from that time on, by polling the ledger
+ * until Ctrl-C; while the ledger is busy it tries again.
+ */
 export async function* followEvents(
   host: CliHost,
   reader: LedgerReader,
   { filter, runId }: Followed,
 ): AsyncGenerator<readonly RunEvent[]> {
-  using waiting = (host.waiting ?? createWaiting)();
+  using waiting = (host.waiting ?? createInterruptibleWait)();
   const { since } = filter;
   let after = since === undefined ? await reader.newestPosition() : await reader.positionBefore(since);
   while (!waiting.isInterrupted()) {
     const query = { filter, limit: PAGE, after, ...(runId !== undefined && { runId }) };
-    const page = await readWhenFree(waiting, () => reader.readAppended(query));
+    const page = await readUnlessBusy(waiting, () => reader.readAppended(query));
     if (page) {
       after = page.reached;
       if (page.items.length > 0) yield page.items;
@@ -37,8 +40,8 @@ export async function* followEvents(
   }
 }
 
-/** While another process brings the ledger to a newer schema, there is nothing to read. */
-async function readWhenFree<T>(waiting: Waiting, read: () => Promise<T>): Promise<T | undefined> {
+/** Returns `undefined` while another process brings the ledger to a newer schema, unless it was interrupted. */
+async function readUnlessBusy<T>(waiting: Waiting, read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();
   } catch (error) {

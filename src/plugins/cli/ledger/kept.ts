@@ -4,13 +4,19 @@ import type {
   StepOutline,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 
-/** Describes the source of a fork; empty when it is no fork. */
-export function forkText(forkedFrom: CoordinationView["forkedFrom"]): string[] {
+/**
+ * Returns a part of a heading that names the source of a fork, as a list of one text; empty where the coordination is
+ * no fork.
+ */
+export function describeForkSource(forkedFrom: CoordinationView["forkedFrom"]): string[] {
   return forkedFrom ? [`fork of ${forkedFrom.coordinationId} from ${forkedFrom.sequence}`] : [];
 }
 
-/** Describes how many results are from the source; empty when none is. */
-export function describeKept(steps: readonly StepOutline[]): string[] {
+/**
+ * Returns a part of a heading that counts the steps whose results a fork keeps of its source, as a list of one text;
+ * empty where it keeps none.
+ */
+export function describeKeptResults(steps: readonly StepOutline[]): string[] {
   const kept = steps.filter(({ carriedFrom }) => carriedFrom !== undefined).length;
   return kept > 0 ? [`${kept} kept`] : [];
 }

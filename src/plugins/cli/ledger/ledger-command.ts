@@ -16,12 +16,13 @@ import {
   writeLines,
   type ReaderOptions,
 } from "../terminal/run-command.ts";
-import { addAnchor, addKey } from "./anchor-command.ts";
-import { addCopy, COPY_EXAMPLES } from "./copy-command.ts";
-import { KEY_FILES, loadLedgerReader, resolveLedgerPath } from "./open-ledger.ts";
-import { addPrune, PRUNE_EXAMPLES } from "./prune-command.ts";
+import { addAnchorCommand, addKeyCommand } from "./anchor-command.ts";
+import { addCopyCommand, COPY_EXAMPLES } from "./copy-command.ts";
+import { KEY_FILES, importLedgerReader, resolveLedgerPath } from "./open-ledger.ts";
+import { addPruneCommand, PRUNE_EXAMPLES } from "./prune-command.ts";
 
-export function addLedger(parent: CommandGroup, host: CliHost): void {
+/** Adds the group of commands `ledger`: backup, copy, prune, anchor and key. */
+export function addLedgerCommands(parent: CommandGroup, host: CliHost): void {
   const group = parent
     .command("ledger")
     .description("Back up, move or prune the ledger, and anchor what it holds");
@@ -29,20 +30,21 @@ export function addLedger(parent: CommandGroup, host: CliHost): void {
     .description("Copy the ledger to a new file, also while it is written")
     .argument("<file>", "where the copy goes; no file may be there yet")
     .action((file: string, options: ReaderOptions) =>
-      runCommand(host, options, () => backUp(host, file, options)),
+      runCommand(host, options, () => backUpAndReport(host, file, options)),
     );
   const examples = ["ledger backup copy.sqlite", "ledger backup copy.sqlite --json"];
-  addCopy(group, host);
-  addPrune(group, host);
-  addAnchor(group, host);
-  addKey(group, host);
+  addCopyCommand(group, host);
+  addPruneCommand(group, host);
+  addAnchorCommand(group, host);
+  addKeyCommand(group, host);
   withExamples(group, host, [...examples, ...COPY_EXAMPLES, ...PRUNE_EXAMPLES, "ledger anchor anchor.json"]);
   withExamples(command, host, [...examples, "verify --ledger copy.sqlite"]);
 }
 
-async function backUp(host: CliHost, file: string, options: ReaderOptions): Promise<void> {
+/** Copies the ledger to a new file with a display of progress, and prints the outcome. */
+async function backUpAndReport(host: CliHost, file: string, options: ReaderOptions): Promise<void> {
   const ledger = await resolveLedgerPath(host, options);
-  const { backUpLedger } = await loadLedgerReader();
+  const { backUpLedger } = await importLedgerReader();
   const progress = createProgressLine(host);
   const showCopied = ({ totalPages, remainingPages }: Pages): void => {
     progress.show(() => `copied ${formatShare(totalPages - remainingPages, totalPages)}`);
@@ -55,12 +57,13 @@ async function backUp(host: CliHost, file: string, options: ReaderOptions): Prom
   const print = (text: string): string => formatPrintable(text, host.stdout.terminal.unicode);
   await writeLines(host, [
     `${print(ledger)} is copied to ${print(file)} (${formatBytes(bytes)}).`,
-    ...describeKeys(ledger).map(print),
+    ...describeKeysLeftOut(ledger).map(print),
     `Prove the copy with \`${host.program} verify --ledger ${print(quoteShellWord(file))}\`.`,
   ]);
 }
 
-function describeKeys(ledger: string): string[] {
+/** Says which keys beside the ledger are not in its copy; empty where there is none. */
+function describeKeysLeftOut(ledger: string): string[] {
   const keys = findFilesBeside(ledger, KEY_FILES);
   return keys.length === 0
     ? []
@@ -72,6 +75,7 @@ interface Pages {
   readonly remainingPages: number;
 }
 
+/** Formats a part of a whole in percent, rounded down. */
 function formatShare(copied: number, total: number): string {
   return `${total === 0 ? 100 : Math.floor((copied / total) * 100)} %`;
 }

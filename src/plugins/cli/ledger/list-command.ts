@@ -1,21 +1,22 @@
 /** Owns: `list`. */
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
-import { forkText } from "./kept.ts";
+import { describeForkSource } from "./kept.ts";
 import {
   describeQuery,
-  hasQuery,
-  readFilter,
+  hasQueryOption,
+  resolveFilter,
   withQueryOptions,
   type LedgerFilter,
   type QueryOptions,
 } from "./query-options.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import { withLedger } from "./open-ledger.ts";
-import { textOf, type RunEntry } from "../../reports/find-coordination.ts";
+import { readKeptText, type RunEntry } from "../../reports/find-coordination.ts";
 import { listFoundRuns } from "../../../agents/coordination/runtime/log/read-found.ts";
 import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
-import { paintFor } from "../terminal/paint.ts";
-import { cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
+import { createPaint } from "../terminal/paint.ts";
+import { formatPrintable } from "../terminal/printable.ts";
+import { renderTable, type Column } from "../terminal/table.ts";
 import {
   formatCount,
   formatDuration,
@@ -23,7 +24,7 @@ import {
   formatUsd,
 } from "../../../agents/coordination/std/quantities.ts";
 import {
-  oneOf,
+  parseChoice,
   runCommand,
   parseWholeNumber,
   withExamples,
@@ -32,7 +33,7 @@ import {
   type ReaderOptions,
 } from "../terminal/run-command.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
-import { addDrivers, describeGateway } from "../../reports/gateway-report.ts";
+import { addDrivingGateways, describeGateway } from "../../reports/gateway-report.ts";
 import { createCoordinationReport, type CoordinationReport } from "../../reports/run-report.ts";
 
 const STATUSES = ["running", "ended", "success", "partial", "failed", "escalated", "cancelled"] as const;
@@ -50,7 +51,8 @@ interface ListOptions extends ReaderOptions, QueryOptions {
 
 type Listed = CoordinationReport;
 
-export function addList(parent: CommandGroup, host: CliHost): void {
+/** Adds the command `list`, which lists coordinations, newest first. */
+export function addListCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("list"))
     .description("List coordinations, newest first")
     .option("--status <status>", `only these: ${STATUSES.join(", ")}`)
@@ -63,7 +65,7 @@ export function addList(parent: CommandGroup, host: CliHost): void {
     agent: "only those of this agent, or with a step that it runs",
     childSession: "only those with a step that runs in this session",
     recorded: "those that were opened",
-  }).action((options: ListOptions) => runCommand(host, options, () => list(host, options)));
+  }).action((options: ListOptions) => runCommand(host, options, () => showCoordinations(host, options)));
   withExamples(command, host, [
     "list",
     "list --status running",
@@ -74,28 +76,36 @@ export function addList(parent: CommandGroup, host: CliHost): void {
   ]);
 }
 
-async function list(host: CliHost, options: ListOptions): Promise<void> {
+async function showCoordinations(host: CliHost, options: ListOptions): Promise<void> {
   const limit = parseWholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
-  const choice = chooseStatus(options);
+  const choice = parseStatusChoice(options);
   await withLedger(host, options, async (reader) => {
-    const filter = await readFilter(reader, options, host.now());
-    const entries = await entriesOf(findEntries(reader, { options, filter, choice }), choice, limit);
-    const listed = await readReports(reader, entries);
+    const filter = await resolveFilter(reader, options, host.now());
+    const entries = await takeMatchingEntries(
+      findRunEntries(reader, { options, filter, choice }),
+      choice,
+      limit,
+    );
+    const listed = await readCoordinationReports(reader, entries);
     if (options.json) await writeJson(host, listed);
-    else if (listed.length === 0) await host.stdout.write(describeNothing(options, host.stdout.terminal));
-    else await host.stdout.write(renderList(listed, host.stdout.terminal, host.now()));
+    else if (listed.length === 0)
+      await host.stdout.write(describeNoCoordinations(options, host.stdout.terminal));
+    else await host.stdout.write(renderCoordinationTable(listed, host.stdout.terminal, host.now()));
   });
 }
 
-async function readReports(reader: LedgerReader, entries: readonly RunEntry[]): Promise<readonly Listed[]> {
+async function readCoordinationReports(
+  reader: LedgerReader,
+  entries: readonly RunEntry[],
+): Promise<readonly Listed[]> {
   const listed: Listed[] = [];
   for (const entry of entries)
-    listed.push(createCoordinationReport(entry, await textOf(reader, entry.summary.objective)));
-  return addDrivers(reader, listed);
+    listed.push(createCoordinationReport(entry, await readKeptText(reader, entry.summary.objective)));
+  return addDrivingGateways(reader, listed);
 }
 
-function describeNothing(options: ListOptions, terminal: Terminal): string {
-  return hasQuery(options)
+function describeNoCoordinations(options: ListOptions, terminal: Terminal): string {
+  return hasQueryOption(options)
     ? `no coordinations match ${describeQuery(options, terminal)}\n`
     : "no coordinations\n";
 }
@@ -105,8 +115,9 @@ interface Choice {
   matches(entry: RunEntry): boolean;
 }
 
-function chooseStatus({ status: text, owner }: ListOptions): Choice {
-  const status = text === undefined ? undefined : oneOf(text, "--status", STATUSES);
+/** Returns the status to ask the ledger for, and a test of what else an entry must match. */
+function parseStatusChoice({ status: text, owner }: ListOptions): Choice {
+  const status = text === undefined ? undefined : parseChoice(text, "--status", STATUSES);
   const stored = status === undefined || status === "running" ? status : ("ended" as const);
   return {
     ...(stored && { status: stored }),
@@ -122,16 +133,16 @@ interface Wanted {
   readonly choice: Choice;
 }
 
-function findEntries(reader: LedgerReader, { options, filter, choice }: Wanted): AsyncIterable<RunEntry> {
+function findRunEntries(reader: LedgerReader, { options, filter, choice }: Wanted): AsyncIterable<RunEntry> {
   const { owner } = options;
   const status = choice.status && { status: choice.status };
-  if (owner === undefined && !hasQuery(options)) return listRuns(reader, status);
+  if (owner === undefined && !hasQueryOption(options)) return listRuns(reader, status);
   // Coordinations that a session owns are among those found by it.
   const session = filter.session ?? (owner as SessionKey | undefined);
   return listFoundRuns(reader, { filter: { ...filter, ...(session && { session }) }, ...status });
 }
 
-async function entriesOf(
+async function takeMatchingEntries(
   entries: AsyncIterable<RunEntry>,
   choice: Choice,
   limit: number,
@@ -144,71 +155,66 @@ async function entriesOf(
   return matching;
 }
 
-function renderList(listed: readonly Listed[], terminal: Terminal, now: number): string {
-  const paint = paintFor(terminal);
-  const { unicode } = terminal;
-  const print = (value: string): string => formatPrintable(value, unicode);
-  const idChars = measureUniqueChars(listed.map(({ coordinationId }) => coordinationId));
-  const owners = listed.map(({ ownerSession }) => print(ownerSession));
-  const owner = Math.min(26, Math.max(5, ...owners.map(cellsOf)));
+function renderCoordinationTable(listed: readonly Listed[], terminal: Terminal, now: number): string {
+  const paint = createPaint(terminal);
+  const print = (value: string): string => formatPrintable(value, terminal.unicode);
+  const idChars = measureUniquePrefix(listed.map(({ coordinationId }) => coordinationId));
   const isBilled = terminal.columns >= BILLED_COLUMNS && listed.some(({ usage }) => usage !== undefined);
-  const bill = isBilled ? `${"TOKENS".padStart(7)}  ${"COST".padStart(8)}  ` : "";
-  const gateways = createGatewayColumn(listed, unicode);
-  const heading = `${fit("ID", idChars, unicode)}  ${"STATUS".padEnd(11)}  ${"AGE".padEnd(7)}  ${"STEPS".padEnd(20)}  ${bill}${fit("OWNER", owner, unicode)}  ${gateways.heading}OBJECTIVE`;
-  const rest = Math.max(
-    12,
-    terminal.columns - idChars - owner - bill.length - gateways.heading.length - 11 - 7 - 20 - 10,
-  );
-  const lines = listed.map((entry, index) => {
-    const { coordinationId, status, objective, createdAtMs, steps } = entry;
-    const word = paint.coordinationStatus(status) + " ".repeat(Math.max(0, 9 - status.length));
-    const about = [...forkText(entry.forkedFrom), objective ?? "-"].join(": ");
-    const age = formatDuration(Math.max(0, now - createdAtMs)).padEnd(7);
-    return [
-      print(coordinationId).slice(0, idChars).padEnd(idChars),
-      word,
-      age,
-      stepsOf(steps).padEnd(20),
-      ...(isBilled ? billOf(entry) : []),
-      fit(owners[index] ?? "", owner, unicode),
-      ...gateways.cellsAt(index),
-      shorten(print(about), rest, unicode),
-    ].join("  ");
-  });
+  const columns: Column<Listed>[] = [
+    { heading: "ID", text: ({ coordinationId }) => print(coordinationId).slice(0, idChars) },
+    {
+      heading: "STATUS",
+      text: ({ status }) => `  ${status}`,
+      min: 11,
+      paint: (cell, { status }) => cell.replace(`  ${status}`, paint.coordinationStatus(status)),
+    },
+    { heading: "AGE", text: ({ createdAtMs }) => formatDuration(Math.max(0, now - createdAtMs)), min: 7 },
+    { heading: "STEPS", text: ({ steps }) => describeStepCounts(steps), min: 20 },
+    ...(isBilled ? BILL_COLUMNS : []),
+    { heading: "OWNER", text: ({ ownerSession }) => print(ownerSession), max: 26 },
+    // Left out where one gateway has the ledger for itself.
+    ...(listed.some((entry) => describeGateway(entry) !== "")
+      ? [{ heading: "GATEWAY", text: (entry: Listed) => print(describeGateway(entry)), max: 28 }]
+      : []),
+    {
+      heading: "OBJECTIVE",
+      text: ({ forkedFrom, objective }) =>
+        print([...describeForkSource(forkedFrom), objective ?? "-"].join(": ")),
+      restMin: 12,
+    },
+  ];
+  const [heading = "", ...lines] = renderTable(listed, columns, terminal);
   return `${[paint.tone("faint", heading), ...lines].join("\n")}\n`;
 }
 
-const GATEWAY_CELLS_MAX = 28;
+type Billed = Pick<Listed, "usage">;
 
-interface GatewayColumn {
-  /** With the space after it; empty where there is no such column. */
-  readonly heading: string;
-  readonly cellsAt: (index: number) => readonly string[];
-}
+/** The columns of what was used. */
+export const BILL_COLUMNS: readonly Column<Billed>[] = [
+  {
+    heading: "TOKENS",
+    text: ({ usage }) => (usage ? formatTokens(usage.tokens) : "-"),
+    min: 7,
+    isNumber: true,
+  },
+  {
+    heading: "COST",
+    text: ({ usage }) => (usage ? formatUsd(usage.costMicroUsd) : "-"),
+    min: 8,
+    isNumber: true,
+  },
+];
 
-/** Says which gateway opened a coordination and which one drives it; not there where one gateway has the ledger for itself. */
-function createGatewayColumn(listed: readonly Listed[], unicode: boolean): GatewayColumn {
-  const texts = listed.map((entry) => formatPrintable(describeGateway(entry), unicode));
-  if (texts.every((text) => text === "")) return { heading: "", cellsAt: () => [] };
-  const cells = Math.min(GATEWAY_CELLS_MAX, Math.max(7, ...texts.map(cellsOf)));
-  return {
-    heading: `${fit("GATEWAY", cells, unicode)}  `,
-    cellsAt: (index) => [fit(texts[index] ?? "", cells, unicode)],
-  };
-}
-
-function billOf({ usage }: Listed): string[] {
-  const [tokens, cost] = usage ? [formatTokens(usage.tokens), formatUsd(usage.costMicroUsd)] : ["-", "-"];
-  return [tokens.padStart(7), cost.padStart(8)];
-}
-
-function stepsOf({ total, open, failed }: Listed["steps"]): string {
+function describeStepCounts({ total, open, failed }: Listed["steps"]): string {
   const parts = [...(open > 0 ? [`${open} open`] : []), ...(failed > 0 ? [`${failed} failed`] : [])];
   return parts.length > 0 ? `${total} (${parts.join(", ")})` : formatCount(total, "step");
 }
 
-/** Counts the characters that tell the listed ids apart; one id may be listed several times. */
-export function measureUniqueChars(listed: readonly string[]): number {
+/**
+ * Returns how many leading characters are needed to tell the listed ids apart, at least eleven. An id may be listed
+ * several times.
+ */
+export function measureUniquePrefix(listed: readonly string[]): number {
   const ids = [...new Set(listed)];
   const longest = ids.reduce((chars, id) => Math.max(chars, id.length), 0);
   let chars = Math.min(ID_CHARS_MIN, longest);

@@ -11,14 +11,17 @@ import type { ReaderOptions } from "../terminal/run-command.ts";
 /** Keys beside the ledger: of interrupt tokens, and of the names of texts that are kept back. */
 export const KEY_FILES = ["interrupt-key", "withheld-key"] as const;
 
-/** Lazy: registering the commands must not load the database driver. */
-export function loadLedgerReader() {
+/**
+ * Returns the module that opens ledgers for reading, imported only now: registering the commands must not load the
+ * database driver.
+ */
+export function importLedgerReader() {
   return import("../../ledger-reader.ts");
 }
 
 /**
- * Returns the path or the URL of the ledger that is read: without `--ledger`, of the one that the gateway's configuration names.
- * @throws CoordinationError `CONFIG_INVALID`
+ * Returns the path or URL of the ledger that a command reads: that of `--ledger`, else of the one that the gateway's
+ * configuration names. @throws CoordinationError `CONFIG_INVALID` where the configuration does not say
  */
 export async function resolveLedgerPath(host: CliHost, { ledger }: ReaderOptions): Promise<string> {
   if (ledger !== undefined) return ledger;
@@ -39,7 +42,10 @@ class UnknownLedgerError extends CoordinationError {
   }
 }
 
-/** Where OpenClaw is not there, the ledger is in the state folder, unless its configuration is there and may say otherwise. */
+/**
+ * Reads the configuration that may name a ledger; `undefined` where none can. Throws where OpenClaw, which reads it,
+ * is not installed and its configuration may name one.
+ */
 async function readGatewayConfig({ config }: CliHost, stateDir: string): Promise<unknown> {
   if (config.known) return config.known;
   const mayNameLedger = await config.mayNameLedger?.(stateDir);
@@ -53,35 +59,47 @@ async function readGatewayConfig({ config }: CliHost, stateDir: string): Promise
   );
 }
 
-/** Returns how the place of the ledger that is read is shown; of a gateway whose setting cannot be read, its file. */
+/**
+ * Returns the place of the ledger that a command reads, as people are shown it; the gateway's default file where its
+ * setting cannot be read. Does not throw for that.
+ */
 export async function describeLedgerPath(host: CliHost, options: ReaderOptions): Promise<string> {
-  const path = await resolveLedgerPath(host, options).catch(() => resolvePathBeside(host, options));
-  return formatLedger(path);
+  const path = await resolveLedgerPath(host, options).catch(() => resolveSidecarPath(host, options));
+  return formatLedgerLocation(path);
 }
 
-/** Returns the file beside which health, keys and the outcome of `verify` lie, whether the ledger is in it or on a server. */
-export async function resolvePathBeside(host: CliHost, { ledger }: ReaderOptions): Promise<string> {
+/**
+ * Returns the path of the ledger file beside which health, keys and the outcome of `verify` lie, even where the ledger
+ * itself is on a server.
+ */
+export async function resolveSidecarPath(host: CliHost, { ledger }: ReaderOptions): Promise<string> {
   return ledger ?? (await import("../../ledger-setting.ts")).joinLedgerPath(await host.stateDir());
 }
 
-/** Returns how a ledger's place is shown: without a password. */
-export async function formatLedger(path: string): Promise<string> {
+/** Returns the path or URL of a ledger without a password; loads the module for that only now. */
+export async function formatLedgerLocation(path: string): Promise<string> {
   return (await import("../../open-ledger-store.ts")).formatLedgerPlace(path);
 }
 
-/** True for a ledger that is a file, with others beside it. */
-export async function isLedgerFile(path: string): Promise<boolean> {
+/**
+ * Returns whether a ledger's place is the path of a file, and not the URL of a server; loads the module for that only
+ * now.
+ */
+export async function isFileLedger(path: string): Promise<boolean> {
   return !(await import("../../open-ledger-store.ts")).isPostgresUrl(path);
 }
 
-/** Opens the ledger for the time of `use`. @throws CoordinationError */
+/**
+ * Opens the ledger that a command reads, calls `use` with its reader, closes it, and returns what `use` returned.
+ * @throws CoordinationError
+ */
 export async function withLedger<T>(
   host: CliHost,
   options: ReaderOptions,
   use: (reader: LedgerReader) => Promise<T>,
 ): Promise<T> {
   const path = await resolveLedgerPath(host, options);
-  const { openLedgerForReading } = await loadLedgerReader();
+  const { openLedgerForReading } = await importLedgerReader();
   const reader = await openLedgerForReading(path);
   try {
     return await use(reader);
@@ -90,7 +108,10 @@ export async function withLedger<T>(
   }
 }
 
-/** Warns that a list lacks what damaged logs hold. Not all logs are read for conflicts: there may be more damaged ones. */
+/**
+ * Writes to stderr that a list lacks what damaged coordinations hold; nothing without any. Not all logs are read for
+ * conflicts: there may be more damaged ones.
+ */
 export async function warnOfUnreadable(
   { stderr, program }: CliHost,
   subject: "questions of" | "conflicts of at least",

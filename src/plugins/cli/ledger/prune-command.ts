@@ -8,7 +8,7 @@ import type {
   PruneReport,
   PruneRequest,
 } from "../../../agents/coordination/runtime/prune-ledger.ts";
-import { readSwitches } from "../../openclaw/host/operator-config.ts";
+import { readCoordinationSwitches } from "../../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { parseMoment } from "../terminal/moment.ts";
 import { formatPrintable } from "../terminal/printable.ts";
@@ -21,7 +21,7 @@ import {
   writeLines,
   type ReaderOptions,
 } from "../terminal/run-command.ts";
-import { formatLedger, loadLedgerReader, resolveLedgerPath } from "./open-ledger.ts";
+import { formatLedgerLocation, importLedgerReader, resolveLedgerPath } from "./open-ledger.ts";
 
 export const PRUNE_EXAMPLES = ["ledger prune --before 90d --dry-run", "ledger prune --before 90d"];
 
@@ -36,7 +36,8 @@ interface PruneOptions extends ReaderOptions {
   readonly dryRun?: boolean;
 }
 
-export function addPrune(group: CommandGroup, host: CliHost): void {
+/** Adds the command `ledger prune`, which removes runs that ended long ago. */
+export function addPruneCommand(group: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(group.command("prune"))
     .description("Remove runs that ended long ago; what is left still verifies")
     .requiredOption(
@@ -44,7 +45,7 @@ export function addPrune(group: CommandGroup, host: CliHost): void {
       "remove what ended before: a time such as 2026-01-31, or how long ago, such as 90d; at least one day",
     )
     .option("--dry-run", "only say what would be removed")
-    .action((options: PruneOptions) => runCommand(host, options, () => prune(host, options)));
+    .action((options: PruneOptions) => runCommand(host, options, () => pruneAndReport(host, options)));
   withExamples(command, host, [
     ...PRUNE_EXAMPLES,
     "ledger prune --before 2026-01-31 --json",
@@ -52,17 +53,18 @@ export function addPrune(group: CommandGroup, host: CliHost): void {
   ]);
 }
 
-async function prune(host: CliHost, options: PruneOptions): Promise<void> {
-  const beforeMs = parseBefore(options.before, host.now());
+/** Prunes the ledger with a display of progress, and prints the outcome. */
+async function pruneAndReport(host: CliHost, options: PruneOptions): Promise<void> {
+  const beforeMs = parsePruneTime(options.before, host.now());
   const place = await resolveLedgerPath(host, options);
-  const ledger = await formatLedger(place);
+  const ledger = await formatLedgerLocation(place);
   const progress = createProgressLine(host);
   const show = ({ step, runs }: PruneProgress): void => {
     progress.show(() => `${step} ${formatCount(runs, "run")}`);
   };
   const request = { beforeMs, isDryRun: options.dryRun === true, onProgress: show };
-  const textsBeforeMs = request.isDryRun ? undefined : await findTextsEnd(host, options);
-  const { report, bytes, texts } = await progress.clearAfter(pruneAt(place, request, textsBeforeMs));
+  const textsBeforeMs = request.isDryRun ? undefined : await computeTextExpiry(host, options);
+  const { report, bytes, texts } = await progress.clearAfter(pruneLedgerAt(place, request, textsBeforeMs));
   if (options.json) {
     const { runs, events, kept } = report;
     const before = new Date(beforeMs).toISOString();
@@ -91,10 +93,10 @@ async function prune(host: CliHost, options: PruneOptions): Promise<void> {
  * Returns the time before which texts of the gateway's own ledger have expired; `undefined` for another ledger, and where the
  * gateway's configuration cannot be read: nobody knows for how long its texts are kept.
  */
-async function findTextsEnd(host: CliHost, { ledger }: ReaderOptions): Promise<EpochMs | undefined> {
+async function computeTextExpiry(host: CliHost, { ledger }: ReaderOptions): Promise<EpochMs | undefined> {
   if (ledger !== undefined) return undefined;
   const read = await host.config.read();
-  const phase1 = read && readSwitches(read.config).phase1;
+  const phase1 = read && readCoordinationSwitches(read.config).phase1;
   if (!phase1 || isCoordinationError(phase1)) return undefined;
   return addMs(host.now(), -phase1.contentRetentionDays * DAY_MS);
 }
@@ -106,12 +108,13 @@ interface PrunedPlace {
   readonly texts: number;
 }
 
-async function pruneAt(
+/** Prunes the ledger at a place and deletes expired texts; never creates a ledger. A dry run only reads. */
+async function pruneLedgerAt(
   place: string,
   request: PruneRequest,
   textsBeforeMs: EpochMs | undefined,
 ): Promise<PrunedPlace> {
-  const { openLedgerForReading } = await loadLedgerReader();
+  const { openLedgerForReading } = await importLedgerReader();
   // Opening for writing would create a ledger where there is none.
   await (await openLedgerForReading(place)).close();
   const { openLedgerStore, systemClock } = await import("../../open-ledger-store.ts");
@@ -129,7 +132,8 @@ async function pruneAt(
   }
 }
 
-function parseBefore(text: string, now: EpochMs): EpochMs {
+/** Parses a time; refuses one that is less than a day ago. */
+function parsePruneTime(text: string, now: EpochMs): EpochMs {
   const beforeMs = parseMoment(text, { option: "--before", now });
   if (beforeMs <= now - AGE_MIN_MS) return beforeMs;
   throw new CoordinationError(

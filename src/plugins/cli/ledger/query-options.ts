@@ -11,7 +11,7 @@ import type { LedgerReader } from "../../ledger-reader.ts";
 import type { CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { parseMoment } from "../terminal/moment.ts";
 import { formatPrintable } from "../terminal/printable.ts";
-import { resolveId } from "../../reports/find-coordination.ts";
+import { resolveCoordinationId } from "../../reports/find-coordination.ts";
 
 type Command = ReturnType<CommandGroup["command"]>;
 
@@ -39,6 +39,10 @@ interface Wording {
 
 const NAMES = ["trace", "cause", "session", "agent", "childSession", "since", "until"] as const;
 
+/**
+ * Adds the options that filter the ledger (`--trace`, `--cause`, `--session` and the like) to a command and returns
+ * it. `wording`: the help of those that mean another thing for each command.
+ */
 export function withQueryOptions(command: Command, wording: Wording): Command {
   const { cause, session, agent, childSession, recorded } = wording;
   return command
@@ -54,11 +58,15 @@ export function withQueryOptions(command: Command, wording: Wording): Command {
     .option("--until <time>", `only ${recorded} before this time`);
 }
 
-export function hasQuery(options: QueryOptions): boolean {
+/** Returns whether any of the options that filter the ledger was given. */
+export function hasQueryOption(options: QueryOptions): boolean {
   return NAMES.some((name) => options[name] !== undefined);
 }
 
-/** Says what was asked for, as it was typed. */
+/**
+ * Returns the given options that filter the ledger as they were typed, made safe for a terminal; an empty text without
+ * any.
+ */
 export function describeQuery(options: QueryOptions, { unicode }: Terminal): string {
   const words = NAMES.flatMap((name) => {
     const value = options[name];
@@ -67,8 +75,11 @@ export function describeQuery(options: QueryOptions, { unicode }: Terminal): str
   return formatPrintable(words.join(" "), unicode);
 }
 
-/** @throws CoordinationError `INPUT_INVALID` */
-export async function readFilter(
+/**
+ * Returns the ledger filter that the typed options mean; the prefix of an id is looked up in the ledger. @throws
+ * CoordinationError `INPUT_INVALID` for an option that cannot be read
+ */
+export async function resolveFilter(
   reader: LedgerReader,
   options: QueryOptions,
   now: EpochMs,
@@ -80,11 +91,11 @@ export async function readFilter(
     ...(session !== undefined && { session: session as SessionKey }),
     ...(agent !== undefined && { agent: agent as AgentId }),
     ...(childSession !== undefined && { childSession: childSession as SessionKey }),
-    ...parseTimes(options, now),
+    ...parseTimeRange(options, now),
   };
 }
 
-function parseTimes({ since, until }: QueryOptions, now: EpochMs): LedgerFilter {
+function parseTimeRange({ since, until }: QueryOptions, now: EpochMs): LedgerFilter {
   const from = since === undefined ? undefined : parseMoment(since, { option: "--since", now });
   const before = until === undefined ? undefined : parseMoment(until, { option: "--until", now });
   if (from !== undefined && before !== undefined && from >= before) {
@@ -98,22 +109,22 @@ function parseTimes({ since, until }: QueryOptions, now: EpochMs): LedgerFilter 
 }
 
 /**
- * The id of an event, or of a coordination, either by a unique prefix. The id of a plan may end as that of an event does: where the
- * ledger has exactly this coordination, it is meant.
+ * Resolves the id of an event, or of a coordination, either by a unique prefix. The id of a plan may end as that of an
+ * event does: where the ledger has exactly this coordination, it is meant.
  */
 async function resolveCause(reader: LedgerReader, text: string): Promise<NonNullable<LedgerFilter["cause"]>> {
   const [, prefix, sequence] = /^(.+):(\d{1,15})$/u.exec(text) ?? [];
-  if (prefix === undefined) return { coordinationId: await resolveKnown(reader, text) };
+  if (prefix === undefined) return { coordinationId: await resolveIdOrKeep(reader, text) };
   const [exact] = await reader.read(text as CoordinationId, { from: 0, limit: 1 });
   if (exact) return { coordinationId: exact.runId };
-  const coordinationId = await resolveKnown(reader, prefix);
+  const coordinationId = await resolveIdOrKeep(reader, prefix);
   return { coordinationId, eventId: createEventId(coordinationId, Number(sequence)) };
 }
 
-/** An id that the ledger does not know finds nothing, which is no mistake. */
-async function resolveKnown(reader: LedgerReader, id: string): Promise<CoordinationId> {
+/** Resolves an id by its prefix; returns one that the ledger does not know as it is. To find nothing is no mistake. */
+async function resolveIdOrKeep(reader: LedgerReader, id: string): Promise<CoordinationId> {
   try {
-    return await resolveId(reader, id);
+    return await resolveCoordinationId(reader, id);
   } catch (error) {
     if (isCoordinationError(error) && error.code === "COORDINATION_NOT_FOUND") return id as CoordinationId;
     throw error;

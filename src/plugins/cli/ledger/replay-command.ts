@@ -8,10 +8,11 @@ import type { LedgerReader } from "../../ledger-reader.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { withLedger } from "./open-ledger.ts";
 import { resolveEitherId } from "../../reports/find-coordination.ts";
-import { readPolicyFile } from "../files/policy-file.ts";
+import { parsePolicyFile } from "../files/policy-file.ts";
 import { renderReplay, type ReplayOutcome } from "./replay-text.ts";
 import {
-  placeIn,
+  parseSequence,
+  parseShare,
   runCommand,
   withExamples,
   withReaderOptions,
@@ -28,7 +29,11 @@ interface ReplayOptions extends ReaderOptions {
   readonly escalationThreshold: string;
 }
 
-export function addReplay(parent: CommandGroup, host: CliHost): void {
+/**
+ * Adds the command `replay`, which decides a recorded coordination or workflow run again from its log, and exits with
+ * 1 where it differs.
+ */
+export function addReplayCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("replay"))
     .description(
       "Decide a coordination or a workflow run again from its log, nothing executed; exit code 1 where it differs",
@@ -43,7 +48,7 @@ export function addReplay(parent: CommandGroup, host: CliHost): void {
     .option("--confidence-floor <share>", "of a workflow run: as `serve` had it", "0.5")
     .option("--escalation-threshold <share>", "of a workflow run: as `serve` had it", "0.7")
     .action((id: string, options: ReplayOptions) =>
-      runCommand(host, options, () => replay(host, id, options)),
+      runCommand(host, options, () => replayAndReport(host, id, options)),
     );
   withExamples(command, host, [
     "replay co-1f0c",
@@ -54,29 +59,29 @@ export function addReplay(parent: CommandGroup, host: CliHost): void {
   ]);
 }
 
-async function replay(host: CliHost, id: string, options: ReplayOptions): Promise<void> {
+async function replayAndReport(host: CliHost, id: string, options: ReplayOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
     const beganAtMs = host.now();
     const { kind, id: fullId } = await resolveEitherId(reader, id);
-    const replayOne = kind === "run" ? replayRun : replayLog;
+    const replayOne = kind === "run" ? replayWorkflowRun : replayCoordinationLog;
     const outcome = await replayOne(reader, fullId, options);
     if (outcome.replayed.difference) host.failWith(1);
     const tookMs = host.now() - beganAtMs;
-    if (options.json) await writeJson(host, jsonOf(outcome, tookMs));
+    if (options.json) await writeJson(host, createReplayJson(outcome, tookMs));
     else await writeLines(host, renderReplay(outcome, tookMs, host.stdout.terminal));
   });
 }
 
-async function replayLog(
+async function replayCoordinationLog(
   reader: LedgerReader,
   id: CoordinationId,
   options: ReplayOptions,
 ): Promise<ReplayOutcome> {
-  const from = placeIn(options.from, "--from") ?? 0;
-  const to = placeIn(options.to, "--to");
+  const from = parseSequence(options.from, "--from") ?? 0;
+  const to = parseSequence(options.to, "--to");
   if (to !== undefined && to <= from)
     throw new CoordinationError("INPUT_INVALID", `--to: expected a place behind ${from}, got ${to}`);
-  const policy = options.policy === undefined ? undefined : await readPolicyFile(options.policy);
+  const policy = options.policy === undefined ? undefined : await parsePolicyFile(options.policy);
   const replayed = await replayCoordination(reader, id, {
     from,
     ...(to !== undefined && { to }),
@@ -85,7 +90,7 @@ async function replayLog(
   return { kind: "coordination", replayed };
 }
 
-async function replayRun(
+async function replayWorkflowRun(
   { workflows }: LedgerReader,
   runId: CoordinationId,
   options: ReplayOptions,
@@ -97,11 +102,11 @@ async function replayRun(
         `--${name} is for coordinations, and this is a workflow run`,
       );
   const replayed = await checkReplay(workflows, runId, {
-    from: placeIn(options.from, "--from") ?? 0,
+    from: parseSequence(options.from, "--from") ?? 0,
     settings: {
       hostId: "replay",
-      confidenceFloor: share(options.confidenceFloor, "--confidence-floor"),
-      escalationThreshold: share(options.escalationThreshold, "--escalation-threshold"),
+      confidenceFloor: parseShare(options.confidenceFloor, "--confidence-floor"),
+      escalationThreshold: parseShare(options.escalationThreshold, "--escalation-threshold"),
       nodeExecutionsMax: WORKFLOW_BOUNDS.nodeExecutionsMax,
       loopIterationsMax: WORKFLOW_BOUNDS.loopIterationsMax,
       runDurationMsMax: WORKFLOW_BOUNDS.runDurationMsMax,
@@ -111,16 +116,7 @@ async function replayRun(
   return { kind: "run", replayed };
 }
 
-function share(text: string, option: string): number {
-  const number = /^\d(?:\.\d{1,6})?$/.test(text) ? Number(text) : Number.NaN;
-  if (number >= 0 && number <= 1) return number;
-  throw new CoordinationError(
-    "INPUT_INVALID",
-    `${option}: expected a number from 0 to 1, got ${JSON.stringify(text)}`,
-  );
-}
-
-function jsonOf({ kind, replayed }: ReplayOutcome, tookMs: number): object {
+function createReplayJson({ kind, replayed }: ReplayOutcome, tookMs: number): object {
   const { difference, from, to, ...rest } = replayed;
   const derived = Math.max(0, to - from);
   return {

@@ -8,7 +8,7 @@ import type {
 } from "../../../agents/coordination/runtime/replay-coordination.ts";
 import type { CheckedRun } from "../../../agents/coordination/runtime/workflow-host/check-replay.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
-import { paintFor } from "../terminal/paint.ts";
+import { createPaint } from "../terminal/paint.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 
@@ -16,6 +16,10 @@ export type ReplayOutcome =
   | { readonly kind: "coordination"; readonly replayed: ReplayedCoordination }
   | { readonly kind: "run"; readonly replayed: CheckedRun };
 
+/**
+ * Returns the lines that show the outcome of a replay, and what would have been decided otherwise where another policy
+ * was given.
+ */
 export function renderReplay(outcome: ReplayOutcome, tookMs: number, terminal: Terminal): string[] {
   const verdict = renderVerdict(outcome, tookMs, terminal);
   const whatIf = outcome.kind === "coordination" ? outcome.replayed.whatIf : undefined;
@@ -24,10 +28,10 @@ export function renderReplay(outcome: ReplayOutcome, tookMs: number, terminal: T
 
 function renderVerdict(outcome: ReplayOutcome, tookMs: number, terminal: Terminal): string[] {
   const { from, to, difference } = outcome.replayed;
-  const paint = paintFor(terminal);
-  const id = formatPrintable(idOf(outcome), terminal.unicode);
+  const paint = createPaint(terminal);
+  const id = formatPrintable(readReplayedId(outcome), terminal.unicode);
   if (difference) {
-    const about = formatPrintable(aboutOf(difference), terminal.unicode);
+    const about = formatPrintable(findDifferingStep(difference), terminal.unicode);
     const place = `${id}:${difference.sequence}  ${difference.type}${about === "" ? "" : ` of ${about}`}`;
     return [
       `${paint.tone("alarm", " DIFFERS ")}  ${place}`,
@@ -44,11 +48,12 @@ function renderVerdict(outcome: ReplayOutcome, tookMs: number, terminal: Termina
   ];
 }
 
-function idOf(outcome: ReplayOutcome): string {
+function readReplayedId(outcome: ReplayOutcome): string {
   return outcome.kind === "run" ? outcome.replayed.runId : outcome.replayed.coordinationId;
 }
 
-function aboutOf(difference: Difference | NonNullable<CheckedRun["difference"]>): string {
+/** Returns the id of the step or node that a difference is about; empty where it is about none. */
+function findDifferingStep(difference: Difference | NonNullable<CheckedRun["difference"]>): string {
   const about =
     "stepId" in difference ? difference.stepId : "nodeId" in difference ? difference.nodeId : undefined;
   return about ?? "";
@@ -59,6 +64,7 @@ function describeSpeed(events: number, tookMs: number): string {
   return ` (${Math.round((events * 1_000) / tookMs).toLocaleString("en")} events/s)`;
 }
 
+/** Renders which decisions the policy would have made otherwise, and what would have come of them. */
 function renderUnderPolicy(under: ReplayedUnder, terminal: Terminal): string[] {
   const { points, leftOut, uncertain } = under;
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
@@ -66,7 +72,7 @@ function renderUnderPolicy(under: ReplayedUnder, terminal: Terminal): string[] {
   if (points.length === 0) return ["Under the policy the same would have been decided.", ...limits];
   return [
     `Under the policy ${formatCount(points.length, "decision")} would have been another:`,
-    ...points.flatMap((point) => renderPoint(point, terminal)),
+    ...points.flatMap((point) => renderChangedDecision(point, terminal)),
     "",
     ...(leftOut > 0
       ? [
@@ -75,15 +81,18 @@ function renderUnderPolicy(under: ReplayedUnder, terminal: Terminal): string[] {
       : []),
     ...uncertain.map(({ stepId, why }) => `No longer certain: ${print(stepId)} (${print(why)})`),
     `Recorded: ${under.recorded}. As far as it is certain: ${under.would}.`,
-    ...renderNext(under, print),
+    ...renderNextActs(under, print),
     ...limits,
   ];
 }
 
-/** Returns the lines that tell of one decision: where it stands, what was decided, what would be, and why. */
-export function renderPoint(point: Point, terminal: Terminal): string[] {
+/**
+ * Returns the lines that show one decision that would have been another under a policy: where it stands, what was
+ * decided, what would be, and why.
+ */
+export function renderChangedDecision(point: Point, terminal: Terminal): string[] {
   const { sequence, stepId, resource, decided, would, why, certainty } = point;
-  const paint = paintFor(terminal);
+  const paint = createPaint(terminal);
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const about = [stepId, resource].filter((part) => part !== undefined).join("  ");
   const sign = certainty === "unknown" ? "  ?" : certainty === "follows" ? "  follows" : "";
@@ -97,11 +106,11 @@ export function renderPoint(point: Point, terminal: Terminal): string[] {
 
 const NEXT_MAX = 20;
 
-function renderNext({ would, next }: ReplayedUnder, text: (value: string) => string): string[] {
+function renderNextActs({ would, next }: ReplayedUnder, text: (value: string) => string): string[] {
   if (would !== "open") return [];
   if (next.length === 0) return ["Next: nothing, until somebody answers or a time is over."];
   const more = next.length > NEXT_MAX ? [`      and ${next.length - NEXT_MAX} more`] : [];
-  return [...next.slice(0, NEXT_MAX).map((act) => `Next: ${text(actText(act))}`), ...more];
+  return [...next.slice(0, NEXT_MAX).map((act) => `Next: ${text(describeNextAct(act))}`), ...more];
 }
 
 const ACTS: Readonly<Record<NextAct["act"], string>> = {
@@ -124,7 +133,7 @@ const ACTS: Readonly<Record<NextAct["act"], string>> = {
   tellSession: "tell a session what it waits for",
 };
 
-function actText({ act, stepId, attempt, escalationId }: NextAct): string {
+function describeNextAct({ act, stepId, attempt, escalationId }: NextAct): string {
   const about = stepId === undefined ? (escalationId ?? "") : stepId;
   return `${ACTS[act]} ${about}${attempt === undefined ? "" : `, attempt ${attempt}`}`.trim();
 }

@@ -11,8 +11,8 @@ import type { LedgerReader } from "../../ledger-reader.ts";
 import type { AnchorCoverage, AnchorProblem } from "../../anchor-checks.ts";
 import { readTextFile } from "../files/read-text-file.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
-import { resolvePathBeside, withLedger } from "./open-ledger.ts";
-import { paintFor } from "../terminal/paint.ts";
+import { resolveSidecarPath, withLedger } from "./open-ledger.ts";
+import { createPaint } from "../terminal/paint.ts";
 import { formatMessage, formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import { createProgressLine, type ProgressLine } from "../terminal/progress-line.ts";
@@ -26,12 +26,13 @@ import {
 
 const KEY_BYTES_MAX = 10_000;
 
-export function addVerify(parent: CommandGroup, host: CliHost): void {
+/** Adds the command `verify`, which proves the ledger, and with `--anchor` that it holds what the anchor names. */
+export function addVerifyCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("verify"))
     .description("Prove the ledger: every stored byte, every hash, every event's meaning")
     .option("--anchor <file>", "prove also that the ledger still holds what this anchor names")
     .option("--public-key <file>", "refuse an anchor that is not signed with this key (PEM)")
-    .action((options: VerifyOptions) => runCommand(host, options, () => verify(host, options)));
+    .action((options: VerifyOptions) => runCommand(host, options, () => verifyAndReport(host, options)));
   withExamples(command, host, [
     "verify",
     "verify --ledger backup/ledger.sqlite",
@@ -45,13 +46,14 @@ interface VerifyOptions extends ReaderOptions {
   readonly publicKey?: string;
 }
 
-async function verify(host: CliHost, options: VerifyOptions): Promise<void> {
+/** Proves the ledger, records the outcome and prints it; exit code 1 where it is damaged. */
+async function verifyAndReport(host: CliHost, options: VerifyOptions): Promise<void> {
   const anchor = await readAnchorOption(options);
   const verification = await proveLedger(host, options, anchor);
-  if (options.ledger === undefined) await record(host, verification);
+  if (options.ledger === undefined) await recordOutcome(host, verification);
   if (!verification.ok) host.failWith(1);
   const { ok, problems, truncated, coordinations, workflowRuns, events, pruned } = verification;
-  const checkedAnchor = anchor && describeAnchor(anchor, options, verification);
+  const checkedAnchor = anchor && createCheckedAnchor(anchor, options, verification);
   if (options.json)
     await writeJson(host, {
       ok,
@@ -63,14 +65,14 @@ async function verify(host: CliHost, options: VerifyOptions): Promise<void> {
       pruned,
       ...(checkedAnchor && { anchor: checkedAnchor }),
     });
-  else await host.stdout.write(render(verification, host.stdout.terminal, checkedAnchor));
+  else await host.stdout.write(renderVerification(verification, host.stdout.terminal, checkedAnchor));
 }
 
-/** For the health view of the operator's page. A copy elsewhere gets no file beside it. */
-async function record(host: CliHost, { ok, problems, truncated, events }: Verified): Promise<void> {
+/** Writes the outcome beside the gateway's ledger, for the health view of the operator's page. Failures are ignored. */
+async function recordOutcome(host: CliHost, { ok, problems, truncated, events }: Verified): Promise<void> {
   const { recordVerification } = await import("../../verification-record.ts");
   try {
-    const path = await resolvePathBeside(host, {});
+    const path = await resolveSidecarPath(host, {});
     recordVerification(path, {
       atMs: host.now(),
       ok,
@@ -83,6 +85,7 @@ async function record(host: CliHost, { ok, problems, truncated, events }: Verifi
   }
 }
 
+/** Reads the anchor that `--anchor` names, with its signature checked against `--public-key`. */
 async function readAnchorOption({ anchor, publicKey }: VerifyOptions): Promise<LedgerAnchor | undefined> {
   if (anchor === undefined) {
     if (publicKey === undefined) return undefined;
@@ -92,8 +95,8 @@ async function readAnchorOption({ anchor, publicKey }: VerifyOptions): Promise<L
     );
   }
   const { readAnchor } = await import("../../anchor-checks.ts");
-  const text = await readBounded(anchor, ANCHOR_BYTES_MAX);
-  const key = publicKey === undefined ? undefined : await readBounded(publicKey, KEY_BYTES_MAX);
+  const text = await readBoundedFile(anchor, ANCHOR_BYTES_MAX);
+  const key = publicKey === undefined ? undefined : await readBoundedFile(publicKey, KEY_BYTES_MAX);
   return readAnchor({
     name: anchor,
     text,
@@ -101,7 +104,7 @@ async function readAnchorOption({ anchor, publicKey }: VerifyOptions): Promise<L
   });
 }
 
-function readBounded(file: string, bytesMax: number): Promise<string> {
+function readBoundedFile(file: string, bytesMax: number): Promise<string> {
   const createTooLargeError = (): CoordinationError =>
     new CoordinationError("INPUT_INVALID", `${file}: the file has more than ${bytesMax} bytes`);
   return readTextFile(file, { bytesMax, tooLarge: createTooLargeError });
@@ -120,7 +123,7 @@ interface CheckedAnchor {
   readonly digestCompared: boolean;
 }
 
-function describeAnchor(
+function createCheckedAnchor(
   anchor: LedgerAnchor,
   { anchor: file = "", publicKey }: VerifyOptions,
   { anchor: check }: Verified,
@@ -156,12 +159,15 @@ export interface Verified {
   readonly truncated?: true;
 }
 
-/** Returns how many problems a proof found: at least so many, where it stopped at them. */
+/** Returns how many problems a verification found, as text; with "at least" where it stopped at a limit. */
 export function formatProblemCount({ problems, truncated }: Verified): string {
   return `${truncated ? "at least " : ""}${formatCount(problems.length, "problem")}`;
 }
 
-/** Proves the file, and that it holds what the anchor names. A damaged file is a result, not an error. */
+/**
+ * Reads the whole ledger and returns its counts and problems, with what an anchor names and it does not hold; shows
+ * progress on stderr. A damaged file is a result, not an error.
+ */
 export async function proveLedger(
   host: CliHost,
   options: ReaderOptions,
@@ -177,7 +183,7 @@ export async function proveLedger(
   };
   try {
     await withLedger(host, options, async (reader) => {
-      await verifyAll(reader, proof, progress);
+      await verifyContent(reader, proof, progress);
       if (anchor) await compareWithAnchor({ reader, anchor, progress }, proof);
     });
   } catch (error) {
@@ -223,9 +229,10 @@ async function compareWithAnchor({ reader, anchor, progress }: Anchored, proof: 
   }
 }
 
-async function verifyAll(reader: LedgerReader, proof: Proof, progress: ProgressLine): Promise<void> {
+/** Verifies coordinations and workflow runs, and adds what it finds to `proof`. */
+async function verifyContent(reader: LedgerReader, proof: Proof, progress: ProgressLine): Promise<void> {
   const show = (checked: Checked): void => {
-    progress.show(() => `checked ${extentOf(checked)}`);
+    progress.show(() => `checked ${describeLedgerExtent(checked)}`);
   };
   const { coordinations, events, problems, isCut } = await verifyLedger(reader, show);
   proof.coordinations = coordinations;
@@ -250,17 +257,17 @@ interface Checked {
   readonly pruned?: Verified["pruned"];
 }
 
-function extentOf({ coordinations, workflowRuns = 0, events, pruned }: Checked): string {
+function describeLedgerExtent({ coordinations, workflowRuns = 0, events, pruned }: Checked): string {
   const runs = workflowRuns > 0 ? `, ${formatCount(workflowRuns, "workflow run")}` : "";
   const traces =
     pruned && pruned.runs > 0 ? ` (and the traces of ${formatCount(pruned.runs, "pruned run")})` : "";
   return `${formatCount(coordinations, "coordination")}${runs}, ${formatCount(events, "event")}${traces}`;
 }
 
-function render(verified: Verified, terminal: Terminal, anchor?: CheckedAnchor): string {
+function renderVerification(verified: Verified, terminal: Terminal, anchor?: CheckedAnchor): string {
   const { ok, problems, isStopped } = verified;
-  const paint = paintFor(terminal);
-  const extent = extentOf(verified);
+  const paint = createPaint(terminal);
+  const extent = describeLedgerExtent(verified);
   if (ok) {
     const verdict = `${paint.tone("good", "ok")}  ${extent}: every hash, sequence, cause and projection holds\n`;
     return anchor ? `${verdict}${formatHeldAnchor(anchor, terminal)}\n` : verdict;
@@ -269,8 +276,8 @@ function render(verified: Verified, terminal: Terminal, anchor?: CheckedAnchor):
     const place = runId === undefined ? "" : `${runId}${sequence === undefined ? "" : `:${sequence}`}: `;
     return `${paint.tone("bad", kind)}  ${formatMessage(place + message, terminal.unicode)}`;
   });
-  const found = `${formatProblemCount(verified)}${isStopped ? "; stopped after" : " in"} ${extent}`;
-  const verdict = `${paint.tone("alarm", " DAMAGED ")}  ${found}`;
+  const findings = `${formatProblemCount(verified)}${isStopped ? "; stopped after" : " in"} ${extent}`;
+  const verdict = `${paint.tone("alarm", " DAMAGED ")}  ${findings}`;
   const advice = "Keep the file as it is, and move it aside or restore a backup.";
   return `${[verdict, ...lines, advice].join("\n")}\n`;
 }

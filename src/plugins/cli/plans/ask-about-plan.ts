@@ -1,9 +1,9 @@
 /** Owns: asking the gateway to run a plan, and telling what it has against it. */
 import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
 import type { GatewayAnswer } from "../../openclaw/host/gateway-call.ts";
-import { answerOf, throwAnswer } from "../ledger/ask-gateway.ts";
+import { requestGatewayAnswer, throwGatewayRefusal } from "../ledger/ask-gateway.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
-import { tellProblems } from "./plan-problems.ts";
+import { printPlanProblems } from "./plan-problems.ts";
 import type { JsonOption } from "../terminal/run-command.ts";
 
 interface AskedAboutPlan {
@@ -13,23 +13,23 @@ interface AskedAboutPlan {
 }
 
 /**
- * Asks the gateway about a plan; `undefined` when the plan was refused, which was printed then. @throws
- * CoordinationError
+ * Calls a method of the gateway that takes a plan and returns its payload; `undefined` where the plan was refused,
+ * whose problems it has then printed and set exit code 1. @throws CoordinationError for any other refusal
  */
-export async function askAboutPlan(
+export async function requestPlan(
   host: CliHost,
   { method, params, options }: AskedAboutPlan,
 ): Promise<(GatewayAnswer & { readonly ok: true })["payload"] | undefined> {
-  const answer = await answerOf(host, method, params);
+  const answer = await requestGatewayAnswer(host, method, params);
   if (answer.ok) return answer.payload;
-  const problems = readProblems(answer.details);
-  if (answer.code !== "PLAN_REFUSED" || problems.length === 0) return throwAnswer(answer);
-  await tellProblems(host, problems, { options, output: host.stderr });
+  const problems = parseRefusalProblems(answer.details);
+  if (answer.code !== "PLAN_REFUSED" || problems.length === 0) return throwGatewayRefusal(answer);
+  await printPlanProblems(host, problems, { options, output: host.stderr });
   return undefined;
 }
 
-/** The gateway may know more than this program: what it has against a plan is told as it is. */
-function readProblems(details: unknown): readonly PlanProblem[] {
+/** Returns the problems of a refusal, as they are: the gateway may know more than this program. */
+function parseRefusalProblems(details: unknown): readonly PlanProblem[] {
   const { problems } = (details ?? {}) as { problems?: unknown };
   const isProblem = (value: unknown): value is PlanProblem =>
     typeof value === "object" &&

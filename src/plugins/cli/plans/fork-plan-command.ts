@@ -3,14 +3,14 @@ import { randomUUID } from "node:crypto";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { MAY_BE_DONE } from "../../openclaw/host/gateway-call.ts";
 import { askByPrefix } from "../ledger/ask-gateway.ts";
-import { askAboutPlan } from "./ask-about-plan.ts";
+import { requestPlan } from "./ask-about-plan.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
-import { waitFor, waitLimit, type WaitOptions } from "./plan-wait.ts";
-import { loadPolicyFile } from "../files/policy-file.ts";
+import { waitForPlanEnd, parseWaitLimit, type WaitOptions } from "./plan-wait.ts";
+import { loadRawPolicyFile } from "../files/policy-file.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import { formatShellArguments, quoteShellWord } from "../../../agents/coordination/std/shell-arguments.ts";
-import { placeIn, writeJson } from "../terminal/run-command.ts";
+import { parseSequence, writeJson } from "../terminal/run-command.ts";
 
 export interface PlanForkOptions extends WaitOptions {
   readonly from?: string;
@@ -28,39 +28,46 @@ interface ForkSource {
   readonly findFullId: () => Promise<string>;
 }
 
-/** @throws CoordinationError */
+/**
+ * Has the gateway fork a coordination's plan at an event and prints the fork; with `--wait` shows its progress until
+ * it ends, with `--dry-run` nothing is started. A refused plan is printed and sets the exit code. @throws
+ * CoordinationError for options that do not fit, and where the gateway refuses
+ */
 export async function forkCoordination(
   host: CliHost,
   source: ForkSource,
   options: PlanForkOptions,
 ): Promise<void> {
-  const timeoutMs = waitLimit(options);
+  const timeoutMs = parseWaitLimit(options);
   if (options.dryRun && options.wait)
     throw new CoordinationError(
       "INPUT_INVALID",
       "--wait: a dry run starts nothing, so there is nothing to wait for",
     );
   if (options.as === "") throw new CoordinationError("INPUT_INVALID", "--as: expected an id, got nothing");
-  const payload = await ask(host, source, options);
+  const payload = await requestFork(host, source, options);
   if (!payload) return;
-  const forked = readForked(payload);
-  const head = renderHead(host, forked);
-  if (options.wait) await waitFor(host, forked, { options, timeoutMs, head });
+  const forked = parseForkAnswer(payload);
+  const head = renderForkSummary(host, forked);
+  if (options.wait) await waitForPlanEnd(host, forked, { options, timeoutMs, head });
   else if (options.json) await writeJson(host, { ok: true, ...forked });
   else await host.stdout.write(head);
 }
 
-/** The id is chosen here, so that it can be asked for again where the answer is lost. */
-async function ask(
+/**
+ * Asks the gateway for the fork; `undefined` when it was refused. The id is chosen here, so that it can be asked for
+ * again where the answer is lost.
+ */
+async function requestFork(
   host: CliHost,
   { id, findFullId }: ForkSource,
   options: PlanForkOptions,
 ): Promise<Readonly<Record<string, unknown>> | undefined> {
   const forkId = options.as ?? (options.dryRun ? undefined : `co-${randomUUID()}`);
-  const more = { ...(await paramsOf(options)), ...(forkId && { forkId }) };
+  const forkParams = { ...(await readForkParams(options)), ...(forkId && { forkId }) };
   const askFor = (coordinationId: string) => {
-    const params = { coordinationId, ...more };
-    return askAboutPlan(host, { method: "coordination.plan.fork", params, options });
+    const params = { coordinationId, ...forkParams };
+    return requestPlan(host, { method: "coordination.plan.fork", params, options });
   };
   try {
     return await askByPrefix(id, askFor, findFullId);
@@ -71,11 +78,11 @@ async function ask(
   }
 }
 
-async function paramsOf({ from: place, policy, dryRun }: PlanForkOptions): Promise<object> {
-  const from = placeIn(place, "--from");
+async function readForkParams({ from: place, policy, dryRun }: PlanForkOptions): Promise<object> {
+  const from = parseSequence(place, "--from");
   return {
     ...(from !== undefined && { from }),
-    ...(policy !== undefined && { policy: await loadPolicyFile(policy) }),
+    ...(policy !== undefined && { policy: await loadRawPolicyFile(policy) }),
     ...(dryRun && { preview: true }),
   };
 }
@@ -90,25 +97,25 @@ interface Forked {
   readonly preview: boolean;
 }
 
-function readForked(payload: Readonly<Record<string, unknown>>): Forked {
+function parseForkAnswer(payload: Readonly<Record<string, unknown>>): Forked {
   const { coordinationId, forkedFrom, steps, carried, anew, replay, preview } = payload;
   const { coordinationId: source, sequence } = (forkedFrom ?? {}) as Record<string, unknown>;
   return {
     coordinationId: String(coordinationId),
     forkedFrom: { coordinationId: String(source), sequence: Number(sequence) },
     steps: Number(steps),
-    carried: readTexts(carried),
-    anew: readTexts(anew),
+    carried: filterTexts(carried),
+    anew: filterTexts(anew),
     replay: replay === true,
     preview: preview === true,
   };
 }
 
-function readTexts(value: unknown): string[] {
+function filterTexts(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((text) => typeof text === "string") : [];
 }
 
-function renderHead({ program, stdout }: CliHost, forked: Forked): string {
+function renderForkSummary({ program, stdout }: CliHost, forked: Forked): string {
   const { unicode } = stdout.terminal;
   const { forkedFrom, carried, anew, replay, preview } = forked;
   const id = formatPrintable(forked.coordinationId, unicode);

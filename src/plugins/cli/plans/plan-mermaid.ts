@@ -4,11 +4,14 @@ import { formatPrintable, shorten } from "../terminal/printable.ts";
 
 const LABEL_CELLS = 60;
 
-export function mermaidOf({ steps }: StepGraph): string {
+/** Returns a plan's graph of steps as the text of a Mermaid flowchart. */
+export function renderMermaidFlowchart({ steps }: StepGraph): string {
   const idOf = new Map(steps.map(({ stepId }, index) => [stepId, `s${index}`]));
-  const nodes = steps.map((step, index) => `  s${index}["${labelOf(step)}"]:::${step.lane}`);
+  const nodes = steps.map((step, index) => `  s${index}["${renderNodeLabel(step)}"]:::${step.lane}`);
   const edges = steps.flatMap(({ dependsOn, fanIn }, index) =>
-    dependsOn.map((stepId) => `  ${idOf.get(stepId) ?? ""} ${arrowOf(fanIn, dependsOn.length)} s${index}`),
+    dependsOn.map(
+      (stepId) => `  ${idOf.get(stepId) ?? ""} ${renderArrow(fanIn, dependsOn.length)} s${index}`,
+    ),
   );
   const styles = [
     "  classDef control stroke:#a3a,stroke-width:2px",
@@ -18,18 +21,18 @@ export function mermaidOf({ steps }: StepGraph): string {
   return `${["flowchart TD", ...nodes, ...edges, ...styles].join("\n")}\n`;
 }
 
-function labelOf({ stepId, agent, priority }: CompiledStep): string {
+function renderNodeLabel({ stepId, agent, priority }: CompiledStep): string {
   const details = priority === "normal" ? agent : `${agent}, ${priority}`;
   return `${escapeLabel(stepId)}<br/>${escapeLabel(details)}`;
 }
 
-/** Dotted where not all dependencies are needed. */
-function arrowOf({ kind, count }: FanIn, dependencies: number): string {
+/** Returns the arrow of a dependency: dotted, with a label, where not all dependencies are needed. */
+function renderArrow({ kind, count }: FanIn, dependencies: number): string {
   if (kind === "all" || count >= dependencies) return "-->";
   return kind === "any" ? `-. any of ${dependencies} .->` : `-. ${count} of ${dependencies} .->`;
 }
 
-/** Mermaid's own entities: of what a label could be made to mean, nothing is left. */
+/** Cuts text to the width of a label, and writes all that could be markup as Mermaid's entities. */
 function escapeLabel(text: string): string {
   return shorten(formatPrintable(text, true), LABEL_CELLS, true).replace(
     /[^\p{L}\p{N} _.,:/@+-]/gu,

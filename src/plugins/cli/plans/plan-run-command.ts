@@ -1,22 +1,23 @@
 /** Owns: `plan run`: checking the file here, handing the plan to the gateway and saying what became of it. */
-import { askAboutPlan } from "./ask-about-plan.ts";
+import { requestPlan } from "./ask-about-plan.ts";
 import { checkPlan } from "../../../agents/coordination/plan/check-plan.ts";
 import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { loadPlanFile } from "../files/plan-file.ts";
-import { tellProblems } from "./plan-problems.ts";
-import { waitFor, waitLimit, withWait, type WaitOptions } from "./plan-wait.ts";
+import { readJsonOrYaml } from "../files/read-json-or-yaml.ts";
+import { printPlanProblems } from "./plan-problems.ts";
+import { waitForPlanEnd, parseWaitLimit, withWaitOptions, type WaitOptions } from "./plan-wait.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
-import { runCommand, withExamples, withJson, writeJson } from "../terminal/run-command.ts";
+import { runCommand, withExamples, withJsonOption, writeJson } from "../terminal/run-command.ts";
 
-export function addPlanRun(plan: CommandGroup, host: CliHost): void {
-  const run = withWait(withJson(plan.command("run")))
+/** Adds the command `plan run`, which has the gateway run the plan of a file. */
+export function addPlanRunCommand(plan: CommandGroup, host: CliHost): void {
+  const run = withWaitOptions(withJsonOption(plan.command("run")))
     .description("Run a plan in the gateway; a plan that runs already is not run twice")
     .argument("<file>", "a plan in JSON or YAML; - reads it from stdin")
     .action((file: string, options: WaitOptions) =>
-      runCommand(host, options, () => runPlan(host, file, options)),
+      runCommand(host, options, () => runPlanFile(host, file, options)),
     );
   withExamples(run, host, [
     "plan run release.yaml",
@@ -26,24 +27,28 @@ export function addPlanRun(plan: CommandGroup, host: CliHost): void {
   ]);
 }
 
-async function runPlan(host: CliHost, file: string, options: WaitOptions): Promise<void> {
-  const timeoutMs = waitLimit(options);
-  const loaded = await loadPlanFile(file);
-  const problems = loaded.ok ? listProblems(loaded.value) : loaded.problems;
+/** Checks a plan and has the gateway run it; prints its problems, that it runs, or with `--wait` its end. */
+async function runPlanFile(host: CliHost, file: string, options: WaitOptions): Promise<void> {
+  const timeoutMs = parseWaitLimit(options);
+  const loaded = await readJsonOrYaml(file, "a plan");
+  const problems = loaded.ok ? listPlanProblems(loaded.value) : loaded.problems;
   if (!loaded.ok || problems.length > 0) {
-    await tellProblems(host, problems, { options, output: host.stderr });
+    await printPlanProblems(host, problems, { options, output: host.stderr });
     return;
   }
-  const accepted = await submit(host, loaded.value, options);
+  const accepted = await requestPlanRun(host, loaded.value, options);
   if (!accepted) return;
   if (options.wait)
-    await waitFor(host, accepted, { options, timeoutMs, head: renderAccepted(host, accepted) });
+    await waitForPlanEnd(host, accepted, { options, timeoutMs, head: renderAccepted(host, accepted) });
   else if (options.json) await writeJson(host, { ok: true, ...accepted });
   else await host.stdout.write(renderAccepted(host, accepted));
 }
 
-/** The ids are checked by the gateway: a plan that it has already may have ids that no new plan may have. */
-function listProblems(plan: unknown): readonly PlanProblem[] {
+/**
+ * Lists what is wrong with a plan but for its ids. The gateway checks them: a plan that it has already may have ids
+ * that no new plan may have.
+ */
+function listPlanProblems(plan: unknown): readonly PlanProblem[] {
   const checked = checkPlan(plan);
   return checked.kind === "refused" ? checked.problems : [];
 }
@@ -54,8 +59,13 @@ interface Accepted {
   readonly replay: boolean;
 }
 
-async function submit(host: CliHost, plan: unknown, options: WaitOptions): Promise<Accepted | undefined> {
-  const payload = await askAboutPlan(host, { method: "coordination.plan.run", params: { plan }, options });
+/** Has the gateway run a plan; `undefined` when it was refused, which was printed then. */
+async function requestPlanRun(
+  host: CliHost,
+  plan: unknown,
+  options: WaitOptions,
+): Promise<Accepted | undefined> {
+  const payload = await requestPlan(host, { method: "coordination.plan.run", params: { plan }, options });
   if (!payload) return undefined;
   const { coordinationId, steps, replay } = payload;
   return { coordinationId: String(coordinationId), steps: Number(steps), replay: replay === true };

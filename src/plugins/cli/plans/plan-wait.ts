@@ -12,10 +12,10 @@ import {
 import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import { askGateway } from "../ledger/ask-gateway.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
-import { renderEnding, renderProgress } from "./progress-lines.ts";
+import { renderPlanEnding, renderPlanProgress } from "./progress-lines.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { parseWholeNumber, writeJson, type JsonOption } from "../terminal/run-command.ts";
-import { createWaiting, type Waiting } from "../terminal/waiting-line.ts";
+import { createInterruptibleWait, type Waiting } from "../terminal/waiting-line.ts";
 
 const POLL_MS = 1_000;
 /** A gateway that restarts goes on with the plan; for this long it may be away. */
@@ -32,14 +32,18 @@ interface Accepted {
   readonly coordinationId: string;
 }
 
-export function withWait(command: Command): Command {
+/** Adds the options `--wait` and `--timeout` to a command and returns it. */
+export function withWaitOptions(command: Command): Command {
   return command
     .option("--wait", "show the progress until the plan ends; exit code 0 success, 3 partial, 1 otherwise")
     .option("--timeout <seconds>", "with --wait: stop waiting after this long; the plan goes on");
 }
 
-/** Returns the longest wait in milliseconds. @throws CoordinationError `INPUT_INVALID` */
-export function waitLimit({ wait, timeout }: WaitOptions): number | undefined {
+/**
+ * Returns the longest wait for a plan in milliseconds; `undefined` without `--timeout`. @throws CoordinationError
+ * `INPUT_INVALID` for a time that cannot be read, and without `--wait`
+ */
+export function parseWaitLimit({ wait, timeout }: WaitOptions): number | undefined {
   if (timeout === undefined) return undefined;
   if (!wait)
     throw new CoordinationError(
@@ -60,36 +64,40 @@ interface WaitingFor {
   readonly head: string;
 }
 
-/** Shows the progress of a plan until it ends. `accepted` is part of what `--json` prints. */
-export async function waitFor(
+/**
+ * Polls the gateway and shows progress until the plan ends, the time is over or Ctrl-C, then prints how it ended and
+ * sets the exit code. `accepted`: what the gateway answered, which is part of what `--json` prints.
+ */
+export async function waitForPlanEnd(
   host: CliHost,
   accepted: Accepted,
   { options, timeoutMs, head }: WaitingFor,
 ): Promise<void> {
-  using waiting = (host.waiting ?? createWaiting)();
-  const tell = options.json ? ignoreProgress : createProgress(host);
+  using waiting = (host.waiting ?? createInterruptibleWait)();
+  const tell = options.json ? ignoreProgress : createPlanProgress(host);
   if (!options.json) await host.stdout.write(head.replace(/\n.*\n$/u, "\n"));
-  const end = await follow(host, accepted.coordinationId, { waiting, tell, timeoutMs });
+  const end = await pollUntilEnd(host, accepted.coordinationId, { waiting, tell, timeoutMs });
   await tell(undefined);
-  host.failWith(exitCodeOf(end));
+  host.failWith(chooseExitCode(end));
   if (options.json)
-    await writeJson(host, { ok: end.kind === "ended", ...accepted, waited: end.kind, ...asJson(end) });
-  else await host.stdout.write(`${renderEnd(host, accepted, end).join("\n")}\n`);
+    await writeJson(host, { ok: end.kind === "ended", ...accepted, waited: end.kind, ...createEndJson(end) });
+  else await host.stdout.write(`${renderWaitEnd(host, accepted, end).join("\n")}\n`);
 }
 
-function asJson({ report }: End): object {
+function createEndJson({ report }: End): object {
   return report ? { coordination: report } : {};
 }
 
-function exitCodeOf(end: End): number {
+/** Returns 0 for success, 3 for a partial one, and 1 for all else, such as an end of waiting. */
+function chooseExitCode(end: End): number {
   if (end.kind !== "ended") return 1;
   if (end.report.status === "success") return 0;
   return end.report.status === "partial" ? EXIT_PARTIAL : 1;
 }
 
-function renderEnd({ program, stdout }: CliHost, { coordinationId }: Accepted, end: End): string[] {
+function renderWaitEnd({ program, stdout }: CliHost, { coordinationId }: Accepted, end: End): string[] {
   const { terminal } = stdout;
-  if (end.kind === "ended") return renderEnding(end.report, { terminal, program });
+  if (end.kind === "ended") return renderPlanEnding(end.report, { terminal, program });
   const id = formatPrintable(formatShellArguments(coordinationId), terminal.unicode);
   const why = end.kind === "timeout" ? "The time to wait is over" : "Interrupted";
   return [
@@ -104,7 +112,7 @@ const ignoreProgress: Tell = () => Promise.resolve();
  * Creates the display of progress: one line that is overwritten on a terminal, else a line for each change.
  * `undefined` ends it.
  */
-function createProgress({ stdout }: CliHost): Tell {
+function createPlanProgress({ stdout }: CliHost): Tell {
   let shown = "";
   return async (line) => {
     const { isTTY } = stdout.terminal;
@@ -125,17 +133,21 @@ interface Following {
 }
 
 /** @throws CoordinationError where the gateway stays away */
-async function follow(host: CliHost, id: string, { waiting, tell, timeoutMs }: Following): Promise<End> {
+async function pollUntilEnd(
+  host: CliHost,
+  id: string,
+  { waiting, tell, timeoutMs }: Following,
+): Promise<End> {
   const began = host.now();
   let answeredAt = began;
   let report: CoordinationStatusReport | undefined;
   for (;;) {
     if (waiting.isInterrupted()) return { kind: "interrupted", report };
     try {
-      report = await readStatus(host, id);
+      report = await readPlanStatus(host, id);
       answeredAt = host.now();
       if (report.status !== "running") return { kind: "ended", report };
-      await tell(renderProgress(report, host.stdout.terminal));
+      await tell(renderPlanProgress(report, host.stdout.terminal));
     } catch (error) {
       if (!isGatewayAway(error) || host.now() - answeredAt > AWAY_MS_MAX) throw error;
       await tell("the gateway does not answer; waiting for it to come back");
@@ -145,7 +157,7 @@ async function follow(host: CliHost, id: string, { waiting, tell, timeoutMs }: F
   }
 }
 
-async function readStatus(host: CliHost, coordinationId: string): Promise<CoordinationStatusReport> {
+async function readPlanStatus(host: CliHost, coordinationId: string): Promise<CoordinationStatusReport> {
   const { coordination } = await askGateway(host, "coordination.status", { coordinationId });
   const parsed = coordinationStatusSchema.safeParse(coordination);
   assertInvariant(parsed.success, "the gateway tells the status in a form that this release does not know");

@@ -5,7 +5,13 @@ import { askByPrefix, askGateway, resolveFullId } from "../ledger/ask-gateway.ts
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { refuseInModelShell } from "../terminal/model-shell.ts";
 import { formatPrintable } from "../terminal/printable.ts";
-import { runCommand, withExamples, withJson, writeJson, type JsonOption } from "../terminal/run-command.ts";
+import {
+  runCommand,
+  withExamples,
+  withJsonOption,
+  writeJson,
+  type JsonOption,
+} from "../terminal/run-command.ts";
 
 interface RequestCommand {
   readonly name: string;
@@ -31,8 +37,9 @@ const CANCEL = {
 /** Arguments of `cancel`. */
 const CANCEL_EXAMPLES = ["release-notes-2026-11", "release-notes draft-long", "co-1f0c --json"];
 
-export function addCancel(parent: CommandGroup, host: CliHost): void {
-  addRequest(parent, host, {
+/** Adds the command `cancel`, which cancels a coordination or one of its steps. */
+export function addCancelCommand(parent: CommandGroup, host: CliHost): void {
+  addRequestCommand(parent, host, {
     ...CANCEL,
     method: "coordination.cancel",
     description: "Cancel a coordination or one of its steps, with every running child",
@@ -40,8 +47,9 @@ export function addCancel(parent: CommandGroup, host: CliHost): void {
   });
 }
 
-export function addPlanCancel(parent: CommandGroup, host: CliHost): void {
-  addRequest(parent, host, {
+/** Adds the command `plan cancel`, which cancels a running plan or one of its steps. */
+export function addPlanCancelCommand(parent: CommandGroup, host: CliHost): void {
+  addRequestCommand(parent, host, {
     ...CANCEL,
     method: "coordination.plan.cancel",
     description: "Cancel a running plan or one of its steps, with every running child",
@@ -49,8 +57,12 @@ export function addPlanCancel(parent: CommandGroup, host: CliHost): void {
   });
 }
 
-export function addRetry(parent: CommandGroup, host: CliHost): void {
-  addRequest(parent, host, {
+/**
+ * Adds the command `retry`, which grants a blocked step one more attempt, or lets a plan go on that stopped at its
+ * budget.
+ */
+export function addRetryCommand(parent: CommandGroup, host: CliHost): void {
+  addRequestCommand(parent, host, {
     name: "retry",
     method: "coordination.retry",
     description: "Grant a blocked step one attempt more, or let a plan go on that stopped at its budget",
@@ -62,18 +74,20 @@ export function addRetry(parent: CommandGroup, host: CliHost): void {
   });
 }
 
-function addRequest(parent: CommandGroup, host: CliHost, request: RequestCommand): void {
-  const command = withJson(parent.command(request.name))
+/** Adds a command that asks the gateway something of a coordination or of one of its steps. */
+function addRequestCommand(parent: CommandGroup, host: CliHost, request: RequestCommand): void {
+  const command = withJsonOption(parent.command(request.name))
     .description(request.description)
     .argument("<id>", "the coordination's id or a unique prefix")
     .argument("[step]", request.step)
     .action((id: string, step: string | undefined, options: JsonOption) =>
-      runCommand(host, options, () => ask(host, request, { id, step, options })),
+      runCommand(host, options, () => sendStepRequest(host, request, { id, step, options })),
     );
   withExamples(command, host, request.examples);
 }
 
-async function ask(
+/** Sends the request to the gateway, with the id completed where it is a prefix, and prints what came of it. */
+async function sendStepRequest(
   host: CliHost,
   { method, done: sentenceDone, again, isAnswer }: RequestCommand,
   {

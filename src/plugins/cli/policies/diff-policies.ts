@@ -5,27 +5,28 @@ import {
 } from "../../../agents/coordination/policies/compare-policies.ts";
 import { loadPolicyPack } from "../files/policy-pack-file.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { paintFor } from "../terminal/paint.ts";
-import { cellsOf, fit, formatPrintable } from "../terminal/printable.ts";
+import { createPaint } from "../terminal/paint.ts";
+import { countCells, fitToCells, formatPrintable } from "../terminal/printable.ts";
 import {
   runCommand,
   withExamples,
-  withJson,
+  withJsonOption,
   writeJson,
   writeLines,
   type JsonOption,
 } from "../terminal/run-command.ts";
-import { describeChain, formatSetting, PACK, describePack } from "./policy-text.ts";
+import { describeChain, formatSetting, PACK, createPackJson } from "./policy-text.ts";
 
 const TONES = { stricter: "good", laxer: "warning", other: "faint" } as const;
 
-export function addPolicyDiff(policy: CommandGroup, host: CliHost): void {
-  const command = withJson(policy.command("diff"))
+/** Adds the command `policy diff`, which prints the settings in which two policy packs differ. */
+export function addPolicyDiffCommand(policy: CommandGroup, host: CliHost): void {
+  const command = withJsonOption(policy.command("diff"))
     .description("Print the settings in which two packs differ, and whether the second is stricter there")
     .argument("<from>", PACK)
     .argument("<to>", PACK)
     .action((from: string, to: string, options: JsonOption) =>
-      runCommand(host, options, () => diffPacks(host, { from, to }, options)),
+      runCommand(host, options, () => showPackChanges(host, { from, to }, options)),
     );
   withExamples(command, host, [
     "policy diff balanced careful",
@@ -34,7 +35,7 @@ export function addPolicyDiff(policy: CommandGroup, host: CliHost): void {
   ]);
 }
 
-async function diffPacks(
+async function showPackChanges(
   host: CliHost,
   names: { readonly from: string; readonly to: string },
   { json }: JsonOption,
@@ -42,23 +43,23 @@ async function diffPacks(
   const from = await loadPolicyPack(names.from);
   const to = await loadPolicyPack(names.to);
   const changes = comparePolicies(from.settings, to.settings);
-  if (json) await writeJson(host, { from: describePack(from), to: describePack(to), changes });
+  if (json) await writeJson(host, { from: createPackJson(from), to: createPackJson(to), changes });
   else if (changes.length === 0) await writeLines(host, ["The same settings hold under both."]);
   else {
     const title = `From ${describeChain(from, host)} to ${describeChain(to, host)}:`;
-    await writeLines(host, [title, ...renderChanges(host, changes)]);
+    await writeLines(host, [title, ...renderChangedSettings(host, changes)]);
   }
 }
 
-function renderChanges(host: CliHost, changes: readonly ChangedSetting[]): string[] {
+function renderChangedSettings(host: CliHost, changes: readonly ChangedSetting[]): string[] {
   const { terminal } = host.stdout;
   const { unicode } = terminal;
-  const paint = paintFor(terminal);
+  const paint = createPaint(terminal);
   const arrow = unicode ? "→" : "->";
   const print = (text: string): string => formatPrintable(text, unicode);
-  const width = Math.max(...changes.map(({ path }) => cellsOf(print(path))));
+  const width = Math.max(...changes.map(({ path }) => countCells(print(path))));
   return changes.map(({ path, from, to, change }) => {
     const values = `${formatSetting(from, unicode)} ${arrow} ${paint.tone("strong", formatSetting(to, unicode))}`;
-    return `  ${fit(print(path), width, unicode)}  ${paint.tone(TONES[change], change.padEnd(8))}  ${values}`;
+    return `  ${fitToCells(print(path), width, unicode)}  ${paint.tone(TONES[change], change.padEnd(8))}  ${values}`;
   });
 }

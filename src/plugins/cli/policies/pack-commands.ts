@@ -1,30 +1,31 @@
 /** Owns: `policy` with its subcommands, and of them `list` and `validate`. */
 import { listShippedPacks, loadPolicyPack } from "../files/policy-pack-file.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { paintFor } from "../terminal/paint.ts";
+import { createPaint } from "../terminal/paint.ts";
 import {
   runCommand,
   withExamples,
-  withJson,
+  withJsonOption,
   writeJson,
   writeLines,
   type JsonOption,
 } from "../terminal/run-command.ts";
-import { addPolicyDiff } from "./diff-policies.ts";
-import { describeChain, PACK, describePack } from "./policy-text.ts";
-import { addPolicyShow } from "./show-policy.ts";
-import { addPolicyTest } from "./test-policy.ts";
-import { addPolicyDrop, addPolicyUse } from "./use-policy.ts";
+import { addPolicyDiffCommand } from "./diff-policies.ts";
+import { describeChain, PACK, createPackJson } from "./policy-text.ts";
+import { addPolicyShowCommand } from "./show-policy.ts";
+import { addPolicyTestCommand } from "./test-policy.ts";
+import { addPolicyDropCommand, addPolicyUseCommand } from "./use-policy.ts";
 
-export function addPolicy(parent: CommandGroup, host: CliHost): void {
+/** Adds the group of commands `policy`: list, validate, show, diff, test, use and drop. */
+export function addPolicyCommands(parent: CommandGroup, host: CliHost): void {
   const policy = parent
     .command("policy")
     .description("Look at policy packs, test them on what the ledger has, and take one into use");
-  const list = withJson(policy.command("list"))
+  const list = withJsonOption(policy.command("list"))
     .description("List the packs that ship")
-    .action((options: JsonOption) => runCommand(host, options, () => listPacks(host, options)));
+    .action((options: JsonOption) => runCommand(host, options, () => showShippedPacks(host, options)));
   withExamples(list, host, ["policy list"]);
-  const validate = withJson(policy.command("validate"))
+  const validate = withJsonOption(policy.command("validate"))
     .description(
       "Say what is wrong with a pack and with those that it extends; exit code 1 when something is",
     )
@@ -33,21 +34,21 @@ export function addPolicy(parent: CommandGroup, host: CliHost): void {
       runCommand(host, options, () => validatePack(host, pack, options)),
     );
   withExamples(validate, host, ["policy validate ./release.yaml", "policy validate ./release.yaml --json"]);
-  addPolicyShow(policy, host);
-  addPolicyDiff(policy, host);
-  addPolicyTest(policy, host);
-  addPolicyUse(policy, host);
-  addPolicyDrop(policy, host);
+  addPolicyShowCommand(policy, host);
+  addPolicyDiffCommand(policy, host);
+  addPolicyTestCommand(policy, host);
+  addPolicyUseCommand(policy, host);
+  addPolicyDropCommand(policy, host);
   withExamples(policy, host, ["policy list", "policy test careful", "policy use careful --dry-run"]);
 }
 
-async function listPacks(host: CliHost, options: JsonOption): Promise<void> {
+async function showShippedPacks(host: CliHost, options: JsonOption): Promise<void> {
   const packs = await Promise.all(listShippedPacks().map(loadPolicyPack));
   if (options.json) {
-    await writeJson(host, packs.map(describePack));
+    await writeJson(host, packs.map(createPackJson));
     return;
   }
-  const paint = paintFor(host.stdout.terminal);
+  const paint = createPaint(host.stdout.terminal);
   const lines = packs.map(
     ({ name, version, description = "" }) =>
       `${paint.tone("strong", name.padEnd(10))} ${version}  ${description}`,
@@ -57,9 +58,9 @@ async function listPacks(host: CliHost, options: JsonOption): Promise<void> {
 
 async function validatePack(host: CliHost, pack: string, options: JsonOption): Promise<void> {
   const loaded = await loadPolicyPack(pack);
-  if (options.json) await writeJson(host, { ok: true, ...describePack(loaded) });
+  if (options.json) await writeJson(host, { ok: true, ...createPackJson(loaded) });
   else {
-    const paint = paintFor(host.stdout.terminal);
+    const paint = createPaint(host.stdout.terminal);
     const settings = `${loaded.origins.size} settings`;
     await writeLines(host, [`${paint.tone("good", "ok")}  ${describeChain(loaded, host)}: ${settings}`]);
   }

@@ -5,12 +5,12 @@
 import type { PolicyRule } from "../../../agents/coordination/contracts/config/policies-config.ts";
 import type { AgentId } from "../../../agents/coordination/contracts/ids.ts";
 import { parseHostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
-import { ANY_CHARACTERS, isFittingAll } from "../../../agents/coordination/std/fit-wildcards.ts";
+import { ANY_CHARACTERS, isMatchingWildcards } from "../../../agents/coordination/std/fit-wildcards.ts";
 import { isRecord } from "../../../agents/coordination/std/is-record.ts";
 import {
-  listDifferences,
+  listNeededChanges,
   PHASE1,
-  readValueAt,
+  readConfigValueAt,
   type ConfigChange,
 } from "../../openclaw/host/operator-config.ts";
 
@@ -20,60 +20,78 @@ interface UsedPack {
   readonly settings: object;
 }
 
-/** Sessions for whose work a pack holds. Those that functions here take besides the configuration come from `formatSelector`. */
+/** Sessions for whose work a pack holds. Those that functions here take besides the configuration come from `normalizeSelector`. */
 export type PolicySelector = Pick<PolicyRule, "agent" | "channel" | "session">;
 
 const POLICIES = `${PHASE1}.policies`;
 
-/** Plans to take a policy pack into use for everything that the configuration itself says nothing of. */
-export function planPolicy(config: unknown, { name, version, settings }: UsedPack): ConfigChange[] {
-  return listDifferences(config, [
+/**
+ * Returns the changes that a configuration needs so that a policy pack holds wherever the configuration says nothing
+ * itself; empty where it does already. Changes nothing.
+ */
+export function planPolicyUse(config: unknown, { name, version, settings }: UsedPack): ConfigChange[] {
+  return listNeededChanges(config, [
     [`${POLICIES}.packs.${name}`, { version, settings }],
     [`${POLICIES}.default`, name],
   ]);
 }
 
-/** Plans to take a policy pack into use for some sessions. */
-export function planPolicyRule(
+/**
+ * Returns the changes that a configuration needs so that a policy pack holds for the sessions of a selector, by a
+ * rule; empty where it does already. Changes nothing.
+ */
+export function planPolicyRuleUse(
   config: unknown,
   selector: PolicySelector,
   { name, version, settings }: UsedPack,
 ): ConfigChange[] {
   const { earlier, rule, later } = placeRule(config, selector, name);
-  return listDifferences(config, [
+  return listNeededChanges(config, [
     [`${POLICIES}.packs.${name}`, { version, settings }],
     [`${POLICIES}.rules`, [...earlier, rule, ...later]],
   ]);
 }
 
-/** Plans to take no policy pack into use any more. */
-export function planNoPolicy(config: unknown): ConfigChange[] {
-  const from = readValueAt(config, POLICIES);
+/**
+ * Returns the change that removes all policy packs and rules from a configuration; empty where it has none. Changes
+ * nothing.
+ */
+export function planPolicyRemoval(config: unknown): ConfigChange[] {
+  const from = readConfigValueAt(config, POLICIES);
   return isRecord(from) && Object.keys(from).length > 0 ? [{ path: POLICIES, from, to: {} }] : [];
 }
 
-/** Plans to let the rules of the gateway hold again for some sessions. */
-export function planNoPolicyRule(config: unknown, selector: PolicySelector): ConfigChange[] {
+/**
+ * Returns the changes that remove a configuration's policy rule for the sessions of a selector, so that the gateway's
+ * own rules hold for them; empty without such a rule. Changes nothing.
+ */
+export function planPolicyRuleRemoval(config: unknown, selector: PolicySelector): ConfigChange[] {
   const before = listPolicyRules(config);
   const rules = before.filter((rule) => !isSameSelector(rule, selector));
-  return rules.length === before.length ? [] : listDifferences(config, [[`${POLICIES}.rules`, rules]]);
+  return rules.length === before.length ? [] : listNeededChanges(config, [[`${POLICIES}.rules`, rules]]);
 }
 
-/** Lists the rules for sessions because of which a pack will not hold for the sessions that it is taken into use for. */
+/**
+ * Returns the rules of a configuration that come before a selector's and cover all its sessions, so that a policy pack
+ * taken into use for them would not hold.
+ */
 export function listShadowingRules(config: unknown, selector: PolicySelector): readonly PolicyRule[] {
   const { earlier } = placeRule(config, selector, "");
-  return earlier.filter((rule) => isFittingSessions(rule, selector, describeKeys(selector)));
+  return earlier.filter((rule) => isCoveringSelector(rule, selector, formatKeyPattern(selector)));
 }
 
-/** Lists who goes by another pack of the same name, besides those that it is taken into use for; with the version of that pack. */
-export function listReplaced(
+/**
+ * Returns the version of another policy pack of the same name in the configuration, and who else uses it and would get
+ * the new one; `undefined` where nobody does.
+ */
+export function findReplacedPack(
   config: unknown,
   selector: PolicySelector | undefined,
   { name, version, settings }: UsedPack,
 ): { readonly version: string; readonly users: readonly string[] } | undefined {
-  const used = readValueAt(config, `${POLICIES}.packs.${name}`);
+  const used = readConfigValueAt(config, `${POLICIES}.packs.${name}`);
   if (!isRecord(used) || JSON.stringify(used) === JSON.stringify({ version, settings })) return undefined;
-  const isWhole = selector !== undefined && readValueAt(config, `${POLICIES}.default`) === name;
+  const isWhole = selector !== undefined && readConfigValueAt(config, `${POLICIES}.default`) === name;
   const rules = listPolicyRules(config).filter((rule) => rule.pack === name);
   const others = selector ? rules.filter((rule) => !isSameSelector(rule, selector)) : rules;
   const users = [...(isWhole ? ["the gateway"] : []), ...others.map(describePolicyRule)];
@@ -97,8 +115,8 @@ function placeRule(config: unknown, selector: PolicySelector, pack: string): Pla
   const before = written.findIndex((rule) => isSameSelector(rule, selector));
   const isShadowed = written
     .slice(0, Math.max(0, before))
-    .some((rule) => isFittingSessions(rule, selector, selector.session));
-  if (before === -1 || isShadowed) return placeByKind(others, selector, pack);
+    .some((rule) => isCoveringSelector(rule, selector, selector.session));
+  if (before === -1 || isShadowed) return placeRuleByKind(others, selector, pack);
   return {
     earlier: others.slice(0, before),
     rule: { ...selector, pack },
@@ -106,67 +124,77 @@ function placeRule(config: unknown, selector: PolicySelector, pack: string): Pla
   };
 }
 
-function placeByKind(unsorted: readonly PolicyRule[], selector: PolicySelector, pack: string): PlacedRule {
-  const others = unsorted.toSorted((a, b) => rankRule(a) - rankRule(b));
-  const wider = others.findIndex((rule) => isFittingSessions(rule, selector, selector.session));
-  const next = others.findIndex((rule) => rankRule(rule) > rankRule(selector));
+function placeRuleByKind(
+  unsorted: readonly PolicyRule[],
+  selector: PolicySelector,
+  pack: string,
+): PlacedRule {
+  const others = unsorted.toSorted((a, b) => rankSelectorKind(a) - rankSelectorKind(b));
+  const wider = others.findIndex((rule) => isCoveringSelector(rule, selector, selector.session));
+  const next = others.findIndex((rule) => rankSelectorKind(rule) > rankSelectorKind(selector));
   const places = [wider, next].filter((place) => place !== -1);
   const place = Math.min(others.length, ...places);
   return { earlier: others.slice(0, place), rule: { ...selector, pack }, later: others.slice(place) };
 }
 
-/** As they are written; what is no rule is found when the configuration is read. */
+/**
+ * Lists the rules as they are written. Whatever is no rule is left out here, and found when the configuration is read.
+ */
 function listPolicyRules(config: unknown): readonly PolicyRule[] {
-  const rules = readValueAt(config, `${POLICIES}.rules`);
+  const rules = readConfigValueAt(config, `${POLICIES}.rules`);
   return Array.isArray(rules) ? rules.filter((rule): rule is PolicyRule => isRecord(rule)) : [];
 }
 
 function isSameSelector(rule: PolicySelector, other: PolicySelector): boolean {
-  return describePolicyRule(formatSelector(rule)) === describePolicyRule(other);
+  return describePolicyRule(normalizeSelector(rule)) === describePolicyRule(other);
 }
 
-function rankRule({ session, channel }: PolicySelector): number {
+/** Returns 0 for a selector of sessions, 1 for one of a channel, 2 for one of an agent alone: the order of rules. */
+function rankSelectorKind({ session, channel }: PolicySelector): number {
   if (session !== undefined) return 0;
   return channel === undefined ? 2 : 1;
 }
 
 /** True where a rule fits every session that a selector fits; `keys` is a pattern of the keys of those sessions. */
-function isFittingSessions(
+function isCoveringSelector(
   rule: PolicySelector,
   selector: PolicySelector,
   keys: string | undefined,
 ): boolean {
-  const { agent, channel } = readNamed(selector);
-  const wanted = formatSelector(rule);
+  const { agent, channel } = extractAgentAndChannel(selector);
+  const wanted = normalizeSelector(rule);
   if (wanted.agent !== undefined && wanted.agent !== agent) return false;
   if (wanted.channel !== undefined && wanted.channel !== channel) return false;
   const { session } = wanted;
   if (session === undefined) return true;
   // A star within the keys is met by a star of the rule alone.
-  return keys !== undefined && isFittingAll(Array.from(keys), Array.from(session), ANY_CHARACTERS);
+  return keys !== undefined && isMatchingWildcards(Array.from(keys), Array.from(session), ANY_CHARACTERS);
 }
 
 /** `agent:scout:telegram:` at the beginning of a pattern of keys, where no star stands for a part of it. */
 const NAMED_IN_KEYS = /^agent:(?<agent>[^:*]+):(?:(?<channel>[^:*]+):)?/u;
 
 /** Returns the agent and the channel of all sessions that a selector fits, which the pattern of their keys may name, too. */
-function readNamed({ agent, channel, session = "" }: PolicySelector): PolicySelector {
+function extractAgentAndChannel({ agent, channel, session = "" }: PolicySelector): PolicySelector {
   const named = NAMED_IN_KEYS.exec(session)?.groups ?? {};
-  return formatSelector({
+  return normalizeSelector({
     agent: agent ?? (named["agent"] as AgentId | undefined),
     channel: channel ?? named["channel"],
   });
 }
 
-/** Describes the keys of the sessions that a selector fits: `agent:scout:*`. */
-function describeKeys({ agent, channel, session }: PolicySelector): string {
+/** Returns the pattern of the keys of the sessions that a selector fits, like `agent:scout:*`. */
+function formatKeyPattern({ agent, channel, session }: PolicySelector): string {
   if (session !== undefined) return session;
   const place = channel === undefined ? "*" : `${channel}:*`;
   return `agent:${agent ?? "*"}:${place}`;
 }
 
-/** Returns a selector with agent and channel as OpenClaw writes them, without what is no text. */
-export function formatSelector({ agent, channel, session }: PolicySelector): PolicySelector {
+/**
+ * Returns a selector of sessions with agent and channel spelled as OpenClaw spells them; members that are no text are
+ * left out.
+ */
+export function normalizeSelector({ agent, channel, session }: PolicySelector): PolicySelector {
   return {
     ...(typeof agent === "string" && { agent: parseHostAgentId(agent) }),
     ...(typeof channel === "string" && { channel: channel.toLowerCase() }),
@@ -174,7 +202,7 @@ export function formatSelector({ agent, channel, session }: PolicySelector): Pol
   };
 }
 
-/** Names the sessions of a rule: `agent writer, channel telegram`. */
+/** Returns the sessions of a policy rule in words, like `agent writer, channel telegram`. */
 export function describePolicyRule({ agent, channel, session }: PolicySelector): string {
   return [
     ...(agent === undefined ? [] : [`agent ${agent}`]),

@@ -5,17 +5,20 @@ import { formatPrintable } from "../terminal/printable.ts";
 
 export const PACK = "a pack that ships, by its name, or a file (JSON or YAML; - reads it from stdin)";
 
-/** Returns what `--json` tells of a pack, without its settings. */
-export function describePack({ name, version, description, chain, locked }: PolicyPack): object {
+/** Returns what `--json` prints of a policy pack: name, version, description, chain and locks, without its settings. */
+export function createPackJson({ name, version, description, chain, locked }: PolicyPack): object {
   return { name, version, ...(description !== undefined && { description }), chain, locked };
 }
 
-/** Returns `careful 1.0.0, extends balanced 1.0.0`. */
+/**
+ * Returns a policy pack and what it extends as a text safe for a terminal, like `careful 1.0.0, extends balanced
+ * 1.0.0`.
+ */
 export function describeChain({ chain }: PolicyPack, { stdout }: CliHost): string {
   return formatPrintable(chain.join(", extends "), stdout.terminal.unicode);
 }
 
-/** Formats the value of a setting; nothing where there is none. */
+/** Returns the value of a setting as JSON that is safe for a terminal; `(none)` where there is none. */
 export function formatSetting(value: unknown, isUnicode: boolean): string {
   return value === undefined ? "(none)" : formatPrintable(JSON.stringify(value), isUnicode);
 }

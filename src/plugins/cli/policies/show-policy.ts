@@ -1,19 +1,26 @@
 /** Owns: `policy show`: all settings of a pack, and which pack of those that it extends said each. */
-import { listEffective } from "../../../agents/coordination/policies/compare-policies.ts";
+import { listEffectiveSettings } from "../../../agents/coordination/policies/compare-policies.ts";
 import { isLocked, type PolicyPack } from "../../../agents/coordination/policies/combine-packs.ts";
 import { loadPolicyPack } from "../files/policy-pack-file.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { paintFor } from "../terminal/paint.ts";
-import { cellsOf, fit, formatPrintable } from "../terminal/printable.ts";
-import { runCommand, withExamples, withJson, writeJson, type JsonOption } from "../terminal/run-command.ts";
-import { describeChain, formatSetting, PACK, describePack } from "./policy-text.ts";
+import { createPaint } from "../terminal/paint.ts";
+import { countCells, fitToCells, formatPrintable } from "../terminal/printable.ts";
+import {
+  runCommand,
+  withExamples,
+  withJsonOption,
+  writeJson,
+  type JsonOption,
+} from "../terminal/run-command.ts";
+import { describeChain, formatSetting, PACK, createPackJson } from "./policy-text.ts";
 
 interface ShowOptions extends JsonOption {
   readonly all?: boolean;
 }
 
-export function addPolicyShow(policy: CommandGroup, host: CliHost): void {
-  const command = withJson(policy.command("show"))
+/** Adds the command `policy show`, which prints a pack's settings and which pack says each. */
+export function addPolicyShowCommand(policy: CommandGroup, host: CliHost): void {
+  const command = withJsonOption(policy.command("show"))
     .description("Print the settings of a pack with all that it extends, and which pack says each")
     .argument("<pack>", PACK)
     .option("--all", "also the defaults that no pack says anything of")
@@ -29,8 +36,8 @@ export function addPolicyShow(policy: CommandGroup, host: CliHost): void {
 
 async function showPack(host: CliHost, name: string, { all, json }: ShowOptions): Promise<void> {
   const pack = await loadPolicyPack(name);
-  const lines = listLines(pack, all === true);
-  if (json) await writeJson(host, { ...describePack(pack), settings: pack.settings, effective: lines });
+  const lines = listSettingLines(pack, all === true);
+  if (json) await writeJson(host, { ...createPackJson(pack), settings: pack.settings, effective: lines });
   else await host.stdout.write(renderPack(host, pack, lines));
 }
 
@@ -41,9 +48,10 @@ interface SettingLine {
   readonly locked: boolean;
 }
 
-function listLines(pack: PolicyPack, isAll: boolean): SettingLine[] {
+/** Lists settings with the pack that says each; `isAll` adds the defaults that no pack says anything of. */
+function listSettingLines(pack: PolicyPack, isAll: boolean): SettingLine[] {
   const { settings, origins } = pack;
-  return [...listEffective(settings)].flatMap(([path, value]) => {
+  return [...listEffectiveSettings(settings)].flatMap(([path, value]) => {
     const from = origins.get(path) ?? "default";
     const locked = isLocked(pack, path);
     return isAll || origins.has(path) || locked ? [{ path, value, from, locked }] : [];
@@ -52,13 +60,13 @@ function listLines(pack: PolicyPack, isAll: boolean): SettingLine[] {
 
 function renderPack(host: CliHost, pack: PolicyPack, lines: readonly SettingLine[]): string {
   const { terminal } = host.stdout;
-  const paint = paintFor(terminal);
+  const paint = createPaint(terminal);
   const print = (text: string): string => formatPrintable(text, terminal.unicode);
-  const width = Math.max(0, ...lines.map(({ path }) => cellsOf(print(path))));
+  const width = Math.max(0, ...lines.map(({ path }) => countCells(print(path))));
   const described = pack.description === undefined ? [] : [print(pack.description)];
   const settings = lines.map(({ path, value, from, locked }) => {
     const lock = locked ? "  locked" : "";
-    return `  ${fit(print(path), width, terminal.unicode)}  ${paint.tone("strong", formatSetting(value, terminal.unicode))}  ${paint.tone("faint", `${from}${lock}`)}`;
+    return `  ${fitToCells(print(path), width, terminal.unicode)}  ${paint.tone("strong", formatSetting(value, terminal.unicode))}  ${paint.tone("faint", `${from}${lock}`)}`;
   });
   return `${[describeChain(pack, host), ...described, "", ...settings].join("\n")}\n`;
 }

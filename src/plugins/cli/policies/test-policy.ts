@@ -4,7 +4,10 @@ import {
   toReplayPolicy,
   type ReplayPolicy,
 } from "../../../agents/coordination/contracts/config/replay-policy.ts";
-import { nameAgents, readSection } from "../../../agents/coordination/contracts/config/written-settings.ts";
+import {
+  normalizeAgentIds,
+  readSection,
+} from "../../../agents/coordination/contracts/config/written-settings.ts";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { PolicyPack } from "../../../agents/coordination/policies/combine-packs.ts";
@@ -19,15 +22,20 @@ import {
 } from "../../../agents/coordination/runtime/replay-coordination.ts";
 import { mergeObjects } from "../../../agents/coordination/std/merge-objects.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
-import { readWritten } from "../../openclaw/host/operator-config.ts";
+import { readWrittenPhase1 } from "../../openclaw/host/operator-config.ts";
 import { isRecord, type UnknownRecord } from "../../../agents/coordination/std/is-record.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
 import { loadPolicyPack } from "../files/policy-pack-file.ts";
-import { renderPoint } from "../ledger/replay-text.ts";
+import { renderChangedDecision } from "../ledger/replay-text.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
-import { describeQuery, readFilter, withQueryOptions, type QueryOptions } from "../ledger/query-options.ts";
+import {
+  describeQuery,
+  resolveFilter,
+  withQueryOptions,
+  type QueryOptions,
+} from "../ledger/query-options.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
-import { paintFor } from "../terminal/paint.ts";
+import { createPaint } from "../terminal/paint.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { createProgressLine } from "../terminal/progress-line.ts";
 import {
@@ -39,7 +47,7 @@ import {
   writeLines,
   type ReaderOptions,
 } from "../terminal/run-command.ts";
-import { describeChain, PACK, describePack } from "./policy-text.ts";
+import { describeChain, PACK, createPackJson } from "./policy-text.ts";
 
 const LIMIT_MAX = 100_000;
 /** Further decisions are counted, and not printed. */
@@ -49,7 +57,8 @@ interface TestOptions extends ReaderOptions, QueryOptions {
   readonly limit: string;
 }
 
-export function addPolicyTest(policy: CommandGroup, host: CliHost): void {
+/** Adds the command `policy test`, which says which recorded decisions would have been others under a pack. */
+export function addPolicyTestCommand(policy: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(policy.command("test"))
     .description("Say which decisions of the ledger would have been others under a pack; nothing is executed")
     .argument("<pack>", PACK)
@@ -104,8 +113,8 @@ async function testPack(host: CliHost, name: string, options: TestOptions): Prom
     const tested = await testOnLedger(host, reader, { pack, limit, options });
     if (options.json) {
       const { pack: _, ...rest } = tested;
-      await writeJson(host, { pack: describePack(pack), ...rest });
-    } else await writeLines(host, renderTest(host, tested, options));
+      await writeJson(host, { pack: createPackJson(pack), ...rest });
+    } else await writeLines(host, renderTestOutcome(host, tested, options));
   });
 }
 
@@ -125,11 +134,12 @@ interface Findings {
   readonly unreadable: CoordinationId[];
 }
 
+/** Replays the newest coordinations under the pack, and collects which decisions would have been others. */
 async function testOnLedger(host: CliHost, reader: LedgerReader, test: Test): Promise<TestedPack> {
   const { pack, limit, options } = test;
   const written = await readConfiguration(host, options);
-  const { policy, leftOut, ...readings } = readPolicyOfPack(pack, written);
-  const filter = await readFilter(reader, options, host.now());
+  const { policy, leftOut, ...readings } = createPolicyOfPack(pack, written);
+  const filter = await resolveFilter(reader, options, host.now());
   const progress = createProgressLine(host);
   const findings: Findings = {
     coordinations: 0,
@@ -143,7 +153,7 @@ async function testOnLedger(host: CliHost, reader: LedgerReader, test: Test): Pr
   try {
     for await (const { runId } of listFoundRuns(reader, { filter })) {
       const replayed = await readUnlessDamaged(() => replayCoordination(reader, runId, { policy }));
-      addFinding(findings, runId, replayed);
+      addReplayFindings(findings, runId, replayed);
       const { coordinations, changed } = findings;
       progress.show(
         () => `tested ${formatCount(coordinations, "coordination")}, ${changed.length} with other decisions`,
@@ -162,7 +172,8 @@ async function testOnLedger(host: CliHost, reader: LedgerReader, test: Test): Pr
   };
 }
 
-function addFinding(
+/** Adds a replayed coordination to the findings; one that could not be replayed counts as unreadable. */
+function addReplayFindings(
   findings: Findings,
   coordinationId: CoordinationId,
   replayed: ReplayedCoordination | undefined,
@@ -189,7 +200,7 @@ async function readConfiguration(
   if (ledger !== undefined) return undefined;
   try {
     const read = await config.read();
-    return read && !read.isMissing ? nameAgents(readWritten(read.config)) : undefined;
+    return read && !read.isMissing ? normalizeAgentIds(readWrittenPhase1(read.config)) : undefined;
   } catch (error) {
     if (isCoordinationError(error)) return undefined;
     throw error;
@@ -203,7 +214,7 @@ type PolicyOfPack = ReturnType<typeof toReplayPolicy> &
  * Returns the policy that would hold if the pack was taken into use: what the configuration says of its settings stays. Where the
  * two together are not valid it is that of the pack alone.
  */
-function readPolicyOfPack({ settings }: PolicyPack, written: UnknownRecord | undefined): PolicyOfPack {
+function createPolicyOfPack({ settings }: PolicyPack, written: UnknownRecord | undefined): PolicyOfPack {
   const ofPack = toReplayPolicy(settings);
   if (!written) return { ...ofPack, isConfigurationRead: false };
   const writtenSections = Object.fromEntries(
@@ -213,14 +224,14 @@ function readPolicyOfPack({ settings }: PolicyPack, written: UnknownRecord | und
   const { gates: _, ...otherSettings } = settings;
   try {
     const { gates, conflicts } = toReplayPolicy(merged).policy;
-    const { policy } = toReplayPolicy(pickNamed(merged, otherSettings));
-    const { strategy = parsePluginConfig({}).conflicts.strategy } = conflicts ?? {};
+    const { policy } = toReplayPolicy(pickPackSettings(merged, otherSettings));
+    const { strategy = parsePluginConfig({}).conflicts.strategy, overrides = [] } = conflicts ?? {};
     return {
       ...ofPack,
       policy: {
         ...policy,
-        ...(gates && { gates: pickGates(gates, settings) }),
-        configured: { strategy, ...(gates && { gates }) },
+        ...(gates && { gates: pickPackGates(gates, settings) }),
+        configured: { strategy, overrides, ...(gates && { gates }) },
       },
       isConfigurationRead: true,
     };
@@ -230,19 +241,22 @@ function readPolicyOfPack({ settings }: PolicyPack, written: UnknownRecord | und
   }
 }
 
-/** Leaves out what the configuration alone says, at every depth. */
-function pickNamed(merged: UnknownRecord, ofPack: UnknownRecord): UnknownRecord {
+/** Keeps the settings that the pack has, at every depth, and leaves out what the configuration alone says. */
+function pickPackSettings(merged: UnknownRecord, ofPack: UnknownRecord): UnknownRecord {
   const named = Object.entries(ofPack).map(([key, value]) => {
     const setting = merged[key];
-    return [key, isRecord(value) && isRecord(setting) ? pickNamed(setting, value) : setting] as const;
+    return [key, isRecord(value) && isRecord(setting) ? pickPackSettings(setting, value) : setting] as const;
   });
   return Object.fromEntries(named);
 }
 
 type Gates = NonNullable<ReplayPolicy["gates"]>;
 
-/** Leaves out what the configuration alone says, but for rules for agents: those it has, and that it has none, hold under the pack. */
-function pickGates({ agents = {}, ...gates }: Gates, settings: PolicyPack["settings"]): Gates {
+/**
+ * Keeps the gates that the pack has, and of the configuration its rules for agents. Those it has, and that it has
+ * none, hold under the pack.
+ */
+function pickPackGates({ agents = {}, ...gates }: Gates, settings: PolicyPack["settings"]): Gates {
   const ofPack = readSection(settings, "gates");
   const verifiers = Object.entries(gates.verifiers ?? {}).filter(([key]) =>
     Object.hasOwn(readSection(ofPack, "verifiers"), key),
@@ -255,7 +269,7 @@ function pickGates({ agents = {}, ...gates }: Gates, settings: PolicyPack["setti
   };
 }
 
-function renderTest(host: CliHost, tested: TestedPack, options: TestOptions): string[] {
+function renderTestOutcome(host: CliHost, tested: TestedPack, options: TestOptions): string[] {
   const { pack, leftOut, coordinations, decisions, changed } = tested;
   const points = changed.reduce((sum, coordination) => sum + coordination.points.length, 0);
   const extent = `${formatCount(coordinations, "coordination")}, ${formatCount(decisions, "decision")}`;
@@ -266,16 +280,17 @@ function renderTest(host: CliHost, tested: TestedPack, options: TestOptions): st
     points === 0
       ? "The same would have been decided."
       : `${formatCount(points, "decision")} of ${formatCount(changed.length, "coordination")} would have been others:`,
-    ...listChanges(changed, terminal),
+    ...renderChangedCoordinations(changed, terminal),
     ...(points > SHOWN_MAX ? ["", `and ${points - SHOWN_MAX} more; --json has them all`] : []),
     "",
     `Not tested, because the log does not hold what they decide on: ${formatPrintable(leftOut.join(", ") || "nothing", terminal.unicode)}.`,
-    ...listConfigurationLimits(tested, options, terminal),
-    ...listLimits(tested, terminal),
+    ...describeConfigurationLimit(tested, options, terminal),
+    ...describeTestLimits(tested, terminal),
   ];
 }
 
-function listLimits(tested: TestedPack, terminal: Terminal): string[] {
+/** Returns a sentence for each kind of work that was not, or not fully, tested. */
+function describeTestLimits(tested: TestedPack, terminal: Terminal): string[] {
   const { plansWithoutBudget, plansWithoutText, unreadable } = tested;
   return [
     ...(plansWithoutBudget > 0
@@ -292,7 +307,7 @@ function listLimits(tested: TestedPack, terminal: Terminal): string[] {
   ];
 }
 
-function listConfigurationLimits(
+function describeConfigurationLimit(
   { isConfigurationRead, configurationFault }: TestedPack,
   { ledger }: ReaderOptions,
   { unicode }: Terminal,
@@ -310,17 +325,17 @@ function listConfigurationLimits(
   ];
 }
 
-function listChanges(changed: readonly ChangedCoordination[], terminal: Terminal): string[] {
+function renderChangedCoordinations(changed: readonly ChangedCoordination[], terminal: Terminal): string[] {
   const lines: string[] = [];
   let shown = 0;
   for (const { coordinationId, recorded, would, points } of changed) {
     const some = points.slice(0, SHOWN_MAX - shown);
     if (some.length === 0) break;
     shown += some.length;
-    const paint = paintFor(terminal);
+    const paint = createPaint(terminal);
     const end = recorded === would ? recorded : `${recorded}, and would be ${would}`;
     lines.push("", `${paint.tone("strong", formatPrintable(coordinationId, terminal.unicode))}  ${end}`);
-    for (const point of some) lines.push(...renderPoint(point, terminal));
+    for (const point of some) lines.push(...renderChangedDecision(point, terminal));
   }
   return lines;
 }

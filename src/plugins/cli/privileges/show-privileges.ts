@@ -8,9 +8,9 @@ import type {
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import { formatCount, formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
-import { stepName } from "../../reports/step-name.ts";
+import { nameStep } from "../../reports/step-name.ts";
 import {
-  countRefusedCalls,
+  countRefusedToolCalls,
   listTimelineRefusals,
   type RefusedCall,
   type TimelineRefusal,
@@ -21,24 +21,29 @@ import { formatPrintable, shorten } from "../terminal/printable.ts";
 /** The newest ones of each step, or of a timeline. */
 const LINES_MAX = 10;
 
-/** Lists the fields of a step: what holds it, and what was refused. */
+/**
+ * Returns the fields of a step for `show`, as names with values: what bounds its privileges, and its last refused tool
+ * calls; a value is empty where there is none.
+ */
 export function listPrivilegeFields(
   { refusedCalls = [] }: StepView,
   bounds: readonly PrivilegeBound[] = [],
 ): readonly (readonly [string, string])[] {
   return [
     ["may do", bounds.map(describeBound).join("; ")],
-    ["refused", refusedCalls.slice(-LINES_MAX).map(describeCall).join(", ")],
+    ["refused", refusedCalls.slice(-LINES_MAX).map(formatRefusedCall).join(", ")],
   ];
 }
 
-/** Describes how many calls of a coordination were refused; empty where none was. */
-export function describeRefusedCalls({ steps }: CoordinationView): string {
-  const count = countRefusedCalls(steps);
+/** Returns how many tool calls of a coordination were refused, as text; empty where none was. */
+export function describeRefusedCallCount({ steps }: CoordinationView): string {
+  const count = countRefusedToolCalls(steps);
   return count > 0 ? formatCount(count, "call") : "";
 }
 
-/** Renders one line for each of the newest refused calls. */
+/**
+ * Returns the lines under a timeline for the newest refused tool calls, the newest last; empty where none was refused.
+ */
 export function renderRefusalNotes(
   view: CoordinationView,
   {
@@ -49,12 +54,12 @@ export function renderRefusalNotes(
 ): string[] {
   const refusals = listTimelineRefusals(view);
   if (refusals.length === 0) return [];
-  const names = new Map(view.steps.map((step) => [step.stepId, stepName(step)]));
+  const names = new Map(view.steps.map((step) => [step.stepId, nameStep(step)]));
   const lines = refusals.slice(-LINES_MAX).map((refusal) => {
     const at = formatDuration(refusal.refusedMs);
     const subject = names.get(refusal.stepId) ?? refusal.stepId;
     const sentence = formatPrintable(
-      `${subject} at ${at}: refused ${describeCall(refusal)}`,
+      `${subject} at ${at}: refused ${formatRefusedCall(refusal)}`,
       terminal.unicode,
     );
     return `${paint.tone("warning", "!")} ${shorten(sentence, columns - 2, terminal.unicode)}`;
@@ -63,7 +68,7 @@ export function renderRefusalNotes(
   return [...(left > 0 ? [`  and ${left} before`] : []), ...lines, ""];
 }
 
-function describeCall({ tool, rule, resource }: RefusedCall | TimelineRefusal): string {
+function formatRefusedCall({ tool, rule, resource }: RefusedCall | TimelineRefusal): string {
   const where = resource === undefined ? "" : ` of ${describeResource(resource)}`;
   return `${tool}${where} (${rule})`;
 }

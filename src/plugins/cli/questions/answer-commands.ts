@@ -3,19 +3,19 @@
  * whoever asks the gateway of another machine has no ledger of it.
  */
 import type { Command } from "commander";
-import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { CoordinationError, createInputError } from "../../../agents/coordination/contracts/errors.ts";
 import type { AnswerKind } from "../../../agents/coordination/contracts/escalation.ts";
 import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import type { GatewayAnswer } from "../../openclaw/host/gateway-call.ts";
-import { answerText, createInputError } from "./answer-text.ts";
-import { answerOf, throwAnswer } from "../ledger/ask-gateway.ts";
+import { resolveAnswerText } from "./answer-text.ts";
+import { requestGatewayAnswer, throwGatewayRefusal } from "../ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { refuseInModelShell } from "../terminal/model-shell.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import {
   runCommand,
   withExamples,
-  withJson,
+  withJsonOption,
   writeJson,
   writeLines,
   type JsonOption,
@@ -30,28 +30,33 @@ interface AnswerOptions extends JsonOption {
 const ID = "the question's id as `questions` lists it, or a unique prefix";
 const ONLY = "the only question that is open, whatever its id";
 
-export function addApprove(parent: CommandGroup, host: CliHost): void {
-  addRuling(parent, host, {
+/** Adds the command `approve`, which answers a question so that what people were asked about happens. */
+export function addApproveCommand(parent: CommandGroup, host: CliHost): void {
+  addRulingCommand(parent, host, {
     answer: "approve",
     description: "Let what people were asked about happen: a held result counts, a doubted step begins",
   });
 }
 
-export function addDeny(parent: CommandGroup, host: CliHost): void {
-  addRuling(parent, host, {
+/** Adds the command `deny`, which answers a question so that what people were asked about does not happen. */
+export function addDenyCommand(parent: CommandGroup, host: CliHost): void {
+  addRulingCommand(parent, host, {
     answer: "deny",
     description: "Keep what people were asked about from happening: a held result stays withheld",
   });
 }
 
-function addRuling(
+/** Adds a command that answers a question without a text. */
+function addRulingCommand(
   parent: CommandGroup,
   host: CliHost,
   { answer, description }: { readonly answer: "approve" | "deny"; readonly description: string },
 ): void {
-  const command = withQuestion(parent.command(answer), description).action(
+  const command = withQuestionArguments(parent.command(answer), description).action(
     (id: string | undefined, options: AnswerOptions) =>
-      runCommand(host, options, () => send(host, options, { ...readQuestionId(id, options), answer })),
+      runCommand(host, options, () =>
+        sendAnswerToGateway(host, options, { ...parseQuestionChoice(id, options), answer }),
+      ),
   );
   withExamples(command, host, [
     `${answer} co-1f0c:escalation-1`,
@@ -60,15 +65,16 @@ function addRuling(
   ]);
 }
 
-export function addAnswer(parent: CommandGroup, host: CliHost): void {
-  const command = withQuestion(
+/** Adds the command `answer`, which answers a question with a text. */
+export function addAnswerCommand(parent: CommandGroup, host: CliHost): void {
+  const command = withQuestionArguments(
     parent.command("answer"),
     "Answer a question with a text: what an agent asked for, or what counts in place of a held result",
   )
     .argument("[text]", "plain text, or a JSON object where it stands for the outputs of a step")
     .option("--file <file>", "take the text from this file, or from the standard input with `-`")
     .action((first: string | undefined, second: string | undefined, options: AnswerOptions) =>
-      runCommand(host, options, () => answer(host, [first, second], options)),
+      runCommand(host, options, () => answerWithText(host, [first, second], options)),
     );
   withExamples(command, host, [
     'answer co-1f0c:escalation-2 "Use the staging database"',
@@ -77,15 +83,15 @@ export function addAnswer(parent: CommandGroup, host: CliHost): void {
   ]);
 }
 
-function withQuestion(command: Command, description: string): Command {
-  return withJson(command)
+function withQuestionArguments(command: Command, description: string): Command {
+  return withJsonOption(command)
     .description(description)
     .argument("[id]", ID)
     .option("--only", ONLY)
     .addOption(command.createOption("--ledger <file>").hideHelp());
 }
 
-async function answer(
+async function answerWithText(
   host: CliHost,
   words: readonly (string | undefined)[],
   options: AnswerOptions,
@@ -94,18 +100,18 @@ async function answer(
   const [id, text, more] = options.only === true ? [undefined, ...words] : words;
   if (more !== undefined)
     throw createInputError("--only: the question needs no id; put the text into quotes");
-  const question = readQuestionId(id, options);
-  await send(host, options, {
+  const question = parseQuestionChoice(id, options);
+  await sendAnswerToGateway(host, options, {
     ...question,
     answer: "answer",
-    text: await answerText({ text, file: options.file }),
+    text: await resolveAnswerText({ text, file: options.file }),
   });
 }
 
 type Question = { readonly questionId: string } | { readonly only: true };
 
 /** @throws CoordinationError `INPUT_INVALID` */
-function readQuestionId(id: string | undefined, { only, ledger }: AnswerOptions): Question {
+function parseQuestionChoice(id: string | undefined, { only, ledger }: AnswerOptions): Question {
   // Commands that read take it, so that whoever answers what they showed tries it here too.
   if (ledger !== undefined)
     throw createInputError(
@@ -122,10 +128,10 @@ function readQuestionId(id: string | undefined, { only, ledger }: AnswerOptions)
 
 type Params = Question & { readonly answer: AnswerKind; readonly text?: string };
 
-async function send(host: CliHost, { json }: JsonOption, params: Params): Promise<void> {
+async function sendAnswerToGateway(host: CliHost, { json }: JsonOption, params: Params): Promise<void> {
   refuseInModelShell();
-  const answered = await answerOf(host, "coordination.answer", { ...params, through: "cli" });
-  if (!answered.ok) throwRefusal(answered);
+  const answered = await requestGatewayAnswer(host, "coordination.answer", { ...params, through: "cli" });
+  if (!answered.ok) throwAnswerRefusal(answered);
   const { payload } = answered;
   if (json) {
     await writeJson(host, { ok: true, ...payload });
@@ -162,9 +168,9 @@ class AnswerRefusal extends CoordinationError {
 }
 
 /** @throws CoordinationError */
-function throwRefusal(refused: GatewayAnswer & { readonly ok: false }): never {
+function throwAnswerRefusal(refused: GatewayAnswer & { readonly ok: false }): never {
   const { refusal } = (refused.details ?? {}) as { readonly refusal?: unknown };
   const advice = ADVICE.get(refusal);
-  if (advice === undefined || refused.code !== "REQUEST_REFUSED") throwAnswer(refused);
+  if (advice === undefined || refused.code !== "REQUEST_REFUSED") throwGatewayRefusal(refused);
   throw new AnswerRefusal(refused.message, advice);
 }

@@ -1,7 +1,7 @@
 /** Owns: questions to people on a terminal: some lines in a list, or all about one. Words of agents are marked as theirs. */
 import type { Terminal } from "../terminal/cli-host.ts";
 import { renderFields } from "../terminal/fields.ts";
-import { paintFor, type Paint } from "../terminal/paint.ts";
+import { createPaint, type Paint } from "../terminal/paint.ts";
 import { formatPrintable, shorten } from "../terminal/printable.ts";
 import type { HeldResult, QuestionReport } from "../../reports/question-report.ts";
 import {
@@ -9,7 +9,7 @@ import {
   listCauses,
   describeAnswers,
   describeCause,
-  checkText,
+  formatCheck,
   describeClosing,
   describeExpiry,
   describeNotice,
@@ -35,10 +35,10 @@ interface Drawing {
   readonly now: number;
 }
 
-function drawingOf({ terminal, now }: QuestionPage): Drawing {
+function createDrawing({ terminal, now }: QuestionPage): Drawing {
   const { unicode, columns } = terminal;
   return {
-    paint: paintFor(terminal),
+    paint: createPaint(terminal),
     text: (value) => formatPrintable(value, unicode),
     columns,
     unicode,
@@ -50,31 +50,35 @@ const TEXT_CELLS_MAX = 240;
 const REASON_TITLE = "why it could not do it, as an agent wrote";
 const COLUMNS_MIN = 60;
 
-/** The id first and never cut: it is what people answer by. */
-function renderQuestionLines(question: QuestionReport, page: QuestionPage): string[] {
-  const drawing = drawingOf(page);
+/** Renders some lines of a list about a question. The id comes first and is never cut: it is what people answer by. */
+function renderQuestionEntry(question: QuestionReport, page: QuestionPage): string[] {
+  const drawing = createDrawing(page);
   const { paint, text, unicode, now } = drawing;
   const columns = Math.max(COLUMNS_MIN, drawing.columns);
   const renderLine = (value: string): string => `  ${shorten(text(value), columns - 2, unicode)}`;
   const age = formatDuration(Math.max(0, now - question.askedAtMs));
   const [cause = "", ...moreCauses] = listCauses(question);
   return [
-    `${paint.tone("strong", text(question.questionId))}  ${stateText(question, drawing)}`,
+    `${paint.tone("strong", text(question.questionId))}  ${renderQuestionState(question, drawing)}`,
     renderLine(`${describeSubject(question)}: ${cause}`),
     ...moreCauses.map(renderLine),
-    ...(question.checks ?? []).map((check) => renderLine(`check ${checkText(check)}`)),
-    ...renderAsked(question, drawing).map((askedLine) => `  ${askedLine}`),
+    ...(question.checks ?? []).map((check) => renderLine(`check ${formatCheck(check)}`)),
+    ...renderAskedLines(question, drawing).map((askedLine) => `  ${askedLine}`),
     ...(question.closed
       ? [renderLine(`asked ${age} ago, ${describeClosing(question)}`)]
       : [
           renderLine(`asked ${age} ago; answers: ${describeAnswers(question.answers)}`),
           renderLine(`if nobody answers: ${describeExpiry(question)}`),
         ]),
-    ...renderNotices(question, drawing),
+    ...renderNoticesLine(question, drawing),
   ];
 }
 
-function stateText({ closed, deadlineAtMs, askedAtMs }: QuestionReport, { paint, now }: Drawing): string {
+/** Renders how a question was closed, or how much time is left to answer it. */
+function renderQuestionState(
+  { closed, deadlineAtMs, askedAtMs }: QuestionReport,
+  { paint, now }: Drawing,
+): string {
   if (closed) return paint.tone("faint", closed.resolution);
   const left = deadlineAtMs - now;
   if (left <= 0) return paint.tone("bad", "past its time");
@@ -83,7 +87,7 @@ function stateText({ closed, deadlineAtMs, askedAtMs }: QuestionReport, { paint,
 }
 
 /** Renders the agent's words in quotes, on lines of their own, so that nobody takes them for ours. */
-function renderAsked({ asked: askedText, reason }: QuestionReport, drawing: Drawing): string[] {
+function renderAskedLines({ asked: askedText, reason }: QuestionReport, drawing: Drawing): string[] {
   const { paint, text, unicode } = drawing;
   const quote = (value: string): string => JSON.stringify(shorten(text(value), TEXT_CELLS_MAX, unicode));
   if (reason !== undefined) return [paint.tone("plain", `${REASON_TITLE}: ${quote(reason)}`)];
@@ -97,7 +101,7 @@ function renderAsked({ asked: askedText, reason }: QuestionReport, drawing: Draw
   ].map((line) => paint.tone("plain", line));
 }
 
-function renderNotices({ notices = [] }: QuestionReport, { paint, text }: Drawing): string[] {
+function renderNoticesLine({ notices = [] }: QuestionReport, { paint, text }: Drawing): string[] {
   if (notices.length === 0) return [];
   const shown = notices.map((notice) =>
     paint.tone(notice.outcome === "failed" ? "bad" : "plain", text(describeNotice(notice))),
@@ -105,8 +109,9 @@ function renderNotices({ notices = [] }: QuestionReport, { paint, text }: Drawin
   return [`  told: ${shown.join(", ")}`];
 }
 
-export function renderQuestions(questions: readonly QuestionReport[], page: QuestionPage): string {
-  return `${questions.map((question) => renderQuestionLines(question, page).join("\n")).join("\n\n")}\n`;
+/** Returns the text that lists questions, each with a few lines about it. */
+export function renderQuestionList(questions: readonly QuestionReport[], page: QuestionPage): string {
+  return `${questions.map((question) => renderQuestionEntry(question, page).join("\n")).join("\n\n")}\n`;
 }
 
 /** The text of a result that people are to rule on: `undefined` where the question is about none, `null` once it is not kept. */
@@ -114,45 +119,46 @@ export type HeldText = string | null | undefined;
 
 const HELD_CHARS_MAX = 20_000;
 
-export function renderQuestion(
+/** Returns the text that shows all about one question, with the held text and the commands that answer it. */
+export function renderQuestionStory(
   question: QuestionReport,
   heldText: HeldText,
   { page, program }: { readonly page: QuestionPage; readonly program: string },
 ): string {
-  const drawing = drawingOf(page);
+  const drawing = createDrawing(page);
   const { paint, text } = drawing;
   const lines = [
-    `${paint.tone("strong", text(question.questionId))}  ${stateText(question, drawing)}`,
+    `${paint.tone("strong", text(question.questionId))}  ${renderQuestionState(question, drawing)}`,
     ...renderFields(
       paint,
-      entriesOf(question, drawing.now).map(([name, value]) => [name, text(value)]),
+      listQuestionFields(question, drawing.now).map(([name, value]) => [name, text(value)]),
       13,
     ),
     ...renderSection(
       "checks",
-      (question.checks ?? []).map((check) => text(checkText(check))),
+      (question.checks ?? []).map((check) => text(formatCheck(check))),
     ),
     ...renderSection(
       "told",
       (question.notices ?? []).map((notice) => text(describeNotice(notice))),
     ),
     ...renderAskedStory(question, drawing),
-    ...renderHeld(heldText, drawing),
-    ...(question.closed ? [] : ["", ...answerLines(question, program).map(text)]),
+    ...renderHeldText(heldText, drawing),
+    ...(question.closed ? [] : ["", ...listAnswerCommands(question, program).map(text)]),
   ];
   return `${lines.join("\n")}\n`;
 }
 
 type Entries = readonly (readonly [string, string])[];
 
-function entriesOf(question: QuestionReport, now: number): Entries {
+function listQuestionFields(question: QuestionReport, now: number): Entries {
   const { askedAtMs, askedBy, result, closed } = question;
   return [
     ["about", `${describeSubject(question)}: ${describeCause(question)}`],
     ["coordination", `${question.coordinationId}, of ${question.ownerSession}`],
     ["asked by", askedBy ?? ""],
     ["asked", `${formatInstant(askedAtMs)} (${formatDuration(Math.max(0, now - askedAtMs))} ago)`],
-    ...(closed ? listClosedEntries(question) : openEntries(question)),
+    ...(closed ? listClosedFields(question) : listOpenFields(question)),
     ["result", result ? formatHeldResult(result) : ""],
   ];
 }
@@ -161,7 +167,7 @@ function formatHeldResult({ bytes, sha256 }: HeldResult): string {
   return sha256 === undefined ? formatBytes(bytes) : `${formatBytes(bytes)}, sha256 ${sha256}`;
 }
 
-function openEntries(question: QuestionReport): Entries {
+function listOpenFields(question: QuestionReport): Entries {
   return [
     ["until", formatInstant(question.deadlineAtMs)],
     ["answers", describeAnswers(question.answers)],
@@ -170,7 +176,7 @@ function openEntries(question: QuestionReport): Entries {
   ];
 }
 
-function listClosedEntries(question: QuestionReport): Entries {
+function listClosedFields(question: QuestionReport): Entries {
   const { refusedAnswers } = question;
   return [
     ["closed", describeClosing(question)],
@@ -196,7 +202,7 @@ function renderAskedStory({ asked: askedText, reason }: QuestionReport, drawing:
   ];
 }
 
-function renderHeld(heldText: HeldText, drawing: Drawing): string[] {
+function renderHeldText(heldText: HeldText, drawing: Drawing): string[] {
   if (heldText === undefined) return [];
   if (heldText === null) return ["", "The held result is no longer kept."];
   const shown = heldText.slice(0, HELD_CHARS_MAX).toWellFormed();
@@ -204,13 +210,13 @@ function renderHeld(heldText: HeldText, drawing: Drawing): string[] {
   return [...renderAgentText("the held result, as an agent wrote it", shown, drawing), ...cut];
 }
 
-/** Line by line behind a bar, so that no line of it can pass for one of ours. */
+/** Renders an agent's text line by line behind a bar, so that no line of it can pass for one of ours. */
 function renderAgentText(title: string, value: string, { paint, text, unicode }: Drawing): string[] {
   const bar = paint.tone("faint", unicode ? "│" : "|");
   return ["", title, ...value.split(/\r?\n/u).map((line) => `  ${bar} ${text(line)}`.trimEnd())];
 }
 
-function answerLines({ questionId, answers }: QuestionReport, program: string): string[] {
+function listAnswerCommands({ questionId, answers }: QuestionReport, program: string): string[] {
   const id = formatShellArguments(questionId);
   return answers.map((answer) => `${program} ${answer} ${id}${answer === "answer" ? " TEXT" : ""}`);
 }

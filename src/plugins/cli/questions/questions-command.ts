@@ -13,14 +13,14 @@ import {
 } from "../../reports/find-questions.ts";
 import { isModelShell } from "../terminal/model-shell.ts";
 import { warnOfUnreadable, withLedger } from "../ledger/open-ledger.ts";
-import { findCoordination, textOf } from "../../reports/find-coordination.ts";
+import { findCoordination, readKeptText } from "../../reports/find-coordination.ts";
 import {
   createQuestionReport,
   findHeldText,
   type FoundQuestion,
   type QuestionReport,
 } from "../../reports/question-report.ts";
-import { renderQuestion, renderQuestions, type HeldText } from "./question-story.ts";
+import { renderQuestionStory, renderQuestionList, type HeldText } from "./question-story.ts";
 import {
   runCommand,
   parseWholeNumber,
@@ -40,7 +40,8 @@ interface QuestionsOptions extends ReaderOptions {
   readonly limit: string;
 }
 
-export function addQuestions(parent: CommandGroup, host: CliHost): void {
+/** Adds the command `questions`, which lists what people are asked, and its subcommand `show`. */
+export function addQuestionsCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("questions"))
     .description("List what people are asked, newest first")
     .option("--all", "with questions that are closed")
@@ -54,10 +55,10 @@ export function addQuestions(parent: CommandGroup, host: CliHost): void {
     "questions --undelivered --json",
     "questions show co-1f0c:escalation-1",
   ]);
-  addShowQuestion(command, host);
+  addShowQuestionCommand(command, host);
 }
 
-function addShowQuestion(parent: CommandGroup, host: CliHost): void {
+function addShowQuestionCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("show"))
     .description("Tell all about one question, with the result that it is about")
     .argument("<id>", "its id; of an open one a unique prefix is enough")
@@ -76,28 +77,31 @@ const OPTIONS_OF_LIST = ["all", "undelivered", "coordination", "limit"];
 
 async function showQuestions(host: CliHost, options: QuestionsOptions): Promise<void> {
   const limit = parseWholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
-  const wanted = selectWanted(options);
+  const wanted = chooseWanted(options);
   await withLedger(host, options, async (reader) => {
     // One more than is shown tells whether there are more.
     const query = { wanted, limit: limit + 1 };
-    const { questions: found, unreadable } = await (options.coordination === undefined
+    const { questions: foundQuestions, unreadable } = await (options.coordination === undefined
       ? findNewestQuestions(createQuestionReads(reader), query)
-      : questionsOf(reader, options.coordination, query));
+      : findQuestionsOfCoordination(reader, options.coordination, query));
     await warnOfUnreadable(host, "questions of", unreadable);
     const reports: QuestionReport[] = [];
-    for (const each of found.slice(0, limit))
+    for (const each of foundQuestions.slice(0, limit))
       reports.push(await createQuestionReport(reader, each, { isForOperator: true }));
     if (options.json) await writeJson(host, reports);
-    else await host.stdout.write(listText(host, reports, { wanted, isMore: found.length > limit }));
+    else
+      await host.stdout.write(
+        renderQuestionListing(host, reports, { wanted, isMore: foundQuestions.length > limit }),
+      );
   });
 }
 
-function selectWanted({ all, undelivered }: QuestionsOptions): Wanted {
+function chooseWanted({ all, undelivered }: QuestionsOptions): Wanted {
   if (undelivered === true) return "undelivered";
   return all === true ? "all" : "open";
 }
 
-async function questionsOf(
+async function findQuestionsOfCoordination(
   reader: LedgerReader,
   id: string,
   { wanted, limit }: { readonly wanted: Wanted; readonly limit: number },
@@ -112,19 +116,19 @@ const NOTHING: Readonly<Record<Wanted, string>> = {
   undelivered: "nobody missed a question\n",
 };
 
-function listText(
+function renderQuestionListing(
   host: CliHost,
   reports: readonly QuestionReport[],
   { wanted, isMore }: { readonly wanted: Wanted; readonly isMore: boolean },
 ): string {
   if (reports.length === 0) return NOTHING[wanted];
   const more = isMore ? "\nand more: raise --limit, or narrow it with --coordination\n" : "";
-  return renderQuestions(reports, { terminal: host.stdout.terminal, now: host.now() }) + more;
+  return renderQuestionList(reports, { terminal: host.stdout.terminal, now: host.now() }) + more;
 }
 
 async function showQuestion(host: CliHost, id: string, options: ReaderOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
-    const found = await findNamed(createQuestionReads(reader), id);
+    const found = await findQuestionOrThrow(createQuestionReads(reader), id);
     const report = await createQuestionReport(reader, found, { isForOperator: true });
     const heldText = await readHeldText(reader, found);
     if (options.json) {
@@ -133,19 +137,22 @@ async function showQuestion(host: CliHost, id: string, options: ReaderOptions): 
     }
     const { stdout, program } = host;
     const page = { terminal: stdout.terminal, now: host.now() };
-    await stdout.write(renderQuestion(report, heldText, { page, program }));
+    await stdout.write(renderQuestionStory(report, heldText, { page, program }));
   });
 }
 
-/** A model must not read here what is kept back from it. */
+/**
+ * Reads the text that a question rules on; `undefined` in a model's shell. A model must not read there what is kept
+ * back from it.
+ */
 async function readHeldText(reader: LedgerReader, found: FoundQuestion): Promise<HeldText> {
   if (isModelShell()) return undefined;
   const text = findHeldText(found);
-  return text && textOf(reader, text);
+  return text && readKeptText(reader, text);
 }
 
 /** @throws CoordinationError `INPUT_INVALID`, and `COORDINATION_NOT_FOUND` for the id of a pruned coordination */
-async function findNamed(reads: QuestionReads, id: string): Promise<FoundQuestion> {
+async function findQuestionOrThrow(reads: QuestionReads, id: string): Promise<FoundQuestion> {
   const named = await findQuestion(reads, id);
   if (named.kind === "found") return named.found;
   if (named.kind === "pruned") throw named.error;

@@ -8,12 +8,12 @@ import type {
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { GateLog, Released, VerdictRecord } from "../../reports/gate-log.ts";
-import { paintFor } from "../terminal/paint.ts";
+import { createPaint } from "../terminal/paint.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import {
   describeSubject,
   describeCause,
-  checkText,
+  formatCheck,
   describeClosing,
   formatPercent,
 } from "../../reports/question-lines.ts";
@@ -21,31 +21,25 @@ import { formatCount, formatDuration, formatInstant } from "../../../agents/coor
 
 const LINES_MAX = 10;
 
-export function describeQuestions({ escalations }: CoordinationView): string {
-  const questions = escalations.filter((question) => !isBudgetStop(question));
-  const open = questions.filter(({ closed }) => !closed).length;
-  if (questions.length === 0) return "";
-  return `${questions.length}${open > 0 ? `, ${open} open` : ""}`;
-}
-
+/** Returns a plan's success criteria in words, each with whether it was met; an empty text without any. */
 export function describeCriteria({ successCriteria = [] }: CoordinationView): string {
   return successCriteria.map(({ key, met }) => `${key} ${met ? "met" : "not met"}`).join(", ");
 }
 
-/** Renders one line for each question, the newest first. */
-export function renderQuestions(
+/** Returns the lines of a titled list of the newest questions, the newest first; empty where there is none. */
+export function renderQuestionLines(
   { escalations, steps }: CoordinationView,
   { terminal, now }: { readonly terminal: Terminal; readonly now: number },
 ): string[] {
   if (escalations.length === 0) return [];
-  const paint = paintFor(terminal);
-  const names = namesOf(steps);
+  const paint = createPaint(terminal);
+  const names = mapStepNames(steps);
   const lines = escalations
     .toReversed()
     .slice(0, LINES_MAX)
     .map((question) => {
       const { escalationId, askedAtMs, closed } = question;
-      const parts = [escalationId, describeQuestion(question, names), describeOutcome(question, now)];
+      const parts = [escalationId, describeQuestion(question, names), describeQuestionOutcome(question, now)];
       const line = parts.map((part) => formatPrintable(part, terminal.unicode)).join("  ");
       return `  ${formatInstant(askedAtMs)}  ${paint.tone(closed ? "plain" : "warning", line)}`;
     });
@@ -53,19 +47,20 @@ export function renderQuestions(
   return ["", "questions, newest first", ...lines, ...more];
 }
 
-export function namesOf(steps: readonly StepView[]): ReadonlyMap<StepId, string> {
+/** Returns the names of steps by their ids; steps without a name are left out. */
+export function mapStepNames(steps: readonly StepView[]): ReadonlyMap<StepId, string> {
   return new Map(steps.flatMap(({ stepId, name }) => (name === undefined ? [] : [[stepId, name] as const])));
 }
 
-/** Describes what the question is about and why it was asked. */
+/** Returns in words what a question is about and why it was asked. */
 export function describeQuestion(question: QuestionView, names: ReadonlyMap<StepId, string>): string {
   const stepName = question.stepId && names.get(question.stepId);
   const namedQuestion = { ...question, ...(stepName !== undefined && { stepName }) };
   return `${describeSubject(namedQuestion)}: ${describeCause(namedQuestion)}`;
 }
 
-/** Describes what came of the question, or until when people may answer. */
-export function describeOutcome(question: QuestionView, now: number): string {
+/** Returns in words what came of a question, until when people may answer, or since when it is past its time. */
+export function describeQuestionOutcome(question: QuestionView, now: number): string {
   const { closed, deadlineAtMs } = question;
   if (isBudgetStop(question)) return "stopped, nobody was asked";
   if (closed) return describeClosing(question);
@@ -76,16 +71,20 @@ export function describeOutcome(question: QuestionView, now: number): string {
 
 export type VerdictsOf = ReadonlyMap<StepId, readonly VerdictRecord[]>;
 
+/** Returns the verdicts of a coordination's gates by the ids of their steps. */
 export function groupVerdictsByStep({ verdicts }: GateLog): VerdictsOf {
   return Map.groupBy(verdicts, ({ stepId }) => stepId);
 }
 
-/** The fields of a step about its result being held; those without a value are left out. */
+/**
+ * Returns the fields of a step for `show` about its result being held, as names with values; a value is empty where
+ * there is none.
+ */
 export function listGateFields(step: StepView, log: GateLog, verdicts: VerdictsOf): [string, string][] {
   const { stepId, held: heldView, revisions } = step;
   const released = log.released.get(stepId);
   return [
-    ["held", heldView ? describeHeld(step) : ""],
+    ["held", heldView ? describeHolding(step) : ""],
     ["question", heldView?.escalationId ?? ""],
     ["checks", describeChecks(step, verdicts.get(stepId) ?? [])],
     ["revised", revisions === undefined ? "" : formatCount(revisions, "time")],
@@ -99,7 +98,8 @@ const RELEASED: Readonly<Record<Released, string>> = {
   replaced: "people replaced it",
 };
 
-function describeHeld({ held: heldView, endedAtMs }: StepView): string {
+/** Describes since when the result is held, and how sure its agent says to be. */
+function describeHolding({ held: heldView, endedAtMs }: StepView): string {
   const since = endedAtMs === undefined ? "" : `since ${formatInstant(endedAtMs)}`;
   if (heldView?.confidenceUnreadable) return `${since}; the confidence that its agent states cannot be read`;
   return heldView?.confidence === undefined
@@ -107,13 +107,14 @@ function describeHeld({ held: heldView, endedAtMs }: StepView): string {
     : `${since}; its agent is ${formatPercent(heldView.confidence)} sure`;
 }
 
-/** While it is held, also the checks that are not answered yet. */
+/** Describes the verdicts on a step's results and, while one is held, the checks that are not answered yet. */
 function describeChecks({ held: heldView, attempt }: StepView, verdicts: readonly VerdictRecord[]): string {
   const ruled = new Set(verdicts.filter((verdict) => verdict.attempt === attempt).map(({ check }) => check));
   const openChecks = (heldView?.checks ?? []).filter((check) => !ruled.has(check));
-  return [...verdicts.map(describeVerdict), ...openChecks.map((check) => checkText({ check }))].join("; ");
+  return [...verdicts.map(describeVerdict), ...openChecks.map((check) => formatCheck({ check }))].join("; ");
 }
 
+/** Returns a gate's verdict in words, with the attempt it was about where that is not the first. */
 export function describeVerdict(verdict: VerdictRecord): string {
-  return `${checkText(verdict)}${verdict.attempt > 1 ? `, attempt ${verdict.attempt}` : ""}`;
+  return `${formatCheck(verdict)}${verdict.attempt > 1 ? `, attempt ${verdict.attempt}` : ""}`;
 }

@@ -6,13 +6,13 @@ import type { EpochMs } from "../../../agents/coordination/contracts/ids.ts";
 import { measureCounts, type Measure } from "../../../agents/coordination/stats/measures.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
-import { readSwitches } from "../../openclaw/host/operator-config.ts";
+import { readCoordinationSwitches } from "../../openclaw/host/operator-config.ts";
 import { createMeasureCounter, type MeasuredCounts } from "../../reports/count-measures.ts";
-import { describeMeasure } from "../../reports/measure-words.ts";
+import { createMeasureWords } from "../../reports/measure-words.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { parseMoment } from "../terminal/moment.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { paintFor } from "../terminal/paint.ts";
+import { createPaint } from "../terminal/paint.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { createProgressLine } from "../terminal/progress-line.ts";
 import {
@@ -28,7 +28,11 @@ interface StatsOptions extends ReaderOptions {
   readonly since: string;
 }
 
-export function addStats(parent: CommandGroup, host: CliHost): void {
+/**
+ * Adds the command `stats`, which measures coordination against the configured targets and exits with 1 where one is
+ * missed.
+ */
+export function addStatsCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("stats"))
     .description(
       "Measure how coordination went against the targets of the configuration; exit code 1 where one is missed",
@@ -38,29 +42,33 @@ export function addStats(parent: CommandGroup, host: CliHost): void {
       "of coordinations that were opened since: 7d for seven days ago, or 2026-01-31",
       "7d",
     )
-    .action((options: StatsOptions) => runCommand(host, options, () => tellStats(host, options)));
+    .action((options: StatsOptions) => runCommand(host, options, () => showStats(host, options)));
   withExamples(command, host, ["stats", "stats --since 24h", "stats --since 2026-01-01 --json"]);
 }
 
-async function tellStats(host: CliHost, options: StatsOptions): Promise<void> {
+async function showStats(host: CliHost, options: StatsOptions): Promise<void> {
   const since = parseMoment(options.since, { option: "--since", now: host.now() });
   const targets = await readTargets(host);
-  const counted = await withLedger(host, options, (reader) => countAll(host, reader, since));
+  const counted = await withLedger(host, options, (reader) => countMeasuredRuns(host, reader, since));
   const measures = measureCounts(counted.counts, targets);
   if (measures.some(({ verdict }) => verdict === "missed")) host.failWith(1);
-  if (options.json) await writeJson(host, describeStats(counted, measures, since));
+  if (options.json) await writeJson(host, createStatsJson(counted, measures, since));
   else await writeLines(host, renderStats(host, counted, measures, options.since));
 }
 
-/** The defaults, where the host's configuration cannot be read from here. */
+/** Reads the targets of the configuration; the defaults, where it cannot be read from here. */
 async function readTargets(host: CliHost): Promise<StatsConfig> {
   const read = await host.config.read();
-  const phase1 = read ? readSwitches(read.config).phase1 : parsePluginConfig({});
+  const phase1 = read ? readCoordinationSwitches(read.config).phase1 : parsePluginConfig({});
   if (isCoordinationError(phase1)) throw phase1;
   return phase1.stats;
 }
 
-async function countAll(host: CliHost, reader: LedgerReader, since: EpochMs): Promise<MeasuredCounts> {
+async function countMeasuredRuns(
+  host: CliHost,
+  reader: LedgerReader,
+  since: EpochMs,
+): Promise<MeasuredCounts> {
   const progress = createProgressLine(host);
   const showProgress = (coordinations: number): void => {
     progress.show(() => `counted ${formatCount(coordinations, "coordination")}`);
@@ -72,7 +80,7 @@ async function countAll(host: CliHost, reader: LedgerReader, since: EpochMs): Pr
   }
 }
 
-function describeStats(
+function createStatsJson(
   { counts, unreadable }: MeasuredCounts,
   measures: readonly Measure[],
   since: number,
@@ -99,9 +107,9 @@ function renderStats(
   since: string,
 ): string[] {
   const { terminal } = host.stdout;
-  const paint = paintFor(terminal);
+  const paint = createPaint(terminal);
   const lines = measures.map((measure) => {
-    const { name, value, target, verdict, countedOf } = describeMeasure(measure);
+    const { name, value, target, verdict, countedOf } = createMeasureWords(measure);
     const judgement = paint.tone(TONES[measure.verdict], verdict.padEnd(15));
     return `  ${name.padEnd(40)} ${value.padStart(9)}  ${target.padEnd(18)} ${judgement}  ${paint.tone("faint", countedOf)}`;
   });

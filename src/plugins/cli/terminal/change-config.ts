@@ -3,9 +3,15 @@ import type { Command } from "commander";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { ConfigChange } from "../../openclaw/host/operator-config.ts";
 import type { CliHost } from "./cli-host.ts";
-import { paintFor } from "./paint.ts";
+import { createPaint } from "./paint.ts";
 import { formatPrintable } from "./printable.ts";
-import { refuseHiddenQuestion, withJson, writeJson, writeLines, type JsonOption } from "./run-command.ts";
+import {
+  refuseHiddenQuestion,
+  withJsonOption,
+  writeJson,
+  writeLines,
+  type JsonOption,
+} from "./run-command.ts";
 
 /** The host logs that a reload failed while a plugin works, and does not try again by itself. */
 export const TAKEN_UP = [
@@ -29,13 +35,21 @@ export interface ChangeRequest {
   readonly next: readonly string[];
 }
 
+/**
+ * Adds the options of commands that change the configuration (`--yes`, `--dry-run`, `--json`) to a command and returns
+ * it.
+ */
 export function withChangeOptions(command: Command): Command {
-  return withJson(command)
+  return withJsonOption(command)
     .option("-y, --yes", "do not ask")
     .option("--dry-run", "show what would change and change nothing");
 }
 
-/** @throws CoordinationError `CONFIG_NOT_WRITABLE`, `CONFIG_INVALID`, `INPUT_INVALID` */
+/**
+ * Plans changes of the gateway's configuration, shows them, asks unless `--yes`, writes them unless `--dry-run`, and
+ * prints the outcome; sets exit code 1 where the person refuses. @throws CoordinationError `CONFIG_NOT_WRITABLE`,
+ * `CONFIG_INVALID`, `INPUT_INVALID`
+ */
 export async function changeConfig(host: CliHost, request: ChangeRequest): Promise<void> {
   const { plan } = request;
   const before = await host.config.read();
@@ -47,24 +61,25 @@ export async function changeConfig(host: CliHost, request: ChangeRequest): Promi
   }
   const planned = plan(before.config);
   if (planned.length > 0 && !request.options.dryRun) refuseHiddenQuestion(host, request.options);
-  await explain(host, request, { planned, config: before.config });
-  const outcome = await outcomeOf(host, request, planned);
+  await explainChanges(host, request, { planned, config: before.config });
+  const outcome = await decideOutcome(host, request, planned);
   if (outcome === "refused") host.failWith(1);
   const result = outcome === "change" ? await host.config.change(plan) : { ...before, changed: [] };
   const changed = outcome === "dry-run" ? planned : result.changed;
-  await tell(host, request, { outcome, changed, path: result.path, config: before.config });
+  await printOutcome(host, request, { outcome, changed, path: result.path, config: before.config });
 }
 
 type Outcome = "already" | "dry-run" | "refused" | "change";
 
-async function outcomeOf(
+/** Decides what becomes of the planned changes, after asking a person where one has to be asked. */
+async function decideOutcome(
   host: CliHost,
   { options }: ChangeRequest,
   planned: readonly ConfigChange[],
 ): Promise<Outcome> {
   if (options.dryRun) return "dry-run";
   if (planned.length === 0) return "already";
-  return (await isWanted(host, options)) ? "change" : "refused";
+  return (await confirmChange(host, options)) ? "change" : "refused";
 }
 
 interface ChangeResult {
@@ -75,7 +90,7 @@ interface ChangeResult {
   readonly config: unknown;
 }
 
-async function tell(host: CliHost, request: ChangeRequest, result: ChangeResult): Promise<void> {
+async function printOutcome(host: CliHost, request: ChangeRequest, result: ChangeResult): Promise<void> {
   const { outcome, changed, path } = result;
   if (request.options.json)
     await writeJson(host, { changed, dryRun: outcome === "dry-run", ...(path && { configPath: path }) });
@@ -88,18 +103,22 @@ async function tell(host: CliHost, request: ChangeRequest, result: ChangeResult)
   }
 }
 
-async function isWanted({ confirm }: CliHost, { yes }: ChangeOptions): Promise<boolean> {
+/** True where a person agrees to the change, or nobody has to be or can be asked. */
+async function confirmChange({ confirm }: CliHost, { yes }: ChangeOptions): Promise<boolean> {
   return yes === true || confirm === undefined || confirm("Change the configuration?");
 }
 
-/** Explains the changes on stderr. With `--json`, stdout belongs to the program that reads it. */
-async function explain(
+/**
+ * Prints the planned changes and warnings. With `--json` to stderr, because stdout belongs to the program that reads
+ * it.
+ */
+async function explainChanges(
   host: CliHost,
   { options, warnings }: ChangeRequest,
   { planned, config }: { readonly planned: readonly ConfigChange[]; readonly config: unknown },
 ): Promise<void> {
   const output = options.json ? host.stderr : host.stdout;
-  const paint = paintFor(output.terminal);
+  const paint = createPaint(output.terminal);
   const arrow = output.terminal.unicode ? "→" : "->";
   const print = (text: string): string => formatPrintable(text, output.terminal.unicode);
   const formatValue = (of: unknown): string => (of === null ? "(unset)" : print(JSON.stringify(of)));

@@ -1,7 +1,7 @@
 /** Owns: rendering names and their values in the terminal, one pair a line and aligned. */
 import type { Paint } from "./paint.ts";
 
-/** Fields without a value are left out. */
+/** Returns aligned lines of a name and a value each; fields whose value is empty are left out. */
 export function renderFields(
   paint: Paint,
   entries: readonly (readonly [string, string])[],

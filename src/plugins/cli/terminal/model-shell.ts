@@ -5,6 +5,10 @@
  */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 
+/**
+ * Returns whether this process runs in a shell of OpenClaw's `exec` tool, where a model and not a person types the
+ * commands.
+ */
 export function isModelShell(env: Readonly<Record<string, string | undefined>> = process.env): boolean {
   return env["OPENCLAW_SHELL"] === "exec";
 }
@@ -15,7 +19,10 @@ class ModelShellRefusal extends CoordinationError {
   }
 }
 
-/** @throws CoordinationError `REQUEST_REFUSED` */
+/**
+ * Throws where a model types the commands, because a person must; else does nothing. @throws CoordinationError
+ * `REQUEST_REFUSED`
+ */
 export function refuseInModelShell(): void {
   if (isModelShell())
     throw new ModelShellRefusal("REQUEST_REFUSED", "a person must answer: this is a shell of an agent");

@@ -19,9 +19,12 @@ interface MomentOf {
   readonly now: EpochMs;
 }
 
-/** A time without a zone is in UTC, as all that the commands print. @throws CoordinationError `INPUT_INVALID` */
+/**
+ * Returns the time that a text names, in epoch milliseconds: a date with or without time, which is in UTC where it
+ * names no zone, or how long ago, such as `2h`. @throws CoordinationError `INPUT_INVALID`
+ */
 export function parseMoment(text: string, { option, now }: MomentOf): EpochMs {
-  const atMs = readAgo(text, now) ?? readInstant(text);
+  const atMs = parseAgo(text, now) ?? parseInstant(text);
   if (atMs !== undefined && !Number.isNaN(atMs)) return Math.max(0, atMs) as EpochMs;
   throw new CoordinationError(
     "INPUT_INVALID",
@@ -30,21 +33,22 @@ export function parseMoment(text: string, { option, now }: MomentOf): EpochMs {
   );
 }
 
-function readAgo(text: string, now: EpochMs): number | undefined {
+/** Parses how long ago it was, like `2h`, to a time in ms; `undefined` for any other text. */
+function parseAgo(text: string, now: EpochMs): number | undefined {
   const [, count, unit = ""] = AGO.exec(text) ?? [];
   return count === undefined ? undefined : now - Number(count) * (UNIT_MS[unit] ?? Number.NaN);
 }
 
-function readInstant(text: string): number | undefined {
-  if (!isDay(text.slice(0, DAY_CHARS))) return undefined;
+function parseInstant(text: string): number | undefined {
+  if (!isCalendarDay(text.slice(0, DAY_CHARS))) return undefined;
   if (DATE.test(text)) return Date.parse(text);
   const instant = INSTANT.exec(text);
   if (!instant) return undefined;
   return Date.parse(instant[1] === undefined ? `${text}Z` : text);
 }
 
-/** Whether the calendar has this day: of 30 February `Date` makes 2 March. */
-function isDay(text: string): boolean {
+/** True where the calendar has this day: of 30 February `Date` makes 2 March. */
+function isCalendarDay(text: string): boolean {
   const atMs = DATE.test(text) ? Date.parse(text) : Number.NaN;
   return !Number.isNaN(atMs) && new Date(atMs).toISOString().startsWith(text);
 }

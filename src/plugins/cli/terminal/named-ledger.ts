@@ -10,7 +10,10 @@ interface NamedLedger {
 
 const CODES: ReadonlySet<ErrorCode> = new Set(["LEDGER_NOT_FOUND", "LEDGER_CORRUPT"]);
 
-/** Returns the error, with advice about the ledger that was named where the advice of its code is about the gateway's. */
+/**
+ * Returns an error with advice about the ledger that `--ledger` names, where the usual advice of its code is about the
+ * gateway's; else the error itself.
+ */
 export function attachLedgerAdvice(
   error: CoordinationError,
   { program, ledger }: NamedLedger,

@@ -73,7 +73,8 @@ export interface Paint {
   coordinationStatus(status: CoordinationStatus): string;
 }
 
-export function paintFor({ colour, unicode }: Terminal): Paint {
+/** Creates what colours texts and chooses signs for statuses, without colour or Unicode where the terminal has none. */
+export function createPaint({ colour, unicode }: Terminal): Paint {
   const paint = (style: Style, text: string): string =>
     colour && text !== "" ? styleText(style, text, { validateStream: false }) : text;
   const sign = (look: Look): string => (unicode ? look.sign : look.ascii);

@@ -11,6 +11,10 @@ export interface ProgressLine {
   readonly clearAfter: <T>(work: Promise<T>) => Promise<T>;
 }
 
+/**
+ * Creates a line on stderr that is overwritten with progress as work goes on, and cleared after it; where stderr is no
+ * terminal, nothing is shown.
+ */
 export function createProgressLine(host: CliHost): ProgressLine {
   const { stderr } = host;
   let shownAtMs: number = host.now();

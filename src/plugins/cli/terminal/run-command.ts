@@ -2,12 +2,13 @@
 import type { Command } from "commander";
 import {
   CoordinationError,
+  createInputError,
   InvariantViolation,
   isCoordinationError,
 } from "../../../agents/coordination/contracts/errors.ts";
 import type { CliHost } from "./cli-host.ts";
 import { attachLedgerAdvice } from "./named-ledger.ts";
-import { paintFor } from "./paint.ts";
+import { createPaint } from "./paint.ts";
 import { formatJson, formatMessage, formatPrintable } from "./printable.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
@@ -19,12 +20,14 @@ export interface ReaderOptions extends JsonOption {
   readonly ledger?: string;
 }
 
-export function withJson(command: Command): Command {
+/** Adds the option `--json` to a command and returns it. */
+export function withJsonOption(command: Command): Command {
   return command.option("--json", "print JSON");
 }
 
+/** Adds the options `--ledger` and `--json` of commands that read a ledger to a command and returns it. */
 export function withReaderOptions(command: Command): Command {
-  return withJson(
+  return withJsonOption(
     command.option(
       "--ledger <file>",
       "read this file, or postgres:// (default: the gateway's: as ledger.url says, or in its state folder)",
@@ -32,6 +35,7 @@ export function withReaderOptions(command: Command): Command {
   );
 }
 
+/** Adds examples of its use to a command's help and returns the command. */
 export function withExamples(command: Command, host: CliHost, examples: readonly string[]): Command {
   const lines = examples.map((example) => `  $ ${host.program} ${example}`);
   return command.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
@@ -40,7 +44,10 @@ export function withExamples(command: Command, host: CliHost, examples: readonly
 /** The longest time of a timer. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** Runs a command and reports what it throws; it never throws into the program that parsed the arguments. */
+/**
+ * Runs a command's work; an error is printed (as JSON with `--json`) and sets exit code 1, and is never thrown into
+ * the program that parsed the arguments. Keeps the process alive until then.
+ */
 export async function runCommand(
   host: CliHost,
   { json, ledger }: ReaderOptions,
@@ -61,39 +68,48 @@ export async function runCommand(
   }
 }
 
-/** @throws CoordinationError `INPUT_INVALID` where a person is to be asked who would not see the question */
+/**
+ * Throws where a command has to ask and the person would not see the question, unless `--yes`; else does nothing.
+ * @throws CoordinationError `INPUT_INVALID`
+ */
 export function refuseHiddenQuestion(
   { isQuestionHidden }: CliHost,
   { yes }: { readonly yes?: boolean },
 ): void {
   if (isQuestionHidden !== true || yes === true) return;
-  throw new CoordinationError(
-    "INPUT_INVALID",
+  throw createInputError(
     "stderr is no terminal, so you would not see the question whether to go on; give --yes to go on without it",
   );
 }
 
-/** Refuses options of the parent of a command, which takes its own wherever they stand. @throws CoordinationError `INPUT_INVALID` */
+/**
+ * Throws where a subcommand was called with one of these options of its parent, which Commander accepts wherever they
+ * stand; else does nothing. `why`: the end of the error's message. @throws CoordinationError `INPUT_INVALID`
+ */
 export function refuseOptionsOfParent({ parent }: Command, options: readonly string[], why: string): void {
   const name = options.find((option) => parent?.getOptionValueSource(option) === "cli");
-  if (name !== undefined) throw new CoordinationError("INPUT_INVALID", `--${name}: ${why}`);
+  if (name !== undefined) throw createInputError(`--${name}: ${why}`);
 }
 
+/** Writes a value to stdout as indented JSON that is safe for a terminal. */
 export async function writeJson(host: CliHost, value: unknown): Promise<void> {
   await host.stdout.write(`${formatJson(value, 2)}\n`);
 }
 
+/** Writes lines to stdout. */
 export async function writeLines(host: CliHost, lines: readonly string[]): Promise<void> {
   await host.stdout.write(`${lines.join("\n")}\n`);
 }
 
+/** Returns an error as the line that stderr shows: its code, its message and the advice, safe for a terminal. */
 export function formatError(error: CoordinationError, { stderr }: CliHost): string {
   const { colour, unicode } = stderr.terminal;
   const detail = formatMessage(error.message, unicode).replace(/\.$/, "");
-  const paint = paintFor({ ...stderr.terminal, colour });
+  const paint = createPaint({ ...stderr.terminal, colour });
   return `${paint.tone("bad", `error ${error.code}:`)} ${detail}. ${formatPrintable(error.advice, unicode)}\n`;
 }
 
+/** Returns the fields of an error that `--json` prints: code, message, recovery and advice. */
 export function createErrorJson({
   code,
   message,
@@ -103,38 +119,61 @@ export function createErrorJson({
   return { code, message, recovery, advice };
 }
 
+/**
+ * Returns an error as a `CoordinationError`: itself, one of another copy of the code as one of this copy, and any
+ * other as an `InvariantViolation`.
+ */
 export function asCoordinationError(error: unknown): CoordinationError {
   if (error instanceof CoordinationError) return error;
   if (isCoordinationError(error)) return new CoordinationError(error.code, error.message, { cause: error });
   return new InvariantViolation(describeError(error));
 }
 
-/** @throws CoordinationError `INPUT_INVALID` */
-export function parseWholeNumber(
-  text: string,
-  { option, min, max }: { readonly option: string; readonly min: number; readonly max: number },
-): number {
+interface NumberRange {
+  readonly option: string;
+  readonly min: number;
+  readonly max: number;
+}
+
+/**
+ * Returns the whole number that an option's text is. @throws CoordinationError `INPUT_INVALID` for anything else, and
+ * outside of the range
+ */
+export function parseWholeNumber(text: string, { option, min, max }: NumberRange): number {
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (number >= min && number <= max) return number;
-  throw new CoordinationError(
-    "INPUT_INVALID",
+  throw createInputError(
     `${option}: expected a whole number from ${min} to ${max}, got ${JSON.stringify(text)}`,
   );
 }
 
-/** The place of an event in a log. @throws CoordinationError `INPUT_INVALID` */
-export function placeIn(text: string | undefined, option: string): number | undefined {
+/** Parses a number that may be a fraction. @throws CoordinationError `INPUT_INVALID` */
+export function parseNumber(text: string, range: NumberRange & { readonly unit?: string }): number {
+  const { option, min, max, unit } = range;
+  const number = text.trim() === "" ? Number.NaN : Number(text);
+  if (number >= min && number <= max) return number;
+  const kind = unit === undefined ? "a number" : `a number of ${unit}`;
+  throw createInputError(`${option}: expected ${kind} from ${min} to ${max}, got ${text}`);
+}
+
+/** Parses a number from 0 to 1. @throws CoordinationError `INPUT_INVALID` */
+export function parseShare(text: string, option: string): number {
+  return parseNumber(text, { option, min: 0, max: 1 });
+}
+
+/**
+ * Returns the sequence number of an event that an option's text is; `undefined` where the option was not given.
+ * @throws CoordinationError `INPUT_INVALID`
+ */
+export function parseSequence(text: string | undefined, option: string): number | undefined {
   return text === undefined
     ? undefined
     : parseWholeNumber(text, { option, min: 0, max: Number.MAX_SAFE_INTEGER });
 }
 
-/** @throws CoordinationError `INPUT_INVALID` */
-export function oneOf<T extends string>(text: string, option: string, choices: readonly T[]): T {
+/** Returns which of the choices an option's text is. @throws CoordinationError `INPUT_INVALID` for none of them */
+export function parseChoice<T extends string>(text: string, option: string, choices: readonly T[]): T {
   const choice = choices.find((candidate) => candidate === text);
   if (choice !== undefined) return choice;
-  throw new CoordinationError(
-    "INPUT_INVALID",
-    `${option}: expected one of ${choices.join(", ")}, got ${JSON.stringify(text)}`,
-  );
+  throw createInputError(`${option}: expected one of ${choices.join(", ")}, got ${JSON.stringify(text)}`);
 }

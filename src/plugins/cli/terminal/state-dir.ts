@@ -8,8 +8,12 @@ import { join, resolve } from "node:path";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/**
+ * Returns the path of OpenClaw's state folder: OPENCLAW_STATE_DIR, else `.openclaw` in the home folder, or `.clawdbot`
+ * where only that exists.
+ */
 export function resolveStateDir(env: Environment, osHome: () => string = homedir): string {
-  const home = homeOf(env, osHome);
+  const home = resolveHome(env, osHome);
   const override = env["OPENCLAW_STATE_DIR"]?.trim();
   if (override) return resolve(override.replace(/^~(?=$|[\\/])/, () => home));
   const current = join(home, ".openclaw");
@@ -17,14 +21,17 @@ export function resolveStateDir(env: Environment, osHome: () => string = homedir
   return !existsSync(current) && existsSync(legacy) ? legacy : current;
 }
 
-function homeOf(env: Environment, osHome: () => string): string {
-  const home = present(env["HOME"]) ?? present(env["USERPROFILE"]) ?? osHome();
-  const explicit = present(env["OPENCLAW_HOME"]);
+function resolveHome(env: Environment, osHome: () => string): string {
+  const home = readSetVariable(env["HOME"]) ?? readSetVariable(env["USERPROFILE"]) ?? osHome();
+  const explicit = readSetVariable(env["OPENCLAW_HOME"]);
   return resolve(explicit === undefined ? home : explicit.replace(/^~(?=$|[\\/])/, () => home));
 }
 
-/** Returns a variable that is set. Some launchers export an unset one as the text `undefined` or `null`. */
-function present(value: string | undefined): string | undefined {
+/**
+ * Returns the trimmed value of a variable; `undefined` for one that is not set. Some launchers export an unset one as
+ * the text `undefined` or `null`.
+ */
+function readSetVariable(value: string | undefined): string | undefined {
   const trimmed = value?.trim();
   return trimmed && trimmed !== "undefined" && trimmed !== "null" ? trimmed : undefined;
 }

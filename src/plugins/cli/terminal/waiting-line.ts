@@ -7,7 +7,11 @@ export interface Waiting {
   [Symbol.dispose](): void;
 }
 
-export function createWaiting(): Waiting {
+/**
+ * Creates the means to pause, and to ask whether Ctrl-C came: the first Ctrl-C ends a pause at once and does not end
+ * the process, until the wait is disposed of.
+ */
+export function createInterruptibleWait(): Waiting {
   const interruption = new AbortController();
   const interrupt = (): void => {
     interruption.abort();
@@ -15,14 +19,15 @@ export function createWaiting(): Waiting {
   process.once("SIGINT", interrupt);
   return {
     isInterrupted: () => interruption.signal.aborted,
-    pause: (ms) => pauseUntil(interruption.signal, ms),
+    pause: (ms) => pauseUnlessAborted(interruption.signal, ms),
     [Symbol.dispose]: () => {
       process.removeListener("SIGINT", interrupt);
     },
   };
 }
 
-function pauseUntil(signal: AbortSignal, ms: number): Promise<void> {
+/** Waits for `ms`, and no longer once the signal aborts. */
+function pauseUnlessAborted(signal: AbortSignal, ms: number): Promise<void> {
   return new Promise((resolve) => {
     const finish = (): void => {
       clearTimeout(timer);

@@ -1,6 +1,6 @@
 /** Owns: the strokes that a bar of the timeline is drawn with. */
 import type { Outcome } from "../../reports/conflict-outcome.ts";
-import { barOf, type Axis } from "./time-axis.ts";
+import { drawBar, type Axis } from "./time-axis.ts";
 import type { TimelineRow } from "../../reports/timeline.ts";
 
 export type Ink = "void" | "wait" | "tried" | "work" | "asked" | Outcome;
@@ -11,10 +11,13 @@ export interface Stroke {
   readonly text: string;
 }
 
-/** Attempts that came to nothing, then the newest one. */
-export function inksOf(row: TimelineRow, axis: Axis, unicode: boolean): Stroke[] {
+/**
+ * Returns the strokes that draw a step's row of the timeline: its failed attempts, then the newest one; empty for a
+ * step that was skipped or whose result a fork kept.
+ */
+export function listStrokes(row: TimelineRow, axis: Axis, unicode: boolean): Stroke[] {
   const { startMs, durationMs, status } = row;
-  const earlier = (row.earlier ?? []).map((span) => drawTried(span, axis, unicode));
+  const earlier = (row.earlier ?? []).map((span) => drawTriedStroke(span, axis, unicode));
   const toMs = startMs + durationMs;
   if (row.carriedFrom !== undefined) return [];
   switch (status) {
@@ -22,22 +25,22 @@ export function inksOf(row: TimelineRow, axis: Axis, unicode: boolean): Stroke[]
       return [];
     case "waiting":
     case "dispatched":
-      return [...earlier, drawThin({ fromMs: startMs, toMs }, axis, unicode)];
+      return [...earlier, drawWaitStroke({ fromMs: startMs, toMs }, axis, unicode)];
     case "backoff":
     case "blocked":
       return [
         ...earlier,
-        drawThin({ fromMs: toMs, toMs: axis.totalMs }, axis, unicode),
-        drawTried(row, axis, unicode),
+        drawWaitStroke({ fromMs: toMs, toMs: axis.totalMs }, axis, unicode),
+        drawTriedStroke(row, axis, unicode),
       ];
     case "held":
       return [
         ...earlier,
-        drawThin({ fromMs: toMs, toMs: axis.totalMs }, axis, unicode),
-        ...drawWork(row, axis, unicode),
+        drawWaitStroke({ fromMs: toMs, toMs: axis.totalMs }, axis, unicode),
+        ...drawWorkStrokes(row, axis, unicode),
       ];
     default:
-      return [...earlier, ...drawWork(row, axis, unicode)];
+      return [...earlier, ...drawWorkStrokes(row, axis, unicode)];
   }
 }
 
@@ -46,33 +49,40 @@ export interface Span {
   readonly toMs: number;
 }
 
-export function drawThin(span: Span, axis: Axis, unicode: boolean): Stroke {
-  const { cell, text } = barOf(span, axis, unicode);
+/** Returns the stroke of a span of time in which a step waited, as a thin line. */
+export function drawWaitStroke(span: Span, axis: Axis, unicode: boolean): Stroke {
+  const { cell, text } = drawBar(span, axis, unicode);
   return { ink: "wait", cell, text: (unicode ? "┄" : ".").repeat(text.length) };
 }
 
-export function drawTried(
+/** Returns the stroke of an attempt of a step that came to nothing. */
+export function drawTriedStroke(
   { startMs, durationMs }: Pick<TimelineRow, "startMs" | "durationMs">,
   axis: Axis,
   unicode: boolean,
 ): Stroke {
-  const { cell, text } = barOf({ fromMs: startMs, toMs: startMs + durationMs }, axis, unicode);
+  const { cell, text } = drawBar({ fromMs: startMs, toMs: startMs + durationMs }, axis, unicode);
   return { ink: "tried", cell, text: chooseTriedSign(unicode).repeat(text.length) };
 }
 
+/** Returns the character that draws an attempt that came to nothing. */
 export function chooseTriedSign(unicode: boolean): string {
   return unicode ? "▒" : "#";
 }
 
-/** Thin while the host has not confirmed the child, and while its result was held; fading where the end is not known yet. */
-export function drawWork(row: TimelineRow, axis: Axis, unicode: boolean): Stroke[] {
+/**
+ * Returns the strokes of a step's work: thin while the host has not confirmed the child and while the result is held,
+ * else solid; its end fades while the step runs.
+ */
+export function drawWorkStrokes(row: TimelineRow, axis: Axis, unicode: boolean): Stroke[] {
   const { startMs, durationMs, acknowledgedMs = startMs, status } = row;
   const toMs = startMs + durationMs;
-  const solid = barOf({ fromMs: acknowledgedMs, toMs: row.heldMs ?? toMs }, axis, unicode);
+  const solid = drawBar({ fromMs: acknowledgedMs, toMs: row.heldMs ?? toMs }, axis, unicode);
   const text = status === "running" ? fadeBar(solid.text, unicode) : solid.text;
-  return [drawThin({ fromMs: startMs, toMs }, axis, unicode), { ink: "work", cell: solid.cell, text }];
+  return [drawWaitStroke({ fromMs: startMs, toMs }, axis, unicode), { ink: "work", cell: solid.cell, text }];
 }
 
+/** Returns a bar with its end replaced by signs that fade, because the work goes on. */
 export function fadeBar(bar: string, unicode: boolean): string {
   const tail = unicode ? "▓▒░" : ">";
   return bar.length > tail.length ? bar.slice(0, -tail.length) + tail : tail.slice(-bar.length);

@@ -4,7 +4,7 @@ import type {
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
-import { stepName } from "../../reports/step-name.ts";
+import { nameStep } from "../../reports/step-name.ts";
 import { describeDifference } from "../../reports/question-lines.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { Paint } from "../terminal/paint.ts";
@@ -12,7 +12,10 @@ import { formatPrintable, shorten } from "../terminal/printable.ts";
 
 const LINES_MAX = 10;
 
-/** The fields of a step about its child; those without a value are left out. */
+/**
+ * Returns the fields of a step for `show` about its child, as names with values: what was asked for, what ran, where
+ * the two differ; a value is empty where there is none.
+ */
 export function listTruthFields({
   requested,
   ran,
@@ -20,11 +23,11 @@ export function listTruthFields({
 }: StepView): [name: "asked" | "ran" | "differs", value: string][] {
   const { tools } = ran ?? {};
   return [
-    ["asked", describeChild(requested?.model, requested?.thinking, requested?.folder)],
+    ["asked", describeChildSettings(requested?.model, requested?.thinking, requested?.folder)],
     [
       "ran",
       [
-        describeChild(ran?.model, ran?.thinking, ran?.folder),
+        describeChildSettings(ran?.model, ran?.thinking, ran?.folder),
         ...(tools ? [`${formatCount(tools.count, "tool")} offered`] : []),
       ]
         .filter((part) => part !== "")
@@ -34,20 +37,23 @@ export function listTruthFields({
   ];
 }
 
-function describeChild(model = "", thinking = "", folder = ""): string {
+function describeChildSettings(model = "", thinking = "", folder = ""): string {
   return [model, thinking && `thinking ${thinking}`, folder && `in ${folder}`]
     .filter((part) => part !== "")
     .join(", ");
 }
 
-/** One line for each step whose child did not run as it was asked. */
+/**
+ * Returns the lines under a timeline for the last steps whose child did not run as it was asked to; empty where all
+ * did.
+ */
 export function renderTruthNotes(
   { steps }: CoordinationView,
   { terminal: { unicode }, paint, columns }: { terminal: Terminal; paint: Paint; columns: number },
 ): string[] {
   const differing = steps.filter(({ differences = [] }) => differences.length > 0);
   const lines = differing.slice(-LINES_MAX).map((step) => {
-    const sentence = `${stepName(step)}: ${(step.differences ?? []).map(describeDifference).join("; ")}`;
+    const sentence = `${nameStep(step)}: ${(step.differences ?? []).map(describeDifference).join("; ")}`;
     return paint.tone("warning", shorten(`! ${formatPrintable(sentence, unicode)}`, columns, unicode));
   });
   const left = differing.length - lines.length;

@@ -9,21 +9,22 @@ import type { ChangeLog } from "../../reports/conflict-log.ts";
 import { OUTCOME_TONES } from "../conflicts/conflict-text.ts";
 import { describeGateway } from "../../reports/gateway-report.ts";
 import type { GateLog } from "../../reports/gate-log.ts";
-import { forkText, describeKept } from "../ledger/kept.ts";
-import { paintFor, type Paint } from "../terminal/paint.ts";
-import { formatMessage, cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
+import { describeForkSource, describeKeptResults } from "../ledger/kept.ts";
+import { createPaint, type Paint } from "../terminal/paint.ts";
+import { formatMessage, countCells, fitToCells, formatPrintable, shorten } from "../terminal/printable.ts";
+import { measureCells } from "../terminal/table.ts";
 import { formatCount, formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import { describeProgress } from "../ledger/progress-text.ts";
 import { renderRefusalNotes } from "../privileges/show-privileges.ts";
-import { isDelivery, stepName } from "../../reports/step-name.ts";
-import { ticksOf, type Axis } from "./time-axis.ts";
+import { isDeliveryStep, nameStep } from "../../reports/step-name.ts";
+import { placeTicks, type Axis } from "./time-axis.ts";
 import { renderTruthNotes } from "./child-truth.ts";
 import { describeUsage } from "./budget-text.ts";
 import { placeConflicts, renderConflictNotes, chooseConflictSign } from "./timeline-conflicts.ts";
 import { renderGateNotes, placeQuestions, QUESTION_SIGN } from "./timeline-questions.ts";
 import type { Timeline, TimelineConflict, TimelineRow } from "../../reports/timeline.ts";
-import { type Ink, inksOf, chooseTriedSign } from "./bar-strokes.ts";
+import { type Ink, listStrokes, chooseTriedSign } from "./bar-strokes.ts";
 
 const COLUMNS = { min: 60, max: 200, narrow: 80 } as const;
 const DURATION_CELLS = 7;
@@ -47,16 +48,20 @@ interface Drawing {
   readonly columns: number;
 }
 
+/**
+ * Returns the text that draws a coordination's steps on a time axis, with notes on progress, conflicts, refusals,
+ * gates and a legend, as wide as the terminal.
+ */
 export function renderTimeline(picture: TimelinePicture, terminal: Terminal): string {
   const columns = Math.min(Math.max(terminal.columns, COLUMNS.min), COLUMNS.max);
-  const drawing: Drawing = { terminal, paint: paintFor(terminal), columns };
+  const drawing: Drawing = { terminal, paint: createPaint(terminal), columns };
   const body =
     picture.timeline.rows.length > 0 ? renderChart(picture.timeline, drawing) : ["no step was admitted yet"];
   const { timeline, view, log, program } = picture;
   const conflicts = log ? renderConflictNotes(log, timeline, { ...drawing, program }) : [];
   const notes = [
-    ...renderProgress(timeline, drawing),
-    ...waitsOf(picture, drawing),
+    ...renderProgressNotes(timeline, drawing),
+    ...renderWaitNotes(picture, drawing),
     ...conflicts,
     ...renderTruthNotes(view, drawing),
     ...renderRefusalNotes(view, drawing),
@@ -72,19 +77,20 @@ function renderHeader(
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const title =
     objective === null ? "(the objective is no longer kept)" : formatMessage(objective, terminal.unicode);
+  const warn = (text: string): string => paint.tone("warning", text);
   const facts = [
     `${paint.coordinationStatus(timeline.status)} ${paint.tone("strong", formatDuration(timeline.durationMs))}`,
     listStepsFacts(timeline, paint).join(", "),
-    ...listConflictsFact(view, paint),
-    ...listQuestionsFact(view, paint),
-    ...(view.gaveUp ? [paint.tone("warning", print(formatUnmetCriteria(view.successCriteria)))] : []),
+    describeOpenCount(listConflictsOpen(view), (all) => formatCount(all, "conflict"), warn),
+    describeOpenCount(listQuestionsOpen(view), (all) => formatCount(all, "question"), warn),
+    ...(view.gaveUp ? [warn(print(formatUnmetCriteria(view.successCriteria)))] : []),
     ...(view.usage ? [describeUsage(view.usage)] : []),
     `started ${formatInstant(timeline.startedAtMs)}`,
-  ];
+  ].filter((fact) => fact !== "");
   const { traceId, causalRef } = view.trace;
   const ids = [
     print(timeline.coordinationId),
-    ...forkText(view.forkedFrom).map(print),
+    ...describeForkSource(view.forkedFrom).map(print),
     `owner ${print(view.ownerSession)}`,
     ...(timeline.gateway ? [`gateway ${print(describeGateway(timeline))}`] : []),
     ...(traceId ? [`trace ${print(traceId)}`] : []),
@@ -93,51 +99,53 @@ function renderHeader(
   const dot = terminal.unicode ? " · " : " | ";
   return [
     paint.tone("strong", shorten(title, columns, terminal.unicode)),
-    ...wrap(facts, dot, columns),
-    ...wrap(ids, dot, columns).map((line) => paint.tone("faint", line)),
+    ...wrapParts(facts, dot, columns),
+    ...wrapParts(ids, dot, columns).map((line) => paint.tone("faint", line)),
   ];
 }
 
 /** Lists how many steps there are and how many failed. Telling the owner is no step of the plan. */
 function listStepsFacts({ rows }: Timeline, paint: Paint): string[] {
   const hasFailed = ({ status }: TimelineRow): boolean => status === "failed" || status === "timed_out";
-  const steps = rows.filter((row) => !isDelivery(row));
+  const steps = rows.filter((row) => !isDeliveryStep(row));
   const failed = steps.filter(hasFailed).length;
-  const delivery = rows.find((row) => isDelivery(row) && hasFailed(row));
+  const delivery = rows.find((row) => isDeliveryStep(row) && hasFailed(row));
   return [
     formatCount(steps.length, "step"),
-    ...describeKept(rows),
+    ...describeKeptResults(rows),
     ...(failed > 0 ? [paint.tone("bad", `${failed} failed`)] : []),
     ...(delivery ? [paint.tone("bad", `delivery ${delivery.status.replace("_", " ")}`)] : []),
   ];
 }
 
-function listConflictsFact({ conflicts }: CoordinationView, paint: Paint): string[] {
-  const open = conflicts.filter(({ resolution }) => !resolution).length;
-  if (conflicts.length === 0) return [];
-  return [
-    formatCount(conflicts.length, "conflict") +
-      (open > 0 ? `, ${paint.tone("warning", `${open} open`)}` : ""),
-  ];
+/** Lists for each conflict whether it is open. */
+export function listConflictsOpen({ conflicts }: Pick<CoordinationView | ChangeLog, "conflicts">): boolean[] {
+  return conflicts.map(({ resolution }) => !resolution);
 }
 
-function listQuestionsFact({ escalations }: CoordinationView, paint: Paint): string[] {
-  const questions = escalations.filter((question) => !isBudgetStop(question));
-  const open = questions.filter(({ closed }) => !closed).length;
-  if (questions.length === 0) return [];
-  return [
-    formatCount(questions.length, "question") +
-      (open > 0 ? `, ${paint.tone("warning", `${open} open`)}` : ""),
-  ];
+/** Lists for each question to people whether it is open. */
+export function listQuestionsOpen({ escalations }: CoordinationView): boolean[] {
+  return escalations.filter((question) => !isBudgetStop(question)).map(({ closed }) => !closed);
 }
 
-/** Ids are never cut: what does not fit goes to the next line. */
-function wrap(parts: readonly string[], separator: string, columns: number): string[] {
+/** Describes how many there are and how many of them are open, like `3, 1 open`; empty where there are none. */
+export function describeOpenCount(
+  areOpen: readonly boolean[],
+  count: (all: number) => string = String,
+  mark: (text: string) => string = String,
+): string {
+  const open = areOpen.filter(Boolean).length;
+  if (areOpen.length === 0) return "";
+  return count(areOpen.length) + (open > 0 ? `, ${mark(`${open} open`)}` : "");
+}
+
+/** Joins parts into lines that fit the columns. Ids are never cut: what does not fit goes to the next line. */
+function wrapParts(parts: readonly string[], separator: string, columns: number): string[] {
   const lines: string[] = [];
   for (const part of parts) {
     const line = lines.at(-1);
     const joined = line === undefined ? part : line + separator + part;
-    if (line !== undefined && cellsOf(stripVTControlCharacters(joined)) <= columns)
+    if (line !== undefined && countCells(stripVTControlCharacters(joined)) <= columns)
       lines[lines.length - 1] = joined;
     else lines.push(part);
   }
@@ -153,22 +161,22 @@ interface Layout {
 
 function renderChart(timeline: Timeline, drawing: Drawing): string[] {
   const { terminal, paint } = drawing;
-  const labels = labelsOf(timeline.rows, terminal.unicode);
-  const layout = layOut(timeline, labels, drawing);
-  const ticks = ticksOf(layout.axis);
+  const labels = renderTreeLabels(timeline.rows, terminal.unicode);
+  const layout = computeLayout(timeline, labels, drawing);
+  const ticks = placeTicks(layout.axis);
   const grid = new Set(ticks.map(({ cell }) => cell));
   const marks = placeConflicts(timeline.conflicts ?? [], layout.axis);
   const askedCells = placeQuestions(timeline.questions ?? [], layout.axis);
   let scale = "";
   for (const { cell, label } of ticks) scale = scale.padEnd(cell) + label;
   const cells = { name: "STEP", agent: "AGENT", lane: "LANE" };
-  const head = `${columnsOf(cells, layout, terminal).join("  ")}    ${scale.padEnd(layout.axis.cells)}  ${"TIME".padStart(DURATION_CELLS)}`;
+  const head = `${fitColumns(cells, layout, terminal).join("  ")}    ${scale.padEnd(layout.axis.cells)}  ${"TIME".padStart(DURATION_CELLS)}`;
   const rows = timeline.rows.map((row, index) => {
     const agent = formatPrintable(row.agentId, terminal.unicode);
     const shown = { name: labels[index] ?? "", agent, lane: row.lane };
-    const [name = "", agentCell = "", lane = ""] = columnsOf(shown, layout, terminal);
+    const [name = "", agentCell = "", lane = ""] = fitColumns(shown, layout, terminal);
     const text = `${name}  ${agentCell}  ${paint.lane(row.lane, lane)}  ${paint.stepSign(row.status)} `;
-    const took = paint.stepStatus(row.status, describeDuration(row).padStart(DURATION_CELLS));
+    const took = paint.stepStatus(row.status, describeStepDuration(row).padStart(DURATION_CELLS));
     const of = { marks: marks.get(row.stepId), asked: askedCells.get(row.stepId) };
     const bar = renderBarRow(row, { axis: layout.axis, grid, drawing, ...of });
     return `${text}${bar}  ${took}`;
@@ -176,39 +184,40 @@ function renderChart(timeline: Timeline, drawing: Drawing): string[] {
   return [paint.tone("faint", head.trimEnd()), ...rows];
 }
 
-/** Describes how long a step took; a step that never began took no time. */
-function describeDuration({ status, durationMs, carriedFrom }: TimelineRow): string {
+/** Describes how long a step took: `kept` for a result of a fork's source, `-` for a step that never began. */
+function describeStepDuration({ status, durationMs, carriedFrom }: TimelineRow): string {
   if (carriedFrom !== undefined) return "kept";
   return status === "waiting" || status === "skipped" ? "-" : formatDuration(durationMs);
 }
 
-function columnsOf(
+function fitColumns(
   cells: { readonly name: string; readonly agent: string; readonly lane: string },
   layout: Layout,
   { unicode }: Terminal,
 ): string[] {
   return [
-    fit(cells.name, layout.name, unicode),
-    fit(cells.agent, layout.agent, unicode),
-    fit(cells.lane, layout.lane, unicode),
+    fitToCells(cells.name, layout.name, unicode),
+    fitToCells(cells.agent, layout.agent, unicode),
+    fitToCells(cells.lane, layout.lane, unicode),
   ];
 }
 
-function layOut({ rows, durationMs }: Timeline, labels: readonly string[], { columns }: Drawing): Layout {
+function computeLayout(
+  { rows, durationMs }: Timeline,
+  labels: readonly string[],
+  { columns }: Drawing,
+): Layout {
   const isNarrow = columns < COLUMNS.narrow;
-  const measureWidest = (texts: readonly string[]): number =>
-    texts.reduce((cells, text) => Math.max(cells, cellsOf(text)), 0);
-  const clampCells = (cells: number, min: number, max: number): number => Math.min(Math.max(cells, min), max);
-  const name = clampCells(measureWidest(labels), 4, Math.floor(columns * (isNarrow ? 0.26 : 0.3)));
-  const agent = clampCells(measureWidest(rows.map(({ agentId }) => agentId)), 5, Math.floor(columns * 0.13));
-  const lane = clampCells(measureWidest(rows.map((row) => row.lane)), 4, isNarrow ? 4 : 10);
+  const name = measureCells(["STEP", ...labels], Math.floor(columns * (isNarrow ? 0.26 : 0.3)));
+  const agent = measureCells(["AGENT", ...rows.map(({ agentId }) => agentId)], Math.floor(columns * 0.13));
+  const lane = measureCells(["LANE", ...rows.map((row) => row.lane)], isNarrow ? 4 : 10);
   const gaps = 2 + 2 + 2 + 2 + 2;
   const cells = columns - name - agent - lane - DURATION_CELLS - gaps;
   return { name, agent, lane, axis: { totalMs: Math.max(1, durationMs), cells } };
 }
 
-/** Names with the branches of the tree before them. */
-function labelsOf(rows: readonly TimelineRow[], unicode: boolean): string[] {
+/** Renders the name of each row behind the branches of the tree. */
+function renderTreeLabels(rows: readonly TimelineRow[], unicode: boolean): string[] {
   const branch = unicode
     ? { more: "├╴", last: "└╴", through: "│ " }
     : { more: "|-", last: "`-", through: "| " };
@@ -220,13 +229,13 @@ function labelsOf(rows: readonly TimelineRow[], unicode: boolean): string[] {
     for (let level = depth - 1; level > 0; level -= 1) tree = (follows[level] ? branch.through : "  ") + tree;
     follows.length = Math.min(follows.length, depth + 1);
     follows[depth] = true;
-    labels.push(shortenTree(tree, unicode) + formatPrintable(stepName(row), unicode));
+    labels.push(shortenBranches(tree, unicode) + formatPrintable(nameStep(row), unicode));
   }
   return labels.reverse();
 }
 
-/** Deep nesting must leave room for the name. */
-function shortenTree(tree: string, unicode: boolean): string {
+/** Cuts the branches before a name to ten cells, so that deep nesting leaves room for it. */
+function shortenBranches(tree: string, unicode: boolean): string {
   const TREE_CELLS_MAX = 10;
   return tree.length <= TREE_CELLS_MAX ? tree : (unicode ? "…" : "~") + tree.slice(1 - TREE_CELLS_MAX);
 }
@@ -242,6 +251,7 @@ interface BarParts {
   readonly asked: ReadonlySet<number> | undefined;
 }
 
+/** Renders the bar of a row, painting neighbouring cells of the same ink together. */
 function renderBarRow(row: TimelineRow, parts: BarParts): string {
   const { paint } = parts.drawing;
   const cells = drawCells(row, parts);
@@ -262,7 +272,7 @@ interface Cell {
   readonly text: string;
 }
 
-/** Questions and conflicts stand on top of everything. */
+/** Draws the cells of a row: the grid, its strokes over it, and questions and conflicts on top of everything. */
 function drawCells(
   row: TimelineRow,
   { axis, grid, drawing, marks, asked: askedCells }: BarParts,
@@ -271,7 +281,7 @@ function drawCells(
   const cells = Array.from({ length: axis.cells }, (_, cell): Cell => {
     return { ink: "void", text: grid.has(cell) ? (unicode ? "┊" : ":") : " " };
   });
-  for (const { ink, cell, text } of inksOf(row, axis, unicode))
+  for (const { ink, cell, text } of listStrokes(row, axis, unicode))
     for (let offset = 0; offset < text.length; offset += 1)
       cells[cell + offset] = { ink, text: text.charAt(offset) };
   for (const cell of askedCells ?? []) cells[cell] = { ink: "asked", text: QUESTION_SIGN };
@@ -293,7 +303,7 @@ function paintInk(
 const PROGRESS_MAX = 10;
 
 /** Renders what agents at work say of how far they are, the newest first. */
-function renderProgress(
+function renderProgressNotes(
   { rows, startedAtMs, durationMs }: Timeline,
   { terminal, paint, columns }: Drawing,
 ): string[] {
@@ -303,7 +313,7 @@ function renderProgress(
     .toSorted((a, b) => b.progress.atMs - a.progress.atMs)
     .slice(0, PROGRESS_MAX)
     .map(({ row, progress }) => {
-      const line = `${stepName(row)}: ${describeProgress(progress, startedAtMs + durationMs)}`;
+      const line = `${nameStep(row)}: ${describeProgress(progress, startedAtMs + durationMs)}`;
       return `${paint.stepSign(row.status)} ${shorten(formatPrintable(line, unicode), columns - 2, unicode)}`;
     });
   return lines.length === 0 ? [] : [...lines, ""];
@@ -311,15 +321,18 @@ function renderProgress(
 
 const WAITS_MAX = 10;
 
-/** Describes which steps wait for a time or for people, and what people can do. Commands are never cut. */
-function waitsOf({ timeline, program }: TimelinePicture, { terminal, paint, columns }: Drawing): string[] {
+/** Renders which steps wait for a time or for people, and what people can do. Commands are never cut. */
+function renderWaitNotes(
+  { timeline, program }: TimelinePicture,
+  { terminal, paint, columns }: Drawing,
+): string[] {
   const { unicode } = terminal;
   const waiting = timeline.rows.filter(
     ({ retryAtMs, answerByMs }) => retryAtMs !== undefined || answerByMs !== undefined,
   );
   if (waiting.length === 0) return [];
   const lines = waiting.slice(0, WAITS_MAX).flatMap((row) => {
-    const line = `${formatPrintable(stepName(row), unicode)}: ${describeWait(row)}`;
+    const line = `${formatPrintable(nameStep(row), unicode)}: ${describeWait(row)}`;
     const sentence = `${paint.stepSign(row.status)} ${shorten(line, columns - 2, unicode)}`;
     if (row.answerByMs === undefined) return [sentence];
     const words = formatShellArguments(timeline.coordinationId, row.stepId);
@@ -336,7 +349,7 @@ function describeWait({ attempt, retryAtMs, answerByMs }: TimelineRow): string {
     : `waits for people until ${formatInstant(answerByMs)}; try it again with`;
 }
 
-function describeTried(rows: readonly TimelineRow[]): string {
+function nameTriedAttempts(rows: readonly TimelineRow[]): string {
   const isRevised = rows.some(({ earlier = [] }) => earlier.some(({ status }) => status === "revised"));
   return isRevised ? "failed or revised attempt" : "failed attempt";
 }
@@ -357,13 +370,13 @@ function renderLegend(
   const askedEntry = isAsked ? [`${QUESTION_SIGN} people asked`] : [];
   const isTried = rows.some((row) => row.earlier || row.status === "backoff" || row.status === "blocked");
   const tried = isTried
-    ? [`${paint.tone("warning", chooseTriedSign(terminal.unicode))} ${describeTried(rows)}`]
+    ? [`${paint.tone("warning", chooseTriedSign(terminal.unicode))} ${nameTriedAttempts(rows)}`]
     : [];
   const clash = conflicts.length > 0 ? [`${chooseConflictSign(terminal.unicode)} conflict`] : [];
   const parts = [`lanes  ${lanes.join("  ")}`, [...statuses, ...tried, ...askedEntry, ...clash].join("  ")];
   const shown = parts.filter((part) => part !== "");
   const oneLine = shown.join("     ");
-  return cellsOf(stripVTControlCharacters(oneLine)) <= columns && columns >= COLUMNS.narrow
+  return countCells(stripVTControlCharacters(oneLine)) <= columns && columns >= COLUMNS.narrow
     ? oneLine
-    : shown.flatMap((part) => wrap(part.split("  "), "  ", columns)).join("\n");
+    : shown.flatMap((part) => wrapParts(part.split("  "), "  ", columns)).join("\n");
 }

@@ -6,36 +6,37 @@ import {
   formatUsd,
 } from "../../../agents/coordination/std/quantities.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
-import { paintFor, type Paint } from "../terminal/paint.ts";
-import { cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
-import { describeBudget, describeStop } from "./budget-text.ts";
+import { createPaint, type Paint } from "../terminal/paint.ts";
+import { formatPrintable, shorten } from "../terminal/printable.ts";
+import { renderTable, type Column } from "../terminal/table.ts";
+import { BILL_COLUMNS } from "../ledger/list-command.ts";
+import { describeBudget, describeBudgetStop } from "./budget-text.ts";
 import { describeGateway } from "../../reports/gateway-report.ts";
 import type { AgentTree, TreeNode } from "../../reports/tree.ts";
 
 const COLUMNS = { min: 60, max: 200, withAgent: 80, withModel: 110 } as const;
-const STATE_CELLS = 10;
-const TOKENS_CELLS = 7;
-const COST_CELLS = 8;
-const TIME_CELLS = 7;
-const LANE_CELLS = 10;
+/** The sign of the status before a row, and the space behind it. */
+const SIGN_CELLS = 2;
 
-interface Row {
-  readonly node: TreeNode;
+interface Row extends TreeNode {
   /** The name with the branches of the tree before it. */
   readonly label: string;
 }
 
-/** The picture, without a line break at its end. `objective`: `null` once the text was deleted. */
-export function renderTree(picture: AgentTree, objective: string | null, terminal: Terminal): string {
-  const paint = paintFor(terminal);
+/**
+ * Returns the text that draws the owner, its children and theirs with what each used, without a line break at its end.
+ * `objective`: `null` once the text was deleted.
+ */
+export function renderAgentTree(picture: AgentTree, objective: string | null, terminal: Terminal): string {
+  const paint = createPaint(terminal);
   const columns = Math.min(Math.max(terminal.columns, COLUMNS.min), COLUMNS.max);
-  const rows = listRows(picture.tree, terminal.unicode);
+  const rows = listTreeRows(picture.tree, terminal.unicode);
   return [
     ...renderHeader(picture, objective, { paint, terminal, columns }),
     "",
     ...renderRows(rows, { paint, terminal, columns }),
     ...(picture.budgetStops ?? []).map((stop) =>
-      paint.tone("warning", formatPrintable(describeStop(stop), terminal.unicode)),
+      paint.tone("warning", formatPrintable(describeBudgetStop(stop), terminal.unicode)),
     ),
   ].join("\n");
 }
@@ -71,16 +72,16 @@ function renderHeader(
   ];
 }
 
-function listRows(root: TreeNode, unicode: boolean): Row[] {
+function listTreeRows(root: TreeNode, unicode: boolean): Row[] {
   const branch = unicode
     ? { more: "├╴", last: "└╴", through: "│ ", none: "  " }
     : { more: "|-", last: "`-", through: "| ", none: "  " };
-  const rows: Row[] = [{ node: root, label: formatPrintable(root.name, unicode) }];
+  const rows: Row[] = [{ ...root, label: formatPrintable(root.name, unicode) }];
   const addChildren = ({ children }: TreeNode, before: string): void => {
     for (const [index, node] of children.entries()) {
       const isLast = index === children.length - 1;
       const label = before + (isLast ? branch.last : branch.more) + formatPrintable(node.name, unicode);
-      rows.push({ node, label });
+      rows.push({ ...node, label });
       addChildren(node, before + (isLast ? branch.none : branch.through));
     }
   };
@@ -88,97 +89,41 @@ function listRows(root: TreeNode, unicode: boolean): Row[] {
   return rows;
 }
 
-interface Layout {
-  readonly name: number;
-  /** 0: left out. */
-  readonly agent: number;
-  readonly lane: number;
-  readonly model: number;
+function renderRows(rows: readonly Row[], page: Page): string[] {
+  const { terminal, columns, paint } = page;
+  const fitting = { unicode: terminal.unicode, columns: columns - SIGN_CELLS };
+  const [heading = "", ...lines] = renderTable(rows, listTreeColumns(page), fitting);
+  return [paint.tone("faint", " ".repeat(SIGN_CELLS) + heading), ...lines];
 }
 
-function layOut(rows: readonly Row[], columns: number): Layout {
-  const measureWidest = (texts: readonly string[], max: number): number =>
-    Math.min(
-      max,
-      texts.reduce((cells, text) => Math.max(cells, cellsOf(text)), 5),
-    );
-  const isWide = columns >= COLUMNS.withModel;
-  const agents = rows.map(({ node }) => node.agentId ?? "");
-  const agent = columns >= COLUMNS.withAgent ? measureWidest(agents, 14) : 0;
-  const lane = isWide ? LANE_CELLS : 0;
-  const model = isWide
-    ? measureWidest(
-        rows.map(({ node }) => nameModel(node)),
-        32,
-      )
-    : 0;
-  const optional = [agent, lane, model].filter((cells) => cells > 0);
-  const optionalCells = optional.reduce((sum, cells) => sum + cells + 2, 0);
-  const fixed = 2 + STATE_CELLS + TOKENS_CELLS + COST_CELLS + TIME_CELLS + 4 * 2;
-  const name = measureWidest(
-    rows.map(({ label }) => label),
-    Math.max(12, columns - optionalCells - fixed),
-  );
-  return { name, agent, lane, model };
+/** Lists the columns that the terminal has room for. */
+function listTreeColumns({ paint, terminal: { unicode }, columns }: Page): Column<Row>[] {
+  const print = (text: string): string => formatPrintable(text, unicode);
+  const hasAgent = columns >= COLUMNS.withAgent;
+  const hasModel = columns >= COLUMNS.withModel;
+  const all: (Column<Row> | false)[] = [
+    {
+      heading: "SESSION",
+      text: ({ label }) => label,
+      restMin: 12,
+      paint: (cell, { status }) => `${paint.sign(status)} ${cell}`,
+    },
+    hasAgent && { heading: "AGENT", text: ({ agentId = "" }) => print(agentId), max: 14 },
+    hasModel && { heading: "LANE", text: ({ lane = "" }) => lane, min: 10 },
+    { heading: "STATE", text: ({ status }) => status.replace("_", " "), min: 10 },
+    hasModel && { heading: "MODEL", text: (row) => print(nameModels(row)), max: 32 },
+    ...BILL_COLUMNS,
+    { heading: "TIME", text: ({ durationMs }) => describeTime(durationMs), min: 7, isNumber: true },
+  ];
+  return all.filter((column) => column !== false);
 }
 
-function renderRows(rows: readonly Row[], { paint, terminal, columns }: Page): string[] {
-  const { unicode } = terminal;
-  const layout = layOut(rows, columns);
-  const head = joinCells(layout, unicode, {
-    name: "SESSION",
-    agent: "AGENT",
-    lane: "LANE",
-    state: "STATE",
-    model: "MODEL",
-    tokens: "TOKENS",
-    cost: "COST",
-    time: "TIME",
-  });
-  const lines = rows.map(({ node, label }) => {
-    const { status, usage, durationMs } = node;
-    const line = joinCells(layout, unicode, {
-      name: label,
-      agent: formatPrintable(node.agentId ?? "", unicode),
-      lane: node.lane ?? "",
-      state: status.replace("_", " "),
-      model: formatPrintable(nameModel(node), unicode),
-      tokens: usage ? formatTokens(usage.tokens) : "-",
-      cost: usage ? formatUsd(usage.costMicroUsd) : "-",
-      time: durationMs === undefined ? "-" : formatDuration(durationMs),
-    });
-    return `${paint.sign(status)} ${line}`;
-  });
-  return [paint.tone("faint", `  ${head}`.trimEnd()), ...lines];
+function describeTime(durationMs: number | undefined): string {
+  return durationMs === undefined ? "-" : formatDuration(durationMs);
 }
 
-interface Cells {
-  readonly name: string;
-  readonly agent: string;
-  readonly lane: string;
-  readonly state: string;
-  readonly model: string;
-  readonly tokens: string;
-  readonly cost: string;
-  readonly time: string;
-}
-
-/** A step's progress has its place behind its state. */
-function joinCells({ name, agent, lane, model }: Layout, unicode: boolean, cells: Cells): string {
-  return [
-    fit(cells.name, name, unicode),
-    ...(agent > 0 ? [fit(cells.agent, agent, unicode)] : []),
-    ...(lane > 0 ? [fit(cells.lane, lane, unicode)] : []),
-    fit(cells.state, STATE_CELLS, unicode),
-    ...(model > 0 ? [fit(cells.model, model, unicode)] : []),
-    cells.tokens.padStart(TOKENS_CELLS),
-    cells.cost.padStart(COST_CELLS),
-    cells.time.padStart(TIME_CELLS),
-  ].join("  ");
-}
-
-/** The model that was called last, and how many others were. */
-function nameModel({ usage }: TreeNode): string {
+/** Names the model that was called last, and how many others were. */
+function nameModels({ usage }: TreeNode): string {
   const { models = [] } = usage ?? {};
   const others = models.length > 1 ? ` +${models.length - 1}` : "";
   return `${models.at(-1) ?? "-"}${others}`;

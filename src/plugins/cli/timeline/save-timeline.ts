@@ -3,7 +3,7 @@ import { open } from "node:fs/promises";
 import { resolve } from "node:path";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
-import { writeTimelineDocument, type TimelinePage } from "../../page/drawing/timeline-document.ts";
+import { renderTimelineHtml, type TimelinePage } from "../../page/drawing/timeline-document.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { writeJson, writeLines } from "../terminal/run-command.ts";
@@ -13,19 +13,22 @@ interface Target {
   readonly isJson: boolean;
 }
 
-/** @throws CoordinationError `INPUT_INVALID` where the file is there already or cannot be written */
+/**
+ * Writes a timeline as a new HTML file, and prints its path and size. @throws CoordinationError `INPUT_INVALID` where
+ * the file is there already or cannot be written
+ */
 export async function saveTimeline(
   host: CliHost,
   page: TimelinePage,
   { file, isJson }: Target,
 ): Promise<void> {
-  const text = writeTimelineDocument(page);
+  const text = renderTimelineHtml(page);
   const path = resolve(file);
   try {
     await using handle = await open(path, "wx");
     await handle.writeFile(text);
   } catch (error) {
-    throw new CoordinationError("INPUT_INVALID", `--html ${file}: ${describeFailure(error)}`, {
+    throw new CoordinationError("INPUT_INVALID", `--html ${file}: ${describeWriteFailure(error)}`, {
       cause: error,
     });
   }
@@ -37,7 +40,7 @@ export async function saveTimeline(
     ]);
 }
 
-function describeFailure(error: unknown): string {
+function describeWriteFailure(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   if (code === "EEXIST") return "there is such a file; choose another name or remove it";
   return code === "ENOENT" ? "its folder does not exist" : `it cannot be written (${code ?? "unknown"})`;

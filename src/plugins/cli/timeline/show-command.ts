@@ -6,14 +6,14 @@ import type {
 import { formatUnmetCriteria } from "../../../agents/coordination/runtime/held-results/gave-up.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { renderFields } from "../terminal/fields.ts";
-import { forkText, describeKept } from "../ledger/kept.ts";
+import { describeForkSource, describeKeptResults } from "../ledger/kept.ts";
 import { describeProgress } from "../ledger/progress-text.ts";
 import { type ProgressByStep } from "../../reports/progress-report.ts";
 import { describeGateway } from "../../reports/gateway-report.ts";
 import { type GateLog } from "../../reports/gate-log.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
-import { findCoordination, textOf } from "../../reports/find-coordination.ts";
-import { paintFor, type Paint } from "../terminal/paint.ts";
+import { findCoordination, readKeptText } from "../../reports/find-coordination.ts";
+import { createPaint, type Paint } from "../terminal/paint.ts";
 import { formatMessage, formatPrintable } from "../terminal/printable.ts";
 import {
   formatBytes,
@@ -21,20 +21,24 @@ import {
   formatDuration,
   formatInstant,
 } from "../../../agents/coordination/std/quantities.ts";
-import { describeBudget, describeLoan, describeStop, describeUsage } from "./budget-text.ts";
-import { renderTimeline } from "./render-timeline.ts";
+import { describeBudget, describeBudgetLoan, describeBudgetStop, describeUsage } from "./budget-text.ts";
+import {
+  describeOpenCount,
+  listConflictsOpen,
+  listQuestionsOpen,
+  renderTimeline,
+} from "./render-timeline.ts";
 import { saveTimeline } from "./save-timeline.ts";
-import { claimLines, describeClaims, renderConflicts, describeConflicts } from "../conflicts/show-claims.ts";
+import { renderClaimLines, describeClaimCount, renderConflictLines } from "../conflicts/show-claims.ts";
 import {
   describeCriteria,
   listGateFields,
-  renderQuestions,
-  describeQuestions,
+  renderQuestionLines,
   groupVerdictsByStep,
   type VerdictsOf,
 } from "../questions/show-questions.ts";
 import { type EffectivePrivileges } from "../../reports/effective-privileges.ts";
-import { describeRefusedCalls, listPrivilegeFields } from "../privileges/show-privileges.ts";
+import { describeRefusedCallCount, listPrivilegeFields } from "../privileges/show-privileges.ts";
 import {
   runCommand,
   withExamples,
@@ -44,20 +48,21 @@ import {
 } from "../terminal/run-command.ts";
 import {
   createShowReport,
-  readDetails,
-  readTimeline,
+  readCoordinationDetails,
+  readCoordinationTimeline,
   type CoordinationDetails,
 } from "../../reports/show-report.ts";
-import { isDelivery, stepName } from "../../reports/step-name.ts";
-import { addUseOfPlans } from "../../reports/tree.ts";
+import { isDeliveryStep, nameStep } from "../../reports/step-name.ts";
+import { addUsageOfPlans } from "../../reports/tree.ts";
 import { listTruthFields } from "./child-truth.ts";
 
-export function addShow(parent: CommandGroup, host: CliHost): void {
+/** Adds the command `show`, which prints a coordination with its steps. */
+export function addShowCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("show"))
     .description("Show a coordination with its steps")
     .argument("[id]", "its id or a unique prefix; the newest one when left out")
     .action((id: string | undefined, options: ReaderOptions) =>
-      runCommand(host, options, () => show(host, id, options)),
+      runCommand(host, options, () => showCoordination(host, id, options)),
     );
   withExamples(command, host, ["show", "show co-1f0c", "show co-1f0c --json"]);
 }
@@ -66,7 +71,8 @@ interface TimelineOptions extends ReaderOptions {
   readonly html?: string;
 }
 
-export function addTimeline(parent: CommandGroup, host: CliHost): void {
+/** Adds the command `timeline`, which draws the steps of a coordination on a time axis, or saves them as HTML. */
+export function addTimelineCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("timeline"))
     .description("Draw a coordination's steps on a time axis")
     .argument("[id]", "its id or a unique prefix; the newest one when left out")
@@ -82,10 +88,14 @@ export function addTimeline(parent: CommandGroup, host: CliHost): void {
   ]);
 }
 
-async function show(host: CliHost, id: string | undefined, options: ReaderOptions): Promise<void> {
+async function showCoordination(
+  host: CliHost,
+  id: string | undefined,
+  options: ReaderOptions,
+): Promise<void> {
   await withLedger(host, options, async (reader) => {
-    const view = await addUseOfPlans(reader, await findCoordination(reader, id));
-    const details = await readDetails(reader, view);
+    const view = await addUsageOfPlans(reader, await findCoordination(reader, id));
+    const details = await readCoordinationDetails(reader, view);
     if (options.json) await writeJson(host, createShowReport(details));
     else await host.stdout.write(renderCoordination(details, host));
   });
@@ -93,10 +103,10 @@ async function show(host: CliHost, id: string | undefined, options: ReaderOption
 
 async function showTimeline(host: CliHost, id: string | undefined, options: TimelineOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
-    const view = await addUseOfPlans(reader, await findCoordination(reader, id));
-    const { timeline, gates, log } = await readTimeline(reader, view, host.now());
+    const view = await addUsageOfPlans(reader, await findCoordination(reader, id));
+    const { timeline, gates, log } = await readCoordinationTimeline(reader, view, host.now());
     if (options.html !== undefined) {
-      const objective = await textOf(reader, view.objective);
+      const objective = await readKeptText(reader, view.objective);
       const page = { timeline, steps: view.steps, objective, writtenAtMs: host.now() };
       await saveTimeline(host, page, { file: options.html, isJson: options.json === true });
       return;
@@ -105,7 +115,7 @@ async function showTimeline(host: CliHost, id: string | undefined, options: Time
       await writeJson(host, timeline);
       return;
     }
-    const objective = await textOf(reader, view.objective);
+    const objective = await readKeptText(reader, view.objective);
     const { program, stdout } = host;
     await stdout.write(
       renderTimeline({ timeline, view, objective, program, gates, ...(log && { log }) }, stdout.terminal),
@@ -127,7 +137,7 @@ interface Page {
 function renderCoordination(shown: CoordinationDetails, host: CliHost): string {
   const { view, objective, log, gates, progress, privileges } = shown;
   const { terminal }: { readonly terminal: Terminal } = host.stdout;
-  const paint = paintFor(terminal);
+  const paint = createPaint(terminal);
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const { createdAtMs, endedAtMs, trace } = view;
   const verdicts = groupVerdictsByStep(gates);
@@ -149,20 +159,23 @@ function renderCoordination(shown: CoordinationDetails, host: CliHost): string {
       ["started", `${formatInstant(createdAtMs)}${ended}`],
       ["trace", print(trace.traceId ?? "")],
       ["after", print(trace.causalRef ?? "")],
-      ["plan", view.plan ? planText(view.plan) : ""],
-      ["source", print([...forkText(view.forkedFrom), ...describeKept(view.steps)].join(", "))],
-      ["conflicts", describeConflicts(log)],
-      ["claims", describeClaims(view, page.now)],
+      ["plan", view.plan ? describePlanExtent(view.plan) : ""],
+      [
+        "source",
+        print([...describeForkSource(view.forkedFrom), ...describeKeptResults(view.steps)].join(", ")),
+      ],
+      ["conflicts", describeOpenCount(listConflictsOpen(log))],
+      ["claims", describeClaimCount(view, page.now)],
       ["changes", log.changes > 0 ? formatCount(log.changes, "write") : ""],
-      ["refused", describeRefusedCalls(view)],
-      ["questions", describeQuestions(view)],
+      ["refused", describeRefusedCallCount(view)],
+      ["questions", describeOpenCount(listQuestionsOpen(view))],
       ["criteria", print(describeCriteria(view))],
       ["used", describeUsage(view.usage)],
       ...listBudgetFields(view, page),
     ]),
-    ...renderConflicts(log, terminal),
-    ...claimLines(view, { names: log.names, now: page.now, terminal }),
-    ...renderQuestions(view, { now: page.now, terminal }),
+    ...renderConflictLines(log, terminal),
+    ...renderClaimLines(view, { names: log.names, now: page.now, terminal }),
+    ...renderQuestionLines(view, { now: page.now, terminal }),
     ...view.steps.flatMap((step) => ["", ...renderStep(step, page)]),
   ];
   return `${lines.join("\n")}\n`;
@@ -174,12 +187,12 @@ function listBudgetFields(
 ): [string, string][] {
   return [
     ["budget", budget ? text(describeBudget(budget)) : ""],
-    ["stopped", budgetStops.map((stop) => paint.tone("warning", text(describeStop(stop)))).join(", ")],
-    ["lent", text((plan?.loans ?? []).map(describeLoan).join("; "))],
+    ["stopped", budgetStops.map((stop) => paint.tone("warning", text(describeBudgetStop(stop)))).join(", ")],
+    ["lent", text((plan?.loans ?? []).map(describeBudgetLoan).join("; "))],
   ];
 }
 
-function planText({ steps, deadlineAtMs }: NonNullable<CoordinationView["plan"]>): string {
+function describePlanExtent({ steps, deadlineAtMs }: NonNullable<CoordinationView["plan"]>): string {
   return (
     formatCount(steps, "step") + (deadlineAtMs === undefined ? "" : `, until ${formatInstant(deadlineAtMs)}`)
   );
@@ -190,7 +203,7 @@ function renderStep(step: StepView, page: Page): string[] {
   const { error, problems = [], output } = step;
   const progress = page.progress.get(step.stepId);
   return [
-    stepTitle(step, page),
+    renderStepTitle(step, page),
     ...renderFields(paint, [
       [
         "agent",
@@ -200,11 +213,11 @@ function renderStep(step: StepView, page: Page): string[] {
       ["depends on", describeDependencies(step, text)],
       ["child", text(step.childSessionKey ?? "")],
       ["run", text(step.childRunId ?? "")],
-      ["input", isDelivery(step) ? "" : describeContent(step.input)],
+      ["input", isDeliveryStep(step) ? "" : describeContent(step.input)],
       ["output", output ? describeContent(output) : ""],
       ["progress", progress ? text(describeProgress(progress, now)) : ""],
-      ["long words", describeLongWords(step)],
-      ["chats", describeSuppressed(step)],
+      ["long words", describeLongTexts(step)],
+      ["chats", describeSuppressedMessages(step)],
       ["kept from", text(step.carriedFrom ?? "")],
       ...listTruthFields(step).map(
         ([name, value]) =>
@@ -215,7 +228,7 @@ function renderStep(step: StepView, page: Page): string[] {
       ...listPrivilegeFields(step, privileges.get(step.stepId)).map(
         ([name, value]) => [name, text(value)] as const,
       ),
-      ...timeFields(step, page),
+      ...listTimeFields(step, page),
       ["error", error ? paint.tone("bad", `${error.code}: ${text(error.message)}`) : ""],
       ["problems", problems.map(({ code, path }) => text(`${code} at ${path}`)).join(", ")],
     ]),
@@ -237,21 +250,22 @@ function describeDependencies({ dependsOn = [], fanIn }: StepView, text: Page["t
   return isAll ? names + more : `${fanIn} of ${names}${more}`;
 }
 
+/** Describes a stored text by its size and the beginning of its hash. */
 function describeContent({ bytes: size, sha256 }: StepView["input"]): string {
   return `${formatBytes(size)}, sha256 ${sha256.slice(0, 12)}`;
 }
 
-/** Describes what its parent was shown a part of. */
-function describeLongWords({ results = [] }: StepView): string {
+/** Describes the long texts of a step's agent of which its parent was shown a part only. */
+function describeLongTexts({ results = [] }: StepView): string {
   const texts = results.filter(({ kind }) => kind === "text");
   return texts.map(({ content }) => describeContent(content)).join("; ");
 }
 
-function describeSuppressed({ suppressedMessages: count = 0 }: StepView): string {
+function describeSuppressedMessages({ suppressedMessages: count = 0 }: StepView): string {
   return count === 0 ? "" : `${formatCount(count, "message")} of its own did not go there`;
 }
 
-function timeFields(step: StepView, { paint, now }: Page): [string, string][] {
+function listTimeFields(step: StepView, { paint, now }: Page): [string, string][] {
   const time = (atMs: number | undefined): string => (atMs === undefined ? "" : formatInstant(atMs));
   const describeAhead = (atMs: number): string => (atMs > now ? ` (in ${formatDuration(atMs - now)})` : "");
   const { dispatchedAtMs, deadlineAtMs, retryAtMs, answerByMs } = step;
@@ -269,13 +283,13 @@ function timeFields(step: StepView, { paint, now }: Page): [string, string][] {
   ];
 }
 
-function stepTitle(step: StepView, { paint, text }: Page): string {
+function renderStepTitle(step: StepView, { paint, text }: Page): string {
   const { stepId, name, status, attempt, retryBudget, durationMs, skippedBecause, carriedFrom } = step;
   const why = carriedFrom === undefined ? skippedBecause?.replace("_", " ") : "kept";
   const because = why === undefined ? "" : ` (${why})`;
   const attempts = retryBudget === undefined ? "" : ` of ${Math.max(attempt, retryBudget + 1)}`;
   const parts = [
-    `${paint.stepSign(status)} ${text(stepName({ stepId }))}`,
+    `${paint.stepSign(status)} ${text(nameStep({ stepId }))}`,
     ...(name === undefined || name === stepId ? [] : [paint.tone("strong", text(name))]),
     paint.stepStatus(status, status.replace("_", " ")) + because,
     ...(durationMs === undefined ? [] : [formatDuration(durationMs)]),

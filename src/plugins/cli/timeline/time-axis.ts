@@ -26,8 +26,8 @@ const STEPS_MS: readonly number[] = [
   ...[1, 2, 5, 10, 20, 50, 100].map((days) => days * DAY_MS),
 ];
 
-/** Round times, as many as have room for a label. */
-export function ticksOf({ totalMs, cells }: Axis): Tick[] {
+/** Returns the ticks of a time axis at round times, each with its cell and label, as many as have room for a label. */
+export function placeTicks({ totalMs, cells }: Axis): Tick[] {
   const ticksMax = Math.max(2, Math.floor(cells / TICK_CELLS_MIN));
   const stepMs = STEPS_MS.find((step) => totalMs / step <= ticksMax) ?? totalMs;
   const ticks: Tick[] = [];
@@ -39,6 +39,7 @@ export function ticksOf({ totalMs, cells }: Axis): Tick[] {
   return ticks;
 }
 
+/** Formats a time since the beginning like `1h30m`, without units that are zero. */
 function formatTick(atMs: number): string {
   if (atMs === 0) return "0";
   const parts: [number, string][] = [
@@ -62,22 +63,28 @@ interface Bar {
 
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"] as const;
 
-/** Returns a bar of at least one cell, so that the shortest step is seen. */
-export function barOf(span: { fromMs: number; toMs: number }, axis: Axis, unicode: boolean): Bar {
+/**
+ * Returns the cell where the bar of a span of time begins on an axis, and its text of at least one cell, so that the
+ * shortest step is seen.
+ */
+export function drawBar(span: { fromMs: number; toMs: number }, axis: Axis, unicode: boolean): Bar {
   const eighthsMax = axis.cells * 8;
   const perMs = eighthsMax / Math.max(1, axis.totalMs);
   const from = Math.min(Math.floor(span.fromMs * perMs), eighthsMax - 1);
   const to = Math.min(Math.max(Math.round(span.toMs * perMs), from + 1), eighthsMax);
   const cell = Math.floor(from / 8);
   let text = "";
-  for (let at = cell; at * 8 < to; at += 1) text += unicode ? blockAt(at, from, to) : "=";
+  for (let at = cell; at * 8 < to; at += 1) text += unicode ? chooseBlock(at, from, to) : "=";
   return { cell, text };
 }
 
-/** Blocks that begin within a cell exist only as its right half. */
-function blockAt(cell: number, from: number, to: number): string {
-  const left = Math.max(0, from - cell * 8);
-  const right = Math.min(8, to - cell * 8);
-  if (left >= 4) return "▐";
-  return EIGHTHS[right] ?? "█";
+/**
+ * Returns the sign for the part of a cell between two eighths of the row. A block that begins within a cell exists
+ * only as its right half.
+ */
+function chooseBlock(cell: number, from: number, to: number): string {
+  const leftEighths = Math.max(0, from - cell * 8);
+  const rightEighths = Math.min(8, to - cell * 8);
+  if (leftEighths >= 4) return "▐";
+  return EIGHTHS[rightEighths] ?? "█";
 }

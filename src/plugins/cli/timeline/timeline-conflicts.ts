@@ -2,10 +2,10 @@
 import { describeResource } from "../conflicts/resource-text.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { ChangeLog } from "../../reports/conflict-log.ts";
-import { describeOutcome, OUTCOME_TONES, nameRequester } from "../conflicts/conflict-text.ts";
-import { numberOf, outcomeOf } from "../../reports/conflict-outcome.ts";
+import { describeConflictOutcome, OUTCOME_TONES, nameRequester } from "../conflicts/conflict-text.ts";
+import { shortenConflictId, classifyOutcome } from "../../reports/conflict-outcome.ts";
 import type { Paint } from "../terminal/paint.ts";
-import { cellsOf, formatPrintable, shorten, shortenStart } from "../terminal/printable.ts";
+import { countCells, formatPrintable, shorten, shortenStart } from "../terminal/printable.ts";
 import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import type { Axis } from "./time-axis.ts";
@@ -14,11 +14,15 @@ import type { Timeline, TimelineConflict } from "../../reports/timeline.ts";
 const LINES_MAX = 10;
 const RESOURCE_CELLS_MIN = 8;
 
+/** Returns the character that marks a conflict in a timeline. */
 export function chooseConflictSign(unicode: boolean): string {
   return unicode ? "‡" : "&";
 }
 
-/** Returns, by step, the cells where it asked for what others wanted; the newest conflict of a cell counts. */
+/**
+ * Returns for each step the cells of the timeline at which it asked for what others had claimed, with the conflict;
+ * the newest conflict of a cell counts.
+ */
 export function placeConflicts(
   conflicts: readonly TimelineConflict[],
   { totalMs, cells }: Axis,
@@ -39,7 +43,10 @@ interface Drawn {
   readonly columns: number;
 }
 
-/** The newest ones, in the order in which they came. The path gives way first: its end tells more than its beginning. */
+/**
+ * Returns the lines under a timeline for the newest conflicts, in the order in which they came. Where a line is too
+ * long, the path is cut at its beginning: its end tells more.
+ */
 export function renderConflictNotes(
   { conflicts, names }: ChangeLog,
   { startedAtMs, coordinationId }: Timeline,
@@ -48,19 +55,19 @@ export function renderConflictNotes(
   const { unicode } = terminal;
   const lines = conflicts.slice(-LINES_MAX).map((conflict) => {
     const at = formatDuration(Math.max(0, conflict.detectedAtMs - startedAtMs));
-    const before = `${formatPrintable(numberOf(conflict), unicode)} at ${at}: `;
+    const before = `${formatPrintable(shortenConflictId(conflict), unicode)} at ${at}: `;
     const after = formatPrintable(
-      `: ${nameRequester(names, conflict)} asked, ${describeOutcome(names, conflict)}`,
+      `: ${nameRequester(names, conflict)} asked, ${describeConflictOutcome(names, conflict)}`,
       unicode,
     );
-    const rest = Math.max(RESOURCE_CELLS_MIN, columns - 2 - cellsOf(before) - cellsOf(after));
+    const resourceCells = Math.max(RESOURCE_CELLS_MIN, columns - 2 - countCells(before) - countCells(after));
     const resource = shortenStart(
       formatPrintable(describeResource(conflict.resource), unicode),
-      rest,
+      resourceCells,
       unicode,
     );
     const line = shorten(before + resource + after, columns - 2, unicode);
-    return `${paint.tone(OUTCOME_TONES[outcomeOf(conflict)], chooseConflictSign(unicode))} ${line}`;
+    return `${paint.tone(OUTCOME_TONES[classifyOutcome(conflict)], chooseConflictSign(unicode))} ${line}`;
   });
   const left = conflicts.length - lines.length;
   const more =

@@ -3,15 +3,20 @@ import type {
   CoordinationView,
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import { questionIdOf } from "../../../agents/coordination/runtime/questions/question-requests.ts";
+import { createQuestionId } from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { GateLog } from "../../reports/gate-log.ts";
 import type { Paint } from "../terminal/paint.ts";
 import { formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
-import { namesOf, describeOutcome, describeQuestion, describeVerdict } from "../questions/show-questions.ts";
-import { stepName } from "../../reports/step-name.ts";
+import {
+  mapStepNames,
+  describeQuestionOutcome,
+  describeQuestion,
+  describeVerdict,
+} from "../questions/show-questions.ts";
+import { nameStep } from "../../reports/step-name.ts";
 import type { Axis } from "./time-axis.ts";
 import type { Timeline, TimelineQuestion, TimelineVerdict } from "../../reports/timeline.ts";
 
@@ -20,7 +25,7 @@ const LINES_MAX = 10;
 /** One cell wide in every font, and as plain text. */
 export const QUESTION_SIGN = "?";
 
-/** Returns, by step, the cells where people were asked about it. */
+/** Returns for each step the cells of the timeline at which people were asked about it. */
 export function placeQuestions(
   questions: readonly TimelineQuestion[],
   { totalMs, cells }: Axis,
@@ -47,7 +52,10 @@ interface Drawn {
   readonly columns: number;
 }
 
-/** Verdicts, then questions: the newest of each, in the order in which they came. */
+/**
+ * Returns the lines under a timeline for the newest verdicts, then for the newest questions, each in the order in
+ * which they came.
+ */
 export function renderGateNotes(notes: GateNotes, drawn: Drawn): string[] {
   return [...renderVerdictNotes(notes, drawn), ...renderQuestionNotes(notes, drawn)];
 }
@@ -65,16 +73,16 @@ function renderVerdictNotes(
   { terminal, paint, columns }: Drawn,
 ): string[] {
   const { unicode } = terminal;
-  const names = namesOf(view.steps);
+  const names = mapStepNames(view.steps);
   const lines = gates.verdicts.slice(-LINES_MAX).map((verdict) => {
     const name = names.get(verdict.stepId);
-    const subject = stepName({ stepId: verdict.stepId, ...(name !== undefined && { name }) });
+    const subject = nameStep({ stepId: verdict.stepId, ...(name !== undefined && { name }) });
     const at = formatDuration(Math.max(0, verdict.atMs - timeline.startedAtMs));
     const sentence = formatPrintable(`${subject} at ${at}: ${describeVerdict(verdict)}`, unicode);
     const sign = paint.stepSign(VERDICT_SIGNS["verdict" in verdict ? verdict.verdict : "none"]);
     return `${sign} ${shorten(sentence, columns - 2, unicode)}`;
   });
-  return withRest(lines, gates.verdicts.length - lines.length);
+  return withOmittedCount(lines, gates.verdicts.length - lines.length);
 }
 
 function renderQuestionNotes(
@@ -82,7 +90,7 @@ function renderQuestionNotes(
   { terminal, paint, columns }: Drawn,
 ): string[] {
   const { unicode } = terminal;
-  const names = namesOf(view.steps);
+  const names = mapStepNames(view.steps);
   const blocked = new Set(
     view.steps.filter(({ status }) => status === "blocked").map(({ stepId }) => stepId),
   );
@@ -90,18 +98,19 @@ function renderQuestionNotes(
   const lines = view.escalations.slice(-LINES_MAX).map((question) => {
     const { escalationId, askedAtMs, closed, stepId, answers = [] } = question;
     const at = formatDuration(Math.max(0, askedAtMs - timeline.startedAtMs));
-    const sentence = `${escalationId} at ${at}, ${describeOutcome(question, nowMs)}: ${describeQuestion(question, names)}`;
+    const sentence = `${escalationId} at ${at}, ${describeQuestionOutcome(question, nowMs)}: ${describeQuestion(question, names)}`;
     const line = `${paint.tone(closed ? "plain" : "warning", QUESTION_SIGN)} ${shorten(formatPrintable(sentence, unicode), columns - 2, unicode)}`;
     // The question of a step in this state stands above, with the command that tries it again.
     if (closed || (stepId && blocked.has(stepId))) return line;
-    const id = formatShellArguments(questionIdOf(view.coordinationId, escalationId));
+    const id = formatShellArguments(createQuestionId(view.coordinationId, escalationId));
     const [first = "approve"] = answers;
     return `${line}\n  ${program} ${first} ${formatPrintable(id, unicode)}${first === "answer" ? " TEXT" : ""}`;
   });
-  return withRest(lines, view.escalations.length - lines.length);
+  return withOmittedCount(lines, view.escalations.length - lines.length);
 }
 
-function withRest(lines: readonly string[], left: number): string[] {
+/** Puts the count of those left out before the lines and an empty line behind them; empty without lines. */
+function withOmittedCount(lines: readonly string[], left: number): string[] {
   if (lines.length === 0) return [];
   return [...(left > 0 ? [`  and ${left} before`] : []), ...lines, ""];
 }

@@ -2,7 +2,7 @@
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
-import { findCoordination, textOf } from "../../reports/find-coordination.ts";
+import { findCoordination, readKeptText } from "../../reports/find-coordination.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { formatJson } from "../terminal/printable.ts";
 import {
@@ -12,9 +12,9 @@ import {
   writeJson,
   type ReaderOptions,
 } from "../terminal/run-command.ts";
-import { createWaiting } from "../terminal/waiting-line.ts";
-import { renderTree } from "./render-tree.ts";
-import { readTree, type AgentTree } from "../../reports/tree.ts";
+import { createInterruptibleWait } from "../terminal/waiting-line.ts";
+import { renderAgentTree } from "./render-tree.ts";
+import { readAgentTree, type AgentTree } from "../../reports/tree.ts";
 
 const POLL_MS = 1_000;
 /** Moves the cursor to the top left and clears what is there. */
@@ -24,7 +24,11 @@ interface TreeOptions extends ReaderOptions {
   readonly watch?: boolean;
 }
 
-export function addTree(parent: CommandGroup, host: CliHost): void {
+/**
+ * Adds the command `tree`, which draws the owner, its children and theirs, and with `--watch` draws it again whenever
+ * it changes.
+ */
+export function addTreeCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("tree"))
     .description("Draw the owner, its children and theirs, with what each used and cost")
     .argument("[id]", "its id or a unique prefix; the newest one when left out")
@@ -51,26 +55,26 @@ interface Picture {
 }
 
 async function showTree(host: CliHost, reader: LedgerReader, { id, options }: TreeRequest): Promise<void> {
-  const picture = await takePicture(host, reader, id);
-  if (options.watch) await watch(host, reader, { first: picture, isJson: options.json ?? false });
-  else if (options.json) await writeJson(host, asJson(picture));
-  else await host.stdout.write(`${draw(host, picture)}\n`);
+  const picture = await readPicture(host, reader, id);
+  if (options.watch) await watchTree(host, reader, { first: picture, isJson: options.json ?? false });
+  else if (options.json) await writeJson(host, createPictureJson(picture));
+  else await host.stdout.write(`${renderPicture(host, picture)}\n`);
 }
 
-async function takePicture(host: CliHost, reader: LedgerReader, id: string | undefined): Promise<Picture> {
+async function readPicture(host: CliHost, reader: LedgerReader, id: string | undefined): Promise<Picture> {
   const view = await findCoordination(reader, id);
   return {
-    agents: await readTree(reader, view, host.now()),
-    objective: await textOf(reader, view.objective),
+    agents: await readAgentTree(reader, view, host.now()),
+    objective: await readKeptText(reader, view.objective),
   };
 }
 
-function asJson({ agents, objective }: Picture): object {
+function createPictureJson({ agents, objective }: Picture): object {
   return { ...agents, objective };
 }
 
-function draw({ stdout }: CliHost, { agents, objective }: Picture): string {
-  return renderTree(agents, objective, stdout.terminal);
+function renderPicture({ stdout }: CliHost, { agents, objective }: Picture): string {
+  return renderAgentTree(agents, objective, stdout.terminal);
 }
 
 interface Watched {
@@ -78,26 +82,26 @@ interface Watched {
   readonly isJson: boolean;
 }
 
-/** Shows every change, and on a terminal the passing of time, until the coordination ends. */
-async function watch(host: CliHost, reader: LedgerReader, { first, isJson }: Watched): Promise<void> {
-  using waiting = (host.waiting ?? createWaiting)();
+/** Shows every change, and on a terminal the passing of time, until the coordination ends or Ctrl-C. */
+async function watchTree(host: CliHost, reader: LedgerReader, { first, isJson }: Watched): Promise<void> {
+  using waiting = (host.waiting ?? createInterruptibleWait)();
   const id: CoordinationId = first.agents.coordinationId;
   const isLive = host.stdout.terminal.isTTY && !isJson;
   let shown = "";
   let picture = first;
   while (!waiting.isInterrupted()) {
-    const changeable = formatChangeable(picture);
+    const changeable = formatWithoutDurations(picture);
     const isNew = isLive || changeable !== shown;
     if (isNew && !(await host.stdout.write(formatFrame(host, picture, { isJson, isLive })))) return;
     shown = changeable;
     if (picture.agents.status !== "running") return;
     await waiting.pause(POLL_MS);
-    picture = await takePicture(host, reader, id);
+    picture = await readPicture(host, reader, id);
   }
 }
 
-/** Formats all of a picture but what changes with time alone. */
-function formatChangeable(picture: Picture): string {
+/** Formats a picture so that two of them are equal where only time has passed between them. */
+function formatWithoutDurations(picture: Picture): string {
   return JSON.stringify(picture, (key, value: unknown) => (key === "durationMs" ? undefined : value));
 }
 
@@ -108,6 +112,6 @@ interface Manner {
 }
 
 function formatFrame(host: CliHost, picture: Picture, { isJson, isLive }: Manner): string {
-  if (isJson) return `${formatJson(asJson(picture))}\n`;
-  return isLive ? `${CLEAR}${draw(host, picture)}\n` : `${draw(host, picture)}\n\n`;
+  if (isJson) return `${formatJson(createPictureJson(picture))}\n`;
+  return isLive ? `${CLEAR}${renderPicture(host, picture)}\n` : `${renderPicture(host, picture)}\n\n`;
 }

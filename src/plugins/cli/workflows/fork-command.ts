@@ -9,11 +9,11 @@ import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { forkCoordination, type PlanForkOptions } from "../plans/fork-plan-command.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { resolveEitherId } from "../../reports/find-coordination.ts";
-import { withWait } from "../plans/plan-wait.ts";
+import { withWaitOptions } from "../plans/plan-wait.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import {
-  oneOf,
-  placeIn,
+  parseChoice,
+  parseSequence,
   runCommand,
   withExamples,
   withReaderOptions,
@@ -55,8 +55,9 @@ const RUN_FLAGS: Flags = {
 const LEDGER_OF_GATEWAY =
   "a fork of a coordination goes through the gateway, which has a ledger of its own; leave --ledger out";
 
-export function addFork(parent: CommandGroup, host: CliHost): void {
-  const command = withWait(withReaderOptions(parent.command("fork")))
+/** Adds the command `fork`, which goes on anew from an event of a recorded plan or workflow run. */
+export function addForkCommand(parent: CommandGroup, host: CliHost): void {
+  const command = withWaitOptions(withReaderOptions(parent.command("fork")))
     .description(
       "Go on anew from an event of a recorded plan or workflow run; what came before it is kept, not repeated",
     )
@@ -76,7 +77,9 @@ export function addFork(parent: CommandGroup, host: CliHost): void {
     .option("--url <url>", `of a workflow run: where its host answers (default: ${URL_DEFAULT})`)
     .option("--token <token>", "of a workflow run: bearer token (default: OPENWOP_API_KEY)")
     .option("--key <key>", "of a workflow run: the same key again within a day is the same fork")
-    .action((id: string, options: ForkOptions) => runCommand(host, options, () => fork(host, id, options)));
+    .action((id: string, options: ForkOptions) =>
+      runCommand(host, options, () => forkPlanOrRun(host, id, options)),
+    );
   withExamples(command, host, [
     "fork release-notes-2026-11 --wait",
     "fork release-notes-2026-11 --from 42 --policy stricter.yaml --dry-run",
@@ -86,18 +89,18 @@ export function addFork(parent: CommandGroup, host: CliHost): void {
   ]);
 }
 
-async function fork(host: CliHost, id: string, options: ForkOptions): Promise<void> {
+async function forkPlanOrRun(host: CliHost, id: string, options: ForkOptions): Promise<void> {
   const source = await findSource(host, id, options);
   if (source.kind === "run") {
-    refuse(findGivenFlag(options, PLAN_FLAGS), "it is for coordinations, and this is a workflow run");
-    return forkRun(host, await source.findFullId(), options);
+    refuseFlag(findGivenFlag(options, PLAN_FLAGS), "it is for coordinations, and this is a workflow run");
+    return requestRunFork(host, await source.findFullId(), options);
   }
   const why =
     options.mode === "replay"
       ? `a coordination is replayed by \`${host.program} replay ${formatShellArguments(id)}\``
       : "it is for workflow runs, and this is a coordination";
-  refuse(findGivenFlag(options, RUN_FLAGS), why);
-  refuse(findGivenFlag(options, { ledger: "--ledger" }), LEDGER_OF_GATEWAY);
+  refuseFlag(findGivenFlag(options, RUN_FLAGS), why);
+  refuseFlag(findGivenFlag(options, { ledger: "--ledger" }), LEDGER_OF_GATEWAY);
   return forkCoordination(host, { id, findFullId: source.findFullId }, options);
 }
 
@@ -107,7 +110,10 @@ interface Source {
   readonly findFullId: () => Promise<string>;
 }
 
-/** The ledger tells; where it does not know the id, what is asked for does, or else the id: hosts let those of runs begin alike. */
+/**
+ * Finds out whether the id is a run's or a coordination's. The ledger tells; where it does not know the id, what is
+ * asked for does, or else the id: hosts let those of runs begin alike.
+ */
 async function findSource(host: CliHost, id: string, options: ForkOptions): Promise<Source> {
   try {
     const { kind, id: fullId } = await withLedger(host, options, (reader) => resolveEitherId(reader, id));
@@ -124,22 +130,22 @@ async function findSource(host: CliHost, id: string, options: ForkOptions): Prom
   }
 }
 
-/** The first of these options that is there. */
+/** Returns the first of these options that was given. */
 function findGivenFlag(options: ForkOptions, flags: Flags): string | undefined {
   return Object.entries(flags).find(([name]) => options[name as keyof ForkOptions] !== undefined)?.[1];
 }
 
-function refuse(flag: string | undefined, why: string): void {
+function refuseFlag(flag: string | undefined, why: string): void {
   if (flag !== undefined) throw new CoordinationError("INPUT_INVALID", `${flag}: ${why}`);
 }
 
-async function forkRun(host: CliHost, id: string, options: ForkOptions): Promise<void> {
-  const mode = oneOf(options.mode ?? "branch", "--mode", MODES);
+async function requestRunFork(host: CliHost, id: string, options: ForkOptions): Promise<void> {
+  const mode = parseChoice(options.mode ?? "branch", "--mode", MODES);
   if (mode === "branch" && options.from === undefined)
     throw new CoordinationError("INPUT_INVALID", "--from: a branch begins at an event; name its sequence");
-  const fromSeq = placeIn(options.from, "--from");
-  const body = { mode, ...(fromSeq !== undefined && { fromSeq }), ...overlayOf(options) };
-  const forked = await ask(options, `/v1/runs/${encodeURIComponent(id)}:fork`, body);
+  const fromSeq = parseSequence(options.from, "--from");
+  const body = { mode, ...(fromSeq !== undefined && { fromSeq }), ...parseOverlay(options) };
+  const forked = await postFork(options, `/v1/runs/${encodeURIComponent(id)}:fork`, body);
   if (options.json) await writeJson(host, forked);
   else {
     const print = (value: string): string => formatPrintable(value, host.stdout.terminal.unicode);
@@ -153,14 +159,14 @@ async function forkRun(host: CliHost, id: string, options: ForkOptions): Promise
 
 const configurableSchema = z.record(z.string(), z.json());
 
-function overlayOf({ configurable }: ForkOptions): { runOptionsOverlay?: object } {
+function parseOverlay({ configurable }: ForkOptions): { runOptionsOverlay?: object } {
   if (configurable === undefined) return {};
-  const parsed = configurableSchema.safeParse(parseJson(configurable));
+  const parsed = configurableSchema.safeParse(parseJsonOrNone(configurable));
   if (parsed.success) return { runOptionsOverlay: { configurable: parsed.data } };
   throw new CoordinationError("INPUT_INVALID", "--configurable: expected a JSON object");
 }
 
-function parseJson(text: string): unknown {
+function parseJsonOrNone(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -200,12 +206,12 @@ class UnansweredFork extends CoordinationError {
 
 const refusalSchema = z.object({ error: z.string(), message: z.string() });
 
-async function ask(
+async function postFork(
   { url = URL_DEFAULT, token = process.env["OPENWOP_API_KEY"], ...options }: ForkOptions,
   path: string,
   body: object,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const key = readKey(options);
+  const key = parseIdempotencyKey(options);
   const response = await fetch(`${dropTrailingSlashes(url)}${path}`, {
     method: "POST",
     headers: {
@@ -217,16 +223,17 @@ async function ask(
     signal: AbortSignal.timeout(ANSWER_MS),
     redirect: "error",
   }).catch((cause: unknown) => {
-    throw canHaveArrived(cause)
+    throw canRequestHaveArrived(cause)
       ? new UnansweredFork(`no answer came from the host at ${url}`, key, cause)
       : new ForkError("GATEWAY_UNREACHABLE", `no OpenWOP host answers at ${url}`, { cause });
   });
   const answer: unknown = await response.json().catch(() => undefined);
   if (response.ok && typeof answer === "object" && answer !== null) return { ...answer };
-  throw createNoRunError(response, answer, { url, key });
+  throw createAnswerError(response, answer, { url, key });
 }
 
-function createNoRunError(
+/** Creates the error for an answer that has no run: refused, or not known whether the fork was made. */
+function createAnswerError(
   { ok: isOk, status }: Response,
   answer: unknown,
   { url, key }: { readonly url: string; readonly key: string },
@@ -242,7 +249,7 @@ function createNoRunError(
   return new Refusal("REQUEST_REFUSED", `the host refused: ${why ?? `status ${status}`}`);
 }
 
-function readKey({ key = randomUUID() }: ForkOptions): string {
+function parseIdempotencyKey({ key = randomUUID() }: ForkOptions): string {
   const max = WORKFLOW_BOUNDS.idempotencyKeyCharsMax;
   if (key.length <= max && /^[\w.:-]+$/u.test(key)) return key;
   throw new CoordinationError(
@@ -261,7 +268,8 @@ const LOST_CODES: ReadonlySet<unknown> = new Set([
   "UND_ERR_SOCKET",
 ]);
 
-function canHaveArrived(error: unknown): boolean {
+/** True where the answer was lost or did not come in time, so that the host may have the request. */
+function canRequestHaveArrived(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code } = (error.cause ?? {}) as { readonly code?: unknown };
   return error.name === "TimeoutError" || LOST_CODES.has(code);

@@ -2,10 +2,10 @@
 import type { Command } from "commander";
 import { dirname, resolve } from "node:path";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { createInputError } from "../../../agents/coordination/contracts/errors.ts";
 import {
   DAY_MS,
-  hasUser,
+  hasUserOrPassword,
   REPLAY_RETENTION_DAYS_MAX,
 } from "../../../agents/coordination/contracts/config/openwop-config.ts";
 import {
@@ -18,12 +18,14 @@ import { dropTrailingSlashes } from "../../../agents/coordination/std/foreign-te
 import { readPackageVersion } from "../../../platform/package-files.ts";
 import { readAgentFolder } from "../files/agent-folder.ts";
 import { readWorkflowFolder } from "../files/workflow-folder.ts";
-import { isLedgerFile, resolveLedgerPath, resolvePathBeside } from "../ledger/open-ledger.ts";
+import { isFileLedger, resolveLedgerPath, resolveSidecarPath } from "../ledger/open-ledger.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
+import { parseNumber, parseShare, parseWholeNumber } from "../terminal/run-command.ts";
 
 const SECOND_MS = 1_000;
 /** A shorter lease is lost by a pause for collecting garbage, a longer one is no recovery. */
-const LEASE_SECONDS = { min: 2, max: 300 };
+const LEASE_SECONDS = { option: "--lease", min: 2, max: 300, unit: "seconds" };
+const RETENTION_DAYS = { option: "--replay-retention", min: 0, max: REPLAY_RETENTION_DAYS_MAX, unit: "days" };
 
 export interface HostOptions {
   readonly ledger?: string;
@@ -51,7 +53,10 @@ export interface HostOptions {
   readonly quota?: string[];
 }
 
-/** Adds the options that say what runs and how. */
+/**
+ * Adds the options of commands that run workflows (ledger, workflows, agents, models, limits) to a command and returns
+ * it.
+ */
 export function addHostOptions(command: Command): Command {
   command
     .option(
@@ -65,7 +70,7 @@ export function addHostOptions(command: Command): Command {
     .option(
       "--tool-scope <tool=scope,...>",
       "scopes that a token needs for a tool, such as mcp:pay=money",
-      collect,
+      collectValues,
     )
     .option("--host-id <id>", "the name of this host in causes (default: the base URL)")
     .option("--base-url <url>", "under which clients reach this host (default: the address it listens on)")
@@ -112,11 +117,14 @@ function addSharedLedgerOptions(command: Command): Command {
     );
 }
 
-/** @throws CoordinationError `INPUT_INVALID` with the option that is wrong */
+/**
+ * Returns the settings of a workflow host that the options mean, for which it reads the folders of workflows and
+ * agents. @throws CoordinationError `INPUT_INVALID` with the option that is wrong
+ */
 export async function readHostOptions(host: CliHost, options: HostOptions) {
   const ledgerPath = await resolveLedgerPath(host, options);
   const definitions = options.workflows === undefined ? [] : await readWorkflowFolder(options.workflows);
-  const agents = await readAgents(options);
+  const agents = await loadAgentOptions(options);
   return {
     ledgerPath,
     ...(await findKeyPlace(host, ledgerPath, options)),
@@ -124,94 +132,69 @@ export async function readHostOptions(host: CliHost, options: HostOptions) {
     version: readPackageVersion(),
     transcriptWindow: parseTranscriptWindow(options.transcriptWindow),
     replayReinvokesModels: options.replayReinvokesModels === true,
-    retentionMs: parseDays("--replay-retention", options.replayRetention) * DAY_MS,
-    leaseMs: parseLease(options.lease) * SECOND_MS,
+    retentionMs: parseNumber(options.replayRetention, RETENTION_DAYS) * DAY_MS,
+    leaseMs: parseNumber(options.lease, LEASE_SECONDS) * SECOND_MS,
     ...(options.keepDays !== undefined && { keepDays: parseKeepDays(options.keepDays) }),
     quotas: Object.fromEntries((options.quota ?? []).map(parseQuota)),
     verbose: options.verbose === true,
-    confidenceFloor: parseShare("--confidence-floor", options.confidenceFloor, 0.5),
-    escalationThreshold: parseShare("--escalation-threshold", options.escalationThreshold, 0),
-    privateOrigins: [...(options.allowPrivate ?? []).map(parseOrigin), ...readSuitePeers(process.env)],
-    ...readPeers(options),
+    confidenceFloor: parseNumber(options.confidenceFloor, { option: "--confidence-floor", min: 0.5, max: 1 }),
+    escalationThreshold: parseShare(options.escalationThreshold, "--escalation-threshold"),
+    privateOrigins: [...(options.allowPrivate ?? []).map(parseOrigin), ...listSuiteOrigins(process.env)],
+    ...parsePeers(options),
     ...(options.hostId !== undefined && { hostId: options.hostId }),
     ...(options.baseUrl !== undefined && { baseUrl: parseBaseUrl(options.baseUrl) }),
-    ...readModel(options),
+    ...parseModelOptions(options),
     ...(agents && { agents }),
     ...readSuiteTargets(process.env),
     log: (line: string) => void host.stderr.write(line),
   };
 }
 
-/** Beside a ledger on a server there is no folder: its key lies where that of the state folder's ledger would. */
+/**
+ * Returns the key file that is named, or the folder of the key; empty where it lies beside the ledger. Beside a ledger
+ * on a server there is no folder: its key lies where that of the state folder's ledger would.
+ */
 async function findKeyPlace(
   host: CliHost,
   ledgerPath: string,
   { interruptKey }: HostOptions,
 ): Promise<{ readonly keyFolder?: string; readonly interruptKeyFile?: string }> {
   if (interruptKey !== undefined) return { interruptKeyFile: resolve(interruptKey) };
-  if (await isLedgerFile(ledgerPath)) return {};
-  return { keyFolder: dirname(await resolvePathBeside(host, {})) };
-}
-
-export function createInputError(message: string): CoordinationError {
-  return new CoordinationError("INPUT_INVALID", message);
-}
-
-export function parseWhole(option: string, text: string, max: number): number {
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || value > max)
-    throw createInputError(`${option}: expected a whole number from 0 to ${max}, got ${text}`);
-  return value;
+  if (await isFileLedger(ledgerPath)) return {};
+  return { keyFolder: dirname(await resolveSidecarPath(host, {})) };
 }
 
 /** Parses a window of at least one event, because a window of none could not be advertised. */
 function parseTranscriptWindow(text: string): number {
-  const events = parseWhole("--transcript-window", text, WORKFLOW_BOUNDS.transcriptWindowMax);
+  const events = parseWholeNumber(text, {
+    option: "--transcript-window",
+    min: 0,
+    max: WORKFLOW_BOUNDS.transcriptWindowMax,
+  });
   if (events === 0) throw createInputError("--transcript-window: expected at least 1 event");
   return events;
 }
 
 function parseQuota(text: string): [name: string, limit: number] {
-  const [name, limit] = parsePair("--quota", "<name>=<number>", text);
+  const [name, limit] = parsePair(text, "--quota", "<name>=<number>");
   if (!Object.hasOwn(DEFAULT_QUOTAS, name))
     throw createInputError(`--quota: there is no quota ${name}; there are ${QUOTA_NAMES.join(", ")}`);
-  const value = parseWhole(`--quota ${name}`, limit, QUOTA_MAX);
+  const value = parseWholeNumber(limit, { option: `--quota ${name}`, min: 0, max: QUOTA_MAX });
   if (value === 0) throw createInputError(`--quota ${name}: expected at least 1`);
   return [name, value];
 }
 
-function parseDays(option: string, text: string): number {
-  const value = Number(text);
-  if (text.trim() === "" || !(value >= 0 && value <= REPLAY_RETENTION_DAYS_MAX))
-    throw createInputError(
-      `${option}: expected a number of days from 0 to ${REPLAY_RETENTION_DAYS_MAX}, got ${text}`,
-    );
-  return value;
-}
-
 /** Parses a number of at least one day: what ended just now may still be asked for. */
 function parseKeepDays(text: string): number {
-  const days = parseWhole("--keep-days", text, BOUNDS.ledgerKeepDaysMax);
+  const days = parseWholeNumber(text, { option: "--keep-days", min: 0, max: BOUNDS.ledgerKeepDaysMax });
   if (days === 0) throw createInputError("--keep-days: expected at least 1 day");
   return days;
 }
 
-function parseLease(text: string): number {
-  const { min, max } = LEASE_SECONDS;
-  const value = Number(text);
-  if (text.trim() === "" || !(value >= min && value <= max))
-    throw createInputError(`--lease: expected a number of seconds from ${min} to ${max}, got ${text}`);
-  return value;
-}
-
-function parseShare(option: string, text: string, min: number): number {
-  const value = Number(text);
-  if (text.trim() === "" || !(value >= min && value <= 1))
-    throw createInputError(`${option}: expected a number from ${min} to 1, got ${text}`);
-  return value;
-}
-
-/** @throws CoordinationError `INPUT_INVALID` for what is no address */
+/**
+ * Returns the origin of an HTTP address, such as `http://127.0.0.1:4100`; path and query are dropped. @throws
+ * CoordinationError `INPUT_INVALID` for what is no address
+ */
 export function parseOrigin(text: string): string {
   const url = URL.parse(text);
   if (url?.protocol !== "http:" && url?.protocol !== "https:")
@@ -225,7 +208,7 @@ function parseBaseUrl(text: string): string {
   throw createInputError(`--base-url: expected an address such as https://runs.example, got ${text}`);
 }
 
-function readPeers({ peer = [], peerToken: tokens = [] }: HostOptions) {
+function parsePeers({ peer = [], peerToken: tokens = [] }: HostOptions) {
   const peerTokens = new Map<string, string>();
   for (const [origin, token] of tokens.map(parsePeerToken)) {
     if (peerTokens.has(origin)) throw createInputError(`--peer-token: there are two tokens for ${origin}`);
@@ -245,11 +228,12 @@ function parsePeerToken(text: string): [origin: string, token: string] {
   return [parseOrigin(text.slice(0, at)), text.slice(at + 1)];
 }
 
-function readModel({ modelUrl, model }: HostOptions) {
+function parseModelOptions({ modelUrl, model }: HostOptions) {
   if (modelUrl === undefined && model === undefined) return {};
   if (modelUrl === undefined || model === undefined)
     throw createInputError("--model-url and --model belong together");
-  checkCalledUrl("--model-url", modelUrl, {
+  checkCalledUrl(modelUrl, {
+    option: "--model-url",
     example: "http://127.0.0.1:11434/v1",
     instead: "give the key of the model in OPENAI_API_KEY",
   });
@@ -257,70 +241,77 @@ function readModel({ modelUrl, model }: HostOptions) {
   return { model: { baseUrl: modelUrl, model, ...(key !== undefined && { apiKey: key }) } };
 }
 
-async function readAgents({ agents, modelClass = [], mcpServer = [], toolScope = [] }: HostOptions) {
+async function loadAgentOptions({ agents, modelClass = [], mcpServer = [], toolScope = [] }: HostOptions) {
   const isConfigured = [agents, ...modelClass, ...mcpServer, ...toolScope].some((each) => each !== undefined);
   if (!isConfigured) return undefined;
   return {
     installed: agents === undefined ? [] : await readAgentFolder(agents),
     modelClasses: Object.fromEntries(
-      modelClass.map((text) => parsePair("--model-class", "<class>=<model>", text)),
+      modelClass.map((text) => parsePair(text, "--model-class", "<class>=<model>")),
     ),
-    mcpServers: Object.fromEntries(mcpServer.map(parseServer)),
-    toolScopes: readToolScopes("--tool-scope", toolScope),
+    mcpServers: Object.fromEntries(mcpServer.map(parseMcpServer)),
+    toolScopes: parseToolScopeOptions(toolScope, "--tool-scope"),
   };
 }
 
-/** Collects the values of an option that may be given several times. */
-export function collect(text: string, before: readonly string[] = []): string[] {
+/** Returns the values of an option that may be given several times, with one more. */
+export function collectValues(text: string, before: readonly string[] = []): string[] {
   return [...before, text];
 }
 
-function parsePair(option: string, form: string, text: string): [name: string, value: string] {
+/** Parses a name and a value with `=` between them, neither of them empty. */
+function parsePair(text: string, option: string, form: string): [name: string, value: string] {
   const at = text.indexOf("=");
   if (at < 1 || at === text.length - 1) throw createInputError(`${option}: expected ${form}, got ${text}`);
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
-function parseServer(text: string): [name: string, url: string] {
-  const [name, url] = parsePair("--mcp-server", "<name>=<url>", text);
-  checkCalledUrl("--mcp-server", url, {
+function parseMcpServer(text: string): [name: string, url: string] {
+  const [name, url] = parsePair(text, "--mcp-server", "<name>=<url>");
+  checkCalledUrl(url, {
+    option: "--mcp-server",
     example: "https://tools.example/mcp",
     instead: "give a bearer token for its origin by --peer-token",
   });
   return [name, url];
 }
 
+interface CalledUrl {
+  readonly option: string;
+  readonly example: string;
+  readonly instead: string;
+}
+
 /** Checks an address that requests are sent to. The error does not quote it, because it may hold a password. */
-function checkCalledUrl(
-  option: string,
-  url: string,
-  { example, instead }: { readonly example: string; readonly instead: string },
-): void {
+function checkCalledUrl(url: string, { option, example, instead }: CalledUrl): void {
   const { protocol } = URL.parse(url) ?? {};
   if (protocol !== "http:" && protocol !== "https:")
     throw createInputError(`${option}: expected a URL such as ${example}`);
-  if (hasUser(url))
+  if (hasUserOrPassword(url))
     throw createInputError(
       `${option}: expected a URL without a user and password, because none with them is called; ${instead}`,
     );
 }
 
 /**
- * The scopes that a token needs for each tool: of a tool that is named twice, all of both. @throws CoordinationError
- * `INPUT_INVALID` where a tool has none
+ * Returns for each tool the scopes that a token needs to call it, from texts like `mcp:pay=money`; of a tool that is
+ * named twice, all of both. @throws CoordinationError `INPUT_INVALID` where a tool has none
  */
-export function readToolScopes(option: string, texts: readonly string[]): Readonly<Record<string, string[]>> {
+export function parseToolScopeOptions(
+  texts: readonly string[],
+  option: string,
+): Readonly<Record<string, string[]>> {
   const toolScopes = new Map<string, string[]>();
   for (const text of texts) {
-    const [tool, scopes] = parseToolScopes(option, text);
+    const [tool, scopes] = parseToolScopes(text, option);
     toolScopes.set(tool, [...new Set([...(toolScopes.get(tool) ?? []), ...scopes])]);
   }
   return Object.fromEntries(toolScopes);
 }
 
-function parseToolScopes(option: string, text: string): [tool: string, scopes: string[]] {
+function parseToolScopes(text: string, option: string): [tool: string, scopes: string[]] {
   const form = "<tool>=<scope>,...";
-  const [tool, listed] = parsePair(option, form, text);
+  const [tool, listed] = parsePair(text, option, form);
   const scopes = listed
     .split(",")
     .map((scope) => scope.trim())
@@ -333,15 +324,15 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reads where the protocol's conformance suite puts its own peers. */
 function readSuiteTargets({ OPENWOP_MCP_REAL_SERVER_URL: mcp, OPENWOP_A2A_REAL_PEER_URL: a2a }: Environment) {
-  return { ...(mcp && { mcpUrl: findMcpServer(mcp) }), ...(a2a && { a2aUrl: a2a }) };
+  return { ...(mcp && { mcpUrl: resolveMcpUrl(mcp) }), ...(a2a && { a2aUrl: a2a }) };
 }
 
-/** The root of a host stands for its MCP server. */
-function findMcpServer(text: string): string {
+/** Returns the URL of an MCP server; the root of a host stands for its own one. */
+function resolveMcpUrl(text: string): string {
   return URL.parse(text)?.pathname === "/" ? `${parseOrigin(text)}/v1/mcp` : text;
 }
 
-function readSuitePeers({
+function listSuiteOrigins({
   OPENWOP_MCP_REAL_SERVER_URL: mcp,
   OPENWOP_A2A_REAL_PEER_URL: a2a,
 }: Environment): string[] {

@@ -5,14 +5,15 @@ import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { refuseInModelShell } from "../terminal/model-shell.ts";
 import { runCommand, withExamples } from "../terminal/run-command.ts";
 import { addHostOptions, readHostOptions, type HostOptions } from "./host-options.ts";
-import { stopSignal } from "./serve-command.ts";
+import { waitForStopSignal } from "./serve-command.ts";
 
 interface McpOptions extends HostOptions {
   readonly tenant: string;
   readonly allowAnswers?: boolean;
 }
 
-export function addMcp(command: CommandGroup, host: CliHost): void {
+/** Adds the command `mcp`, which offers workflows as tools to the MCP client that starts this program. */
+export function addMcpCommand(command: CommandGroup, host: CliHost): void {
   const mcp = command
     .command("mcp")
     .description(
@@ -24,10 +25,10 @@ export function addMcp(command: CommandGroup, host: CliHost): void {
   withExamples(mcp, host, [
     "mcp --workflows ./workflows",
     "mcp --ledger ./runs.sqlite --workflows ./workflows --allow-answers",
-  ]).action((options: McpOptions) => runCommand(host, {}, () => serveClient(host, options)));
+  ]).action((options: McpOptions) => runCommand(host, {}, () => serveMcpClient(host, options)));
 }
 
-async function serveClient(host: CliHost, options: McpOptions): Promise<void> {
+async function serveMcpClient(host: CliHost, options: McpOptions): Promise<void> {
   const mayAnswer = options.allowAnswers === true;
   if (mayAnswer) refuseInModelShell();
   const { startMcp } = await import("../../serve-mcp.ts");
@@ -44,7 +45,7 @@ async function serveClient(host: CliHost, options: McpOptions): Promise<void> {
       verifyLedger: async (signal) => ({ ...(await proveLedgerApart(host, ledgerPath, signal)) }),
     },
   });
-  await Promise.race([served.ended, stopSignal()]);
+  await Promise.race([served.ended, waitForStopSignal()]);
   await served.stop();
   process.stdin.destroy();
 }

@@ -2,14 +2,14 @@
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { WorkflowEvent } from "../../../agents/coordination/contracts/workflows/workflow-events.ts";
 import { foldWorkflow } from "../../../agents/coordination/workflow/state/evolve-workflow.ts";
-import { convergenceOf, type Convergence } from "../../../agents/coordination/workflow/state/review.ts";
+import { assessConvergence, type Convergence } from "../../../agents/coordination/workflow/state/review.ts";
 import { listRuns, readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
-import { findRun } from "../../reports/find-coordination.ts";
+import { findWorkflowEntry } from "../../reports/find-coordination.ts";
 import { createWorkflowReport, type WorkflowEntry } from "../../reports/run-report.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
-import { paintFor } from "../terminal/paint.ts";
+import { createPaint } from "../terminal/paint.ts";
 import { formatMessage, formatPrintable } from "../terminal/printable.ts";
 import { isRecord } from "../../../agents/coordination/std/is-record.ts";
 import { formatCount, formatInstant } from "../../../agents/coordination/std/quantities.ts";
@@ -31,12 +31,15 @@ interface RunsOptions extends ReaderOptions {
   readonly limit?: string;
 }
 
-export function addRuns(parent: CommandGroup, host: CliHost): void {
+/** Adds the command `runs`, which lists workflow runs, or shows the events of one. */
+export function addRunsCommand(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("runs [id]"))
     .description("List workflow runs, newest first, or the events of one (OpenWOP)")
     .option("--limit <n>", `of the list: at most this many (default: ${LIMIT_DEFAULT})`)
     .action((id: string | undefined, options: RunsOptions) =>
-      runCommand(host, options, () => (id === undefined ? list(host, options) : show(host, id, options))),
+      runCommand(host, options, () =>
+        id === undefined ? showNewestRuns(host, options) : showRun(host, id, options),
+      ),
     );
   withExamples(command, host, [
     "runs",
@@ -45,7 +48,7 @@ export function addRuns(parent: CommandGroup, host: CliHost): void {
   ]);
 }
 
-async function list(host: CliHost, options: RunsOptions): Promise<void> {
+async function showNewestRuns(host: CliHost, options: RunsOptions): Promise<void> {
   const limit = parseWholeNumber(options.limit ?? LIMIT_DEFAULT, {
     option: "--limit",
     min: 1,
@@ -57,7 +60,7 @@ async function list(host: CliHost, options: RunsOptions): Promise<void> {
     else
       await writeLines(
         host,
-        newest.length > 0 ? newest.map((entry) => lineOf(entry, host.stdout.terminal)) : NONE,
+        newest.length > 0 ? newest.map((entry) => renderRunLine(entry, host.stdout.terminal)) : NONE,
       );
   });
 }
@@ -73,39 +76,39 @@ async function readNewestRuns(workflows: LedgerReader["workflows"], limit: numbe
   return newest;
 }
 
-function lineOf({ runId, summary, origin }: WorkflowEntry, terminal: Terminal): string {
+function renderRunLine({ runId, summary, origin }: WorkflowEntry, terminal: Terminal): string {
   const { status, workflowId, createdAtMs } = summary;
-  const paint = paintFor(terminal);
+  const paint = createPaint(terminal);
   const print = (value: string): string => formatMessage(value, terminal.unicode);
-  const fork = origin ? `  ${paint.tone("faint", print(forkText(origin)))}` : "";
-  return `${formatInstant(createdAtMs)}  ${paint.tone(toneOf(status), status.padEnd(16))}  ${print(runId)}  ${print(workflowId)}${fork}`;
+  const fork = origin ? `  ${paint.tone("faint", print(describeRunFork(origin)))}` : "";
+  return `${formatInstant(createdAtMs)}  ${paint.tone(chooseStatusTone(status), status.padEnd(16))}  ${print(runId)}  ${print(workflowId)}${fork}`;
 }
 
-function forkText({ mode, sourceRunId, fromSeq }: NonNullable<WorkflowEntry["origin"]>): string {
+function describeRunFork({ mode, sourceRunId, fromSeq }: NonNullable<WorkflowEntry["origin"]>): string {
   return `${mode} of ${sourceRunId} from ${fromSeq}`;
 }
 
-function toneOf(status: string): "good" | "bad" | "faint" {
+function chooseStatusTone(status: string): "good" | "bad" | "faint" {
   if (status === "completed") return "good";
   return status === "failed" || status === "cancelled" ? "bad" : "faint";
 }
 
-async function show(host: CliHost, id: string, options: RunsOptions): Promise<void> {
+async function showRun(host: CliHost, id: string, options: RunsOptions): Promise<void> {
   if (options.limit !== undefined)
     throw new CoordinationError("INPUT_INVALID", "--limit: it is for the list of runs, and this is one run");
   await withLedger(host, options, async (reader) => {
     const { workflows } = reader;
-    const entry = await findRun(reader, id);
+    const entry = await findWorkflowEntry(reader, id);
     const events = (await Array.fromAsync(readLog(workflows, entry.runId))).flat();
     const run = foldWorkflow(events, entry.origin);
-    const convergence = run && convergenceOf(run);
+    const convergence = run && assessConvergence(run);
     if (options.json)
       await writeJson(host, {
         ...createWorkflowReport(entry),
         ...(convergence && { convergence }),
         log: events,
       });
-    else await writeLines(host, storyOf({ entry, events, convergence }, host.stdout.terminal));
+    else await writeLines(host, renderRunStory({ entry, events, convergence }, host.stdout.terminal));
   });
 }
 
@@ -116,27 +119,27 @@ interface Story {
   readonly convergence: Convergence | undefined;
 }
 
-/** Names, phases and codes; the values of a run are for `--json`. */
-function storyOf({ entry, events, convergence }: Story, terminal: Terminal): string[] {
+/** Renders the names, phases and codes of a run; its values are for `--json`. */
+function renderRunStory({ entry, events, convergence }: Story, terminal: Terminal): string[] {
   const { runId, summary, origin } = entry;
   const print = (value: string): string => formatMessage(value, terminal.unicode);
   const head = `${print(runId)}  ${print(summary.workflowId)}  ${summary.status}, ${formatCount(events.length, "event")}`;
-  const fork = origin ? [`${" ".repeat(7)}${print(forkText(origin))}`] : [];
+  const fork = origin ? [`${" ".repeat(7)}${print(describeRunFork(origin))}`] : [];
   const gaveUp = convergence && !convergence.goalSatisfied ? [renderGaveUp(convergence, terminal)] : [];
-  return [head, ...fork, ...gaveUp, ...events.map((event) => renderEvent(event, print))];
+  return [head, ...fork, ...gaveUp, ...events.map((event) => renderEventLine(event, print))];
 }
 
-/** RFC 0090: it completed, and did not reach its goal. */
+/** Renders that a run completed without reaching its goal (RFC 0090), and what it lacks. */
 function renderGaveUp({ unmet, notAccepted }: Convergence, terminal: Terminal): string {
   const words = [
     ...(unmet.length > 0 ? [`${unmet.join(", ")} not met`] : []),
     ...(notAccepted.length > 0 ? [`${notAccepted.join(", ")} not accepted`] : []),
   ].join("; ");
-  const paint = paintFor(terminal);
+  const paint = createPaint(terminal);
   return `${" ".repeat(7)}${paint.tone("warning", "gave up")}: ${formatPrintable(words, terminal.unicode)}`;
 }
 
-function renderEvent(
+function renderEventLine(
   { sequence, timestamp, type, nodeId, payload }: WorkflowEvent,
   text: (value: string) => string,
 ): string {

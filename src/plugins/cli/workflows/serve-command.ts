@@ -1,25 +1,25 @@
 /** Owns: `serve`, which runs an OpenWOP host over a ledger until it is stopped. */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { formatLedger } from "../ledger/open-ledger.ts";
+import { formatLedgerLocation } from "../ledger/open-ledger.ts";
 import {
+  parseWholeNumber,
   runCommand,
   withExamples,
-  withJson,
+  withJsonOption,
   writeJson,
   writeLines,
   type JsonOption,
 } from "../terminal/run-command.ts";
 import {
   addHostOptions,
-  collect,
+  collectValues,
   parseOrigin,
-  parseWhole,
   readHostOptions,
-  readToolScopes,
+  parseToolScopeOptions,
   type HostOptions,
 } from "./host-options.ts";
-import { readTokens } from "./serve-tokens.ts";
+import { readTenantTokens } from "./serve-tokens.ts";
 
 interface ServeOptions extends JsonOption, HostOptions {
   readonly port: string;
@@ -36,8 +36,9 @@ interface ServeOptions extends JsonOption, HostOptions {
   readonly a2a?: boolean;
 }
 
-export function addServe(command: CommandGroup, host: CliHost): void {
-  const serve = withJson(command.command("serve"))
+/** Adds the command `serve`, which serves the ledger as an OpenWOP host over HTTP until it is stopped. */
+export function addServeCommand(command: CommandGroup, host: CliHost): void {
+  const serve = withJsonOption(command.command("serve"))
     .description("Serve the ledger as an OpenWOP host: run workflows, and let clients follow and answer them")
     .option("--port <port>", "listen on this port; 0 takes any that is free", "4096")
     .option("--host <address>", "listen on this address", "127.0.0.1")
@@ -74,20 +75,20 @@ function addProtocolOptions(serve: ReturnType<CommandGroup["command"]>): void {
     .option(
       "--mcp-scope <tool=scope,...>",
       "scopes that a token needs for a tool of the MCP server, such as answer=approver",
-      collect,
+      collectValues,
     )
     .option("--a2a", "offer the workflows as skills to A2A clients, at /v1/a2a");
 }
 
-function readMonitoring({ metrics, otlp }: ServeOptions): {
+function parseMonitoringOptions({ metrics, otlp }: ServeOptions): {
   readonly metrics: boolean;
   readonly otlp?: string;
 } {
-  return { metrics: metrics === true, ...(otlp !== undefined && { otlp: readCollector(otlp) }) };
+  return { metrics: metrics === true, ...(otlp !== undefined && { otlp: parseCollectorUrl(otlp) }) };
 }
 
 /** @throws CoordinationError `INPUT_INVALID` for what is no address */
-function readCollector(otlp: string | true): string {
+function parseCollectorUrl(otlp: string | true): string {
   if (otlp === true) return "";
   if (/^https?:$/u.test(URL.parse(otlp)?.protocol ?? "")) return otlp;
   throw new CoordinationError(
@@ -97,40 +98,40 @@ function readCollector(otlp: string | true): string {
 }
 
 /** @throws CoordinationError `INPUT_INVALID` for scopes of a server that is not there */
-function readMcp({ mcp, mcpScope = [] }: ServeOptions) {
-  const toolScopes = readToolScopes("--mcp-scope", mcpScope);
+function parseMcpOptions({ mcp, mcpScope = [] }: ServeOptions) {
+  const toolScopes = parseToolScopeOptions(mcpScope, "--mcp-scope");
   if (mcp === true) return { mcp: { toolScopes } };
   if (mcpScope.length === 0) return {};
   throw new CoordinationError("INPUT_INVALID", "--mcp-scope: it is about the MCP server; add --mcp");
 }
 
 async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<void> {
-  const { startServing } = await import("../../serve-openwop.ts");
-  const tokens = readTokens(options, process.env);
+  const { startServedOpenWop } = await import("../../serve-openwop.ts");
+  const tokens = readTenantTokens(options, process.env);
   const hostOptions = await readHostOptions(host, options);
   const { ledgerPath } = hostOptions;
   const agents = "agents" in hostOptions ? hostOptions.agents : undefined;
-  const served = await startServing({
+  const served = await startServedOpenWop({
     ...hostOptions,
     tokens,
-    port: parseWhole("--port", options.port, 65_535),
+    port: parseWholeNumber(options.port, { option: "--port", min: 0, max: 65_535 }),
     hostname: options.host,
     allowRemote: options.allowRemote === true,
     testSeams: options.testSeams === true,
-    ...readMonitoring(options),
-    ...readMcp(options),
+    ...parseMonitoringOptions(options),
+    ...parseMcpOptions(options),
     a2a: options.a2a === true,
     ...(options.allowOrigin && { allowedOrigins: options.allowOrigin.map(parseOrigin) }),
   });
   const printLink = (): void => {
     const page = served.createPageUrl();
-    void (options.json ? writeJson(host, { page }) : writeLines(host, [describePage(page)]));
+    void (options.json ? writeJson(host, { page }) : writeLines(host, [describePageLink(page)]));
   };
   process.on("SIGUSR2", printLink);
   const listening = {
     baseUrl: served.baseUrl,
     page: served.createPageUrl(),
-    ledger: await formatLedger(ledgerPath),
+    ledger: await formatLedgerLocation(ledgerPath),
     workflows: served.workflows,
     ...(agents && { agents: agents.installed.length }),
     tenants: new Set(tokens.map(({ tenant }) => tenant)).size,
@@ -139,7 +140,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
   };
   if (options.json) await writeJson(host, listening);
   else await writeLines(host, describeListening(listening));
-  await stopSignal();
+  await waitForStopSignal();
   process.removeListener("SIGUSR2", printLink);
   await served.stop();
 }
@@ -153,23 +154,27 @@ interface Listening {
   readonly agentCard?: string;
 }
 
+/** Lists the lines that say where the host, its other protocols and its page are, and how to stop it. */
 function describeListening({ baseUrl, page, ledger, workflows, mcp, agentCard }: Listening): string[] {
   return [
     `OpenWOP host on ${baseUrl}, ${workflows} workflows, runs in ${ledger}`,
     ...(mcp === undefined ? [] : [`MCP server on ${mcp}, with the same bearer tokens`]),
     ...(agentCard === undefined ? [] : [`A2A agent, with the same bearer tokens: ${agentCard}`]),
-    describePage(page),
+    describePageLink(page),
     `A new link to the page: kill -USR2 ${process.pid}`,
     "Stop it with Ctrl-C; runs that are under way go on with the next start.",
   ];
 }
 
-function describePage(url: string): string {
+function describePageLink(url: string): string {
   return `Operator's page: ${url} (the link signs in once, within five minutes)`;
 }
 
-/** Resolves when the process is told to stop. */
-export function stopSignal(): Promise<void> {
+/**
+ * Resolves when the process is told to stop by SIGINT or SIGTERM; the first of each no longer ends the process by
+ * itself.
+ */
+export function waitForStopSignal(): Promise<void> {
   return new Promise((resolve) => {
     const stop = (): void => resolve();
     process.once("SIGINT", stop);

@@ -26,8 +26,11 @@ const tokenSchema = z.union([
 ]);
 const fileSchema = z.record(name, z.union([tokenSchema, z.array(tokenSchema).min(1).max(100)]));
 
-/** @throws CoordinationError `INPUT_INVALID` where there is none, because nobody could ask then. */
-export function readTokens(
+/**
+ * Returns the bearer tokens of those who may call the served host, each with its tenant, from `--token`, `--tokens` or
+ * the environment. @throws CoordinationError `INPUT_INVALID` where there is none, because nobody could ask then
+ */
+export function readTenantTokens(
   { token, tokens }: TokenOptions,
   { OPENWOP_API_KEY: fromEnvironment }: Readonly<Record<string, string | undefined>>,
 ): TenantToken[] {
@@ -35,7 +38,7 @@ export function readTokens(
   const only = token ?? (tokens === undefined ? fromEnvironment : undefined);
   const knownTokens = [
     ...(only ? [{ tenant: "default", token: only }] : []),
-    ...(tokens === undefined ? [] : readFile(tokens)),
+    ...(tokens === undefined ? [] : readTokensFile(tokens)),
   ];
   if (knownTokens.length > 0) return knownTokens;
   throw new CoordinationError(
@@ -44,8 +47,8 @@ export function readTokens(
   );
 }
 
-function readFile(file: string): TenantToken[] {
-  const parsed = fileSchema.safeParse(parseJson(file));
+function readTokensFile(file: string): TenantToken[] {
+  const parsed = fileSchema.safeParse(parseJsonFile(file));
   if (!parsed.success)
     throw new CoordinationError(
       "INPUT_INVALID",
@@ -67,7 +70,7 @@ function createTenantToken(tenant: string, entry: z.output<typeof tokenSchema>):
   };
 }
 
-function parseJson(file: string): unknown {
+function parseJsonFile(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {

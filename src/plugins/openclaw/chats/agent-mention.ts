@@ -5,10 +5,16 @@
  */
 import { AGENT_ID } from "../../../agents/coordination/contracts/workflows/agent-manifest.ts";
 import { readErrorCode } from "../../../agents/coordination/contracts/errors.ts";
-import { createChatSender, logRefused, mayCallAgents, NOT_ALLOWED, type Sender } from "./chat-senders.ts";
-import { formatFailure, formatLine } from "./chat-text.ts";
+import {
+  createChatSender,
+  logRefusedSender,
+  mayCallAgents,
+  NOT_ALLOWED,
+  type Sender,
+} from "./chat-senders.ts";
+import { formatFailure, formatChatLine } from "./chat-text.ts";
 import { findMention, type Mention } from "./mention-in.ts";
-import { replyOf } from "./mention-reply.ts";
+import { formatRunReply } from "./mention-reply.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { createChatAccess, type OpenChats } from "../runtime-access/use-chats.ts";
 
@@ -19,9 +25,17 @@ type Result = HookResult<"before_dispatch">;
 /** Longer tasks are for the API. */
 const TASK_CHARS_MAX = 50_000;
 
-export async function takeMention(api: OpenClawPluginApi, event: Event, ctx: Context): Promise<Result> {
+/**
+ * Runs the agent that a chat message begins by naming, and returns the reply; `undefined`, which leaves the message to
+ * the host, where it names no agent of a manifest. A failure is logged and becomes a reply.
+ */
+export async function handleMentionMessage(
+  api: OpenClawPluginApi,
+  event: Event,
+  ctx: Context,
+): Promise<Result> {
   // Until the agents are known, a whole id is taken for one.
-  let isOurs = isAgentNamed(event.content);
+  let isOurs = hasLeadingAgentId(event.content);
   try {
     return await createChatAccess(api)(async ({ chats, ...open }) => {
       if (!chats)
@@ -43,7 +57,8 @@ export async function takeMention(api: OpenClawPluginApi, event: Event, ctx: Con
 
 export const NOT_SERVED = "Agents cannot be called now: OpenWOP is starting, stopping, or not set up right.";
 
-function isAgentNamed(text: string): boolean {
+/** True where the first word has the form of a whole agent id, with or without an `@`. */
+function hasLeadingAgentId(text: string): boolean {
   const [firstWord = ""] = text.trimStart().split(/\s/u, 1);
   return AGENT_ID.test(firstWord.replace(/^@/u, "").replace(/[.,:;!?]+$/u, ""));
 }
@@ -53,43 +68,48 @@ interface Message {
   readonly ctx: Context;
 }
 
+/** Asks the mentioned agent where the sender may call agents; else logs the sender and returns the refusal. */
 async function answerMention(open: Required<OpenChats>, mention: Mention, message: Message): Promise<string> {
-  const sender = senderOf(message);
+  const sender = readSender(message);
   const { mentions } = open.runtime.config.openwop;
   if (!sender || !mayCallAgents(mentions, { ...sender, isVouchedFor: false })) {
-    logRefused(open.runtime.logger, sender ?? { channel: "" });
+    logRefusedSender(open.runtime.logger, sender ?? { channel: "" });
     return NOT_ALLOWED;
   }
-  return askMentioned(open, mention, sender, messageOf(message));
+  return askMentionedAgent(open, mention, sender, readMessageIdentity(message));
 }
 
-/** Has the agent do what is written behind its name. Returns the reply: what came of it, or why nobody is asked. */
-export async function askMentioned(
+/**
+ * Runs the mentioned agent on the text behind its name and returns the chat reply: what came of the run within the
+ * wait, or why nobody is asked, as where the text is empty, too long, or several agents are meant.
+ */
+export async function askMentionedAgent(
   { chats, runtime, tellIn }: Required<OpenChats>,
   mention: Mention,
   sender: Sender,
   message?: readonly string[],
 ): Promise<string> {
   if (mention.kind === "several")
-    return `Several agents are called so: ${formatLine(mention.agentIds.join(", "))}. Name one of them.`;
+    return `Several agents are called so: ${formatChatLine(mention.agentIds.join(", "))}. Name one of them.`;
   const { agentId, text } = mention;
   if (text === "") return `What is ${agentId} to do? Write it behind the name.`;
   if (text.length > TASK_CHARS_MAX) return `The text is longer than ${TASK_CHARS_MAX} characters.`;
   const { mentions } = runtime.config.openwop;
   const wait = { ms: mentions.waitSeconds * 1_000, late: tellIn(sender.sessionKey) };
   const request = { sender: createChatSender(mentions, sender), agentId, text, wait };
-  return replyOf(await chats.ask({ ...request, ...(message && { message }) }));
+  return formatRunReply(await chats.ask({ ...request, ...(message && { message }) }));
 }
 
-function senderOf({ event, ctx }: Message): Sender | undefined {
+/** Returns who wrote the message; `undefined` where the host names no channel. */
+function readSender({ event, ctx }: Message): Sender | undefined {
   const channel = event.channel ?? ctx.channelId;
   if (channel === undefined || channel === "") return undefined;
   const { senderId = ctx.senderId, sessionKey = ctx.sessionKey } = event;
   return { channel, senderId, sessionKey };
 }
 
-/** Returns the names that the channel has for the message, when they identify it. */
-function messageOf({ event, ctx }: Message): string[] | undefined {
+/** Returns account, conversation and id of the message; `undefined` where the channel gives it no id. */
+function readMessageIdentity({ event, ctx }: Message): string[] | undefined {
   const messageId = event.messageId ?? ctx.messageId;
   return messageId === undefined ? undefined : [ctx.accountId ?? "", ctx.conversationId ?? "", messageId];
 }

@@ -14,7 +14,10 @@ export interface Sender {
 /** The host's name for clients of the gateway: it lets only those with `operator.write` write there. */
 const OWN_CHANNEL = "webchat";
 
-/** `isVouchedFor`: the channel says that the sender may command the agent; it says so of commands alone. */
+/**
+ * True where the configuration lets the sender call agents. `isVouchedFor`: the channel says that the sender may
+ * command the agent; it says so of commands alone.
+ */
 export function mayCallAgents(
   { senders }: MentionsConfig,
   { channel, senderId, isVouchedFor }: Sender & { readonly isVouchedFor: boolean },
@@ -24,12 +27,17 @@ export function mayCallAgents(
   return senderId !== undefined && senderId !== "" && senders.includes(`${channel}:${senderId}`);
 }
 
+/**
+ * Returns the sender of a chat message as a caller of agents, with a principal made of channel and sender and the
+ * configured scopes.
+ */
 export function createChatSender({ scopes }: MentionsConfig, sender: Sender): ChatSender {
   const { sessionKey } = sender;
-  return { principal: principalOf(sender), scopes, ...(sessionKey !== undefined && { sessionKey }) };
+  return { principal: formatPrincipal(sender), scopes, ...(sessionKey !== undefined && { sessionKey }) };
 }
 
-function principalOf({ channel, senderId }: Sender): string {
+/** Formats a sender as `channel:senderId`, or as the channel alone, cut to the length of an id. */
+function formatPrincipal({ channel, senderId }: Sender): string {
   const named = senderId === undefined || senderId === "" ? channel : `${channel}:${senderId}`;
   return named.slice(0, BOUNDS.idCharsMax).toWellFormed();
 }
@@ -37,8 +45,10 @@ function principalOf({ channel, senderId }: Sender): string {
 export const NOT_ALLOWED = "You may not call agents here.";
 const LOGGED_CHARS_MAX = 100;
 
-/** The log has who tried, without what they wrote. */
-export function logRefused(logger: Logger, { channel, senderId }: Sender): void {
+/**
+ * Logs a warning that names the channel and the sender who was not allowed to call an agent, without what they wrote.
+ */
+export function logRefusedSender(logger: Logger, { channel, senderId }: Sender): void {
   logger.warn(
     {
       channel: channel.slice(0, LOGGED_CHARS_MAX),

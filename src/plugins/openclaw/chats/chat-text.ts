@@ -4,24 +4,28 @@
  */
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 
-/** Formats one line of bounded length, without control characters. */
-export function formatLine(text: string, charsMax = 300): string {
-  return cut(removeMarkup(text).replace(/\s+/gu, " ").trim(), charsMax);
+/** Returns the text as one line without control characters and host instructions, cut to `charsMax`. */
+export function formatChatLine(text: string, charsMax = 300): string {
+  return cutText(disableMarkup(text).replace(/\s+/gu, " ").trim(), charsMax);
 }
 
-/** Formats several such lines. */
-export function formatLines(text: string, charsMax: number): string {
-  return cut(removeMarkup(text).trim(), charsMax);
+/** Returns the text with its line breaks, without control characters and host instructions, cut to `charsMax`. */
+export function formatChatText(text: string, charsMax: number): string {
+  return cutText(disableMarkup(text).trim(), charsMax);
 }
 
-/** Formats why a command or a message came to nothing. */
+/**
+ * Returns the chat reply that says why a command or a message came to nothing; only a CoordinationError is told with
+ * its message and code.
+ */
 export function formatFailure(error: unknown): string {
   return isCoordinationError(error)
-    ? `That did not work: ${formatLine(error.message)} (${error.code}).`
+    ? `That did not work: ${formatChatLine(error.message)} (${error.code}).`
     : "That did not work: something unexpected happened. The gateway's log may say more.";
 }
 
-function removeMarkup(text: string): string {
+/** Removes control characters and breaks up what the host would obey: `MEDIA:`, `[[` and `![`. */
+function disableMarkup(text: string): string {
   return (
     text
       .toWellFormed()
@@ -34,6 +38,6 @@ function removeMarkup(text: string): string {
   );
 }
 
-function cut(text: string, charsMax: number): string {
+function cutText(text: string, charsMax: number): string {
   return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1).toWellFormed()}…`;
 }

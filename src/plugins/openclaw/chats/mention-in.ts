@@ -11,39 +11,49 @@ const NAME_CHARS_MAX = 256;
 /** A name, or what channels make of one of their own. */
 const WORD = /^\s*(?:@([A-Za-z0-9][A-Za-z0-9._-]*)[,:;!?]*|<@[^>\s]{1,100}>)(?=\s|$)/u;
 
-/** A message that is for nobody of ours costs a look at its first characters. */
-export function mayMention(text: string): boolean {
+/** True where a text begins with `@` or `<@`. Other messages cost no more than this look at their first characters. */
+export function mayBeginWithMention(text: string): boolean {
   return /^\s*<?@/u.test(text);
 }
 
+/**
+ * Returns the agent, or the several, that one of the first words of a message names, with the text behind that word;
+ * `undefined` where none does.
+ */
 export function findMention(text: string, agentIds: readonly string[]): Mention | undefined {
   let rest = text;
   for (let words = 0; words < WORDS_MAX; words += 1) {
     const found = WORD.exec(rest.slice(0, NAME_CHARS_MAX + WORDS_MAX));
     if (!found) return undefined;
     rest = rest.slice(found[0].length);
-    const mention = createMention(found[1] ?? "", rest.trim(), agentIds);
+    const mention = resolveMention(found[1] ?? "", rest.trim(), agentIds);
     if (mention) return mention;
   }
   return undefined;
 }
 
-/** Returns which agent is named, with the text that is for it; `undefined`: it is the name of no agent. */
-export function createMention(name: string, text: string, agentIds: readonly string[]): Mention | undefined {
+/**
+ * Returns a mention of the agent whose name this is, with the text for it, or of all agents that the name may mean;
+ * `undefined` where it means none.
+ */
+export function resolveMention(name: string, text: string, agentIds: readonly string[]): Mention | undefined {
   const named = findAgentsNamed(name, agentIds);
   const [agentId] = named;
   if (agentId === undefined) return undefined;
   return named.length === 1 ? { kind: "agent", agentId, text } : { kind: "several", agentIds: named };
 }
 
-/** The agents that a name may mean, the nearest meaning alone. */
+/**
+ * Returns the ids of the agents that a name means: by whole id, else in any case, else by the last part of the id;
+ * empty where it means none.
+ */
 export function findAgentsNamed(wanted: string, agentIds: readonly string[]): readonly string[] {
   const name = wanted.replace(/^@/u, "").replace(/\.+$/u, "");
   if (name === "") return [];
   const meanings: readonly ((id: string) => boolean)[] = [
     (id) => id === name,
     (id) => id.toLowerCase() === name.toLowerCase(),
-    (id) => takeLastPart(id).toLowerCase() === name.toLowerCase(),
+    (id) => readLastIdPart(id).toLowerCase() === name.toLowerCase(),
   ];
   for (const isMeant of meanings) {
     const meant = agentIds.filter(isMeant);
@@ -52,6 +62,6 @@ export function findAgentsNamed(wanted: string, agentIds: readonly string[]): re
   return [];
 }
 
-function takeLastPart(id: string): string {
+function readLastIdPart(id: string): string {
   return id.slice(id.lastIndexOf(".") + 1);
 }

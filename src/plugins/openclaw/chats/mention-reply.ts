@@ -1,25 +1,29 @@
 /** Owns: what a chat is told of an agent's run: one clear sentence, or the agent's answer under its name. */
 import { REFUSED } from "../../../agents/coordination/contracts/workflows/workflow-events.ts";
 import type { ChatRefusal, ChatRun } from "../../chat-agents.ts";
-import { formatLines, formatLine } from "./chat-text.ts";
+import { formatChatText, formatChatLine } from "./chat-text.ts";
 
 /** Channels cut what is longer, or send it in many parts. */
 const ANSWER_CHARS_MAX = 3_500;
 
-export function replyOf(run: ChatRun | ChatRefusal): string {
+/**
+ * Returns the chat reply for a run that a chat began: the agent's answer, what it waits for, how it ended, or why it
+ * was refused.
+ */
+export function formatRunReply(run: ChatRun | ChatRefusal): string {
   switch (run.kind) {
     case "answered":
       return describeAnswer(run);
     case "waits":
-      return describeWaiting(run);
+      return describeWaitingRun(run);
     case "failed":
-      return describeFailure(run);
+      return describeFailedRun(run);
     case "cancelled":
       return `${run.agentId} was stopped (${run.runId}).`;
     case "working":
       return `${run.agentId} is still at work. What comes of it: /coordination run ${run.runId}`;
     case "refused":
-      return `That did not work: ${formatLine(run.message)}.`;
+      return `That did not work: ${formatChatLine(run.message)}.`;
     case "busy":
       return "Too many agents are at work already. Try again when one has answered.";
     case "unknown_run":
@@ -35,25 +39,25 @@ export function replyOf(run: ChatRun | ChatRefusal): string {
 function describeAnswer({ agentId, runId, result }: ChatRun & { readonly kind: "answered" }): string {
   const text = typeof result === "string" ? result : JSON.stringify(result ?? null, null, 2);
   const isCut = text.length > ANSWER_CHARS_MAX;
-  return `${agentId}: ${formatLines(text, ANSWER_CHARS_MAX)}${isCut ? `\n(The rest is in ${runId}.)` : ""}`;
+  return `${agentId}: ${formatChatText(text, ANSWER_CHARS_MAX)}${isCut ? `\n(The rest is in ${runId}.)` : ""}`;
 }
 
-function describeWaiting({
+function describeWaitingRun({
   agentId,
   runId,
   doubt,
   isAnswerable,
 }: ChatRun & { readonly kind: "waits" }): string {
   const why = doubt
-    ? `${agentId} is not sure of its answer (${share(doubt.observed)}; ${share(doubt.threshold)} is asked for): a person must decide.`
+    ? `${agentId} is not sure of its answer (${formatShare(doubt.observed)}; ${formatShare(doubt.threshold)} is asked for): a person must decide.`
     : `${agentId} waits for a person.`;
   return isAnswerable
     ? `${why} Answer with /coordination approve ${runId}, or /coordination deny ${runId}.`
     : `${why} It cannot be answered here (${runId}).`;
 }
 
-/** Formats a share without rounding it up to what the gate asked for. */
-function share(value: number): string {
+/** Formats a share with three decimals, rounded down so that it never reaches what the gate asked for. */
+function formatShare(value: number): string {
   return String(Math.floor(value * 1_000) / 1_000);
 }
 
@@ -62,8 +66,9 @@ const REFUSALS: Readonly<Record<string, string>> = {
   low_confidence_rejected: "its answer was not approved",
 };
 
-function describeFailure({ agentId, runId, code, message }: ChatRun & { readonly kind: "failed" }): string {
+function describeFailedRun({ agentId, runId, code, message }: ChatRun & { readonly kind: "failed" }): string {
   const why =
-    REFUSALS[code] ?? `${formatLine(message).replace(/\.$/u, "") || "it failed"} (${formatLine(code)})`;
+    REFUSALS[code] ??
+    `${formatChatLine(message).replace(/\.$/u, "") || "it failed"} (${formatChatLine(code)})`;
   return `${agentId} did not do it: ${why}. Its run is ${runId}.`;
 }

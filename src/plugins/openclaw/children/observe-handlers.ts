@@ -16,7 +16,7 @@ import { formatSentence } from "../host/spawn-result.ts";
 import { accessGateMemory } from "../runtime-access/gate-memory.ts";
 import { keepEverythingBack } from "../runtime-access/keep-back.ts";
 import type { ChildHooks } from "../runtime-access/run-quietly.ts";
-import { findRuntime, type ChildNow, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import { findRuntime, type ChildAtWork, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 
 export interface ObserveHandlers {
   beforeRun(ctx: HookContext<"before_agent_run">): Promise<HookResult<"before_agent_run">>;
@@ -28,30 +28,34 @@ export interface ObserveHandlers {
 /** Further names are cut: a host offers some hundreds at most. */
 const TOOLS_MAX = 2_000;
 
+/**
+ * Creates the handlers of host hooks that note how a child really runs: its tools, its model and its folder, to
+ * compare them with what was asked.
+ */
 export function createObserveHandlers(dependencies: ChildHooks): ObserveHandlers {
   return {
-    beforeRun: (ctx) => dependencies.quietly("before_agent_run", (runtime) => ruleOnRun(runtime, ctx)),
+    beforeRun: (ctx) => dependencies.quietly("before_agent_run", (runtime) => checkBeforeRun(runtime, ctx)),
     runInput: ({ tools = [] }, { sessionKey }) => {
       const children = findRuntime()?.children;
       const child = sessionKey === undefined ? undefined : children?.get(sessionKey);
-      if (child && sessionKey) children?.set(sessionKey, { ...child, toolNames: namesOf(tools) });
+      if (child && sessionKey) children?.set(sessionKey, { ...child, toolNames: listToolNames(tools) });
     },
     modelCallStarted: ({ sessionKey, provider, model }) => {
-      if (sessionKey !== undefined) noteCall(dependencies, sessionKey, `${provider}/${model}`);
+      if (sessionKey !== undefined) noteChildModel(dependencies, sessionKey, `${provider}/${model}`);
     },
     beforeFinalize: ({ sessionKey, cwd }) =>
       dependencies.quietly("before_agent_finalize", async (runtime) => {
         const child = sessionKey === undefined ? undefined : runtime.children.get(sessionKey);
         if (!child || !sessionKey) return undefined;
         const folder = cwd === undefined ? {} : { folder: runtime.names.folderOf(cwd) };
-        await record(runtime, sessionKey, { ...child, ran: { ...child.ran, ...folder } });
+        await recordObservation(runtime, sessionKey, { ...child, ran: { ...child.ran, ...folder } });
         return undefined;
       }),
   };
 }
 
-/** Notes what the host says before a run, and stops a run that would not be as it was asked where the operator wants that. */
-async function ruleOnRun(
+/** Notes how a child is about to run, and blocks the run where the operator refuses what differs from the request. */
+async function checkBeforeRun(
   runtime: SharedRuntime,
   { sessionKey, agentId, modelProviderId, modelId }: HookContext<"before_agent_run">,
 ): Promise<HookResult<"before_agent_run">> {
@@ -85,38 +89,44 @@ async function ruleOnRun(
   return { outcome: "block", reason: sentence, message: sentence };
 }
 
-/** With the first call of a run all that is known of it is recorded, with others only another model. */
-function noteCall(dependencies: ChildHooks, session: string, model: string): void {
+/** Records the model of a child's call where it is new; with the first call of a run all that is known of it. */
+function noteChildModel(dependencies: ChildHooks, session: string, model: string): void {
   const child = findRuntime()?.children.get(session);
   if (child?.recorded?.model === model) return;
-  if (child) recordCall(dependencies, session, { ...child, ran: { ...child.ran, model } });
-  else if (dependencies.isChild(session)) void learnFromCall(dependencies, session, model);
+  if (child) recordChildRun(dependencies, session, { ...child, ran: { ...child.ran, model } });
+  else if (dependencies.isChild(session)) void learnChildFromCall(dependencies, session, model);
 }
 
-/** After a reload in the middle of a run, and where the host lets nobody hear of runs, a call is all that tells of a child. */
-async function learnFromCall(dependencies: ChildHooks, session: string, model: string): Promise<void> {
+/**
+ * Asks the ledger whether a session is a child, and records its model. After a reload in the middle of a run, and
+ * where the host lets nobody hear of runs, a call is all that tells of a child.
+ */
+async function learnChildFromCall(dependencies: ChildHooks, session: string, model: string): Promise<void> {
   const watched = await dependencies.quietly("model_call_started", async (runtime) =>
     (await runtime.coordinator()).childWatch.find(session as SessionKey),
   );
-  if (watched) recordCall(dependencies, session, { watched, ran: { ...watched.ran, model } });
+  if (watched) recordChildRun(dependencies, session, { watched, ran: { ...watched.ran, model } });
 }
 
-function recordCall(dependencies: ChildHooks, session: string, child: ChildNow): void {
+/** Records how a child runs, in memory and in the ledger; its words are kept back where a mismatch holds them. */
+function recordChildRun(dependencies: ChildHooks, session: string, child: ChildAtWork): void {
   findRuntime()?.children.set(session, child);
-  const isHeld = child.watched.isHeldOnMismatch && hasDifferences(child);
+  const isHeld = child.watched.isHeldOnMismatch && hasChildDifferences(child);
   if (isHeld) keepEverythingBack(session);
   const recordChild = (): Promise<true | undefined> =>
-    dependencies.quietly("model_call_started", (runtime) => record(runtime, session, child));
+    dependencies.quietly("model_call_started", (runtime) => recordObservation(runtime, session, child));
   // The agent's words must not count before the ledger has why they are held.
   if (isHeld) accessGateMemory().texts.keeping(session as SessionKey, "model", recordChild);
   else void recordChild();
 }
 
-function hasDifferences({ watched, ran }: ChildNow): boolean {
+/** True where the child runs otherwise than was asked. */
+function hasChildDifferences({ watched, ran }: ChildAtWork): boolean {
   return findChildDifferences(watched.asked, ran).length > 0;
 }
 
-async function record(runtime: SharedRuntime, session: string, child: ChildNow): Promise<true> {
+/** Writes to the ledger how a child runs, and notes in memory that it is written. */
+async function recordObservation(runtime: SharedRuntime, session: string, child: ChildAtWork): Promise<true> {
   const { watched, ran, toolNames } = child;
   const { childWatch } = await runtime.coordinator();
   await childWatch.observe(watched, { ran, ...(toolNames && { toolNames }) });
@@ -126,7 +136,8 @@ async function record(runtime: SharedRuntime, session: string, child: ChildNow):
   return true;
 }
 
-function namesOf(tools: readonly unknown[]): string[] {
+/** Lists the names of at most 2,000 tools, sorted, each once. */
+function listToolNames(tools: readonly unknown[]): string[] {
   const names = tools
     .slice(0, TOOLS_MAX)
     .map((tool) => (typeof tool === "string" ? tool : (tool as { readonly name?: unknown } | null)?.name))

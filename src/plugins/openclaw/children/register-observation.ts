@@ -7,6 +7,7 @@ const HOST_TIMEOUT_MS = 10_000;
 /** After all other plugins, and after the gates, which wait until the ledger knows the child. */
 const LAST = -1_000;
 
+/** Registers the host hooks that observe how children run; their handlers are loaded at the first one. */
 export function registerObservation(api: OpenClawPluginApi, load: () => Promise<ObserveHandlers>): void {
   let handlers: ObserveHandlers | undefined;
   const loadHandlers = async (): Promise<ObserveHandlers> => (handlers ??= await load());

@@ -21,10 +21,15 @@ export interface Wanted {
 
 export type MayRun = (requester: Requester, wanted: Wanted) => boolean;
 
-export function createAllowedAgents(api: OpenClawPluginApi): MayRun {
+/** Creates the check whether a requester may run an agent, by the host's configuration as it is at each call. */
+export function createMayRun(api: OpenClawPluginApi): MayRun {
   return (requester, wanted) => mayRun(api.runtime.config.current(), requester, wanted);
 }
 
+/**
+ * True where the host's rule for spawns lets the requesting agent run the wanted agent or program; a sandboxed
+ * requester may run itself alone.
+ */
 export function mayRun(
   { agents }: { readonly agents?: HostConfig["agents"] | undefined },
   requester: Requester,
@@ -32,12 +37,12 @@ export function mayRun(
 ): boolean {
   if (!isProgram && normalizeId(agent) === normalizeId(requester.agent)) return true;
   if (requester.isSandboxed) return false;
-  const listed = listOf(agents, requester.agent).map(normalizeId);
+  const listed = readAllowedAgents(agents, requester.agent).map(normalizeId);
   return listed.includes(normalizeId(agent)) || (!isProgram && listed.includes("*"));
 }
 
-/** Returns the requester's own list, or else the one for all agents. */
-function listOf(agents: HostConfig["agents"], requester: AgentId): readonly string[] {
+/** Returns the requester's own list of agents that it may spawn, or else the one for all agents. */
+function readAllowedAgents(agents: HostConfig["agents"], requester: AgentId): readonly string[] {
   const { entries = {}, defaults } = agents ?? {};
   const ownEntry = Object.entries(entries).find(([id]) => normalizeId(id) === normalizeId(requester))?.[1];
   return ownEntry?.subagents?.allowAgents ?? defaults?.subagents?.allowAgents ?? [];

@@ -5,9 +5,9 @@
 import { z } from "zod";
 import { epochMsSchema } from "../../../agents/coordination/contracts/ids.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
-import { messageOf } from "./host-runs.ts";
-import { createRecent } from "../../../agents/coordination/std/recent.ts";
-import { noteInEntry, readSessionEntry, type HostSessions } from "./session-entry.ts";
+import { formatErrorSentence } from "./host-runs.ts";
+import { createRecentMap } from "../../../agents/coordination/std/recent.ts";
+import { writeSessionNotes, readSessionEntry, type HostSessions } from "./session-entry.ts";
 
 const compactionSchema = z.object({
   atMs: epochMsSchema,
@@ -26,14 +26,21 @@ export interface Compactions {
 
 const SESSIONS_MAX = 10_000;
 
+/**
+ * Creates the record of which sessions the host has compacted, kept in the host's session entries with a copy in
+ * memory; an entry that cannot be read counts as not compacted.
+ */
 export function createCompactions(session: HostSessions, logger: Logger): Compactions {
-  const compactions = createRecent<{ readonly compaction: Compaction | undefined }>(SESSIONS_MAX);
+  const compactions = createRecentMap<{ readonly compaction: Compaction | undefined }>(SESSIONS_MAX);
   /** No spawn and no prompt depends on what the host cannot say. */
   const readQuietly = (sessionKey: string): Compaction | undefined => {
     try {
       return readCompaction(session, sessionKey);
     } catch (error) {
-      logger.debug({ session: sessionKey }, `a session's entry cannot be read: ${messageOf(error)}`);
+      logger.debug(
+        { session: sessionKey },
+        `a session's entry cannot be read: ${formatErrorSentence(error)}`,
+      );
       return undefined;
     }
   };
@@ -48,11 +55,11 @@ export function createCompactions(session: HostSessions, logger: Logger): Compac
       try {
         const { atMs, toldIn } = compaction;
         const written = { atMs, ...(toldIn !== undefined && { toldIn }) };
-        await noteInEntry(session, sessionKey, { compaction: written });
+        await writeSessionNotes(session, sessionKey, { compaction: written });
       } catch (error) {
         logger.warn(
           { session: sessionKey },
-          `that a session was compacted is not in its entry: ${messageOf(error)}`,
+          `that a session was compacted is not in its entry: ${formatErrorSentence(error)}`,
         );
       }
     },

@@ -26,6 +26,10 @@ const SCOPES: Readonly<Partial<Record<string, Scopes>>> = {
   "coordination.page.link": ["operator.read", "operator.write", "operator.approvals"],
 };
 
+/**
+ * Creates the function that calls a method of the running gateway by the host's client, loaded at the first call; a
+ * refusal of the gateway is returned and not thrown.
+ */
 export function createGatewayCaller(load: () => Promise<GatewayClient> = loadClient): GatewayCaller {
   return async (method, params) => {
     const { callGatewayFromCli } = await loadClientOrThrow(load);
@@ -35,7 +39,7 @@ export function createGatewayCaller(load: () => Promise<GatewayClient> = loadCli
       const extra = { progress: false, ...(scopes && { scopes }) };
       return { ok: true, payload: await callGatewayFromCli(method, options, params, extra) };
     } catch (error) {
-      return answerFromError(error);
+      return toRefusedAnswer(error);
     }
   };
 }
@@ -63,7 +67,8 @@ const CREDENTIALS: ReadonlySet<unknown> = new Set([
   "GatewayLocalBackendSharedAuthUnavailableError",
 ]);
 
-function isWithoutCredentials(error: unknown): boolean {
+/** True where the host refused for want of credentials, before it opened a connection. */
+function isMissingCredentials(error: unknown): boolean {
   return error instanceof Error && CREDENTIALS.has(error.name);
 }
 
@@ -77,13 +82,13 @@ class CredentialsMissing extends CoordinationError {
   }
 }
 
-/** An error that the gateway answered with, as data. @throws CoordinationError where it did not answer */
-function answerFromError(error: unknown): GatewayAnswer {
+/** Returns the refusal with which the gateway answered. @throws CoordinationError where it did not answer */
+function toRefusedAnswer(error: unknown): GatewayAnswer {
   const { gatewayCode, details } = (error ?? {}) as { gatewayCode?: unknown; details?: unknown };
   const [sentence = ""] = describeError(error).split("\n");
-  if (isWithoutCredentials(error)) throw new CredentialsMissing(sentence, error);
+  if (isMissingCredentials(error)) throw new CredentialsMissing(sentence, error);
   if (typeof gatewayCode !== "string")
-    throw new CoordinationError("GATEWAY_UNREACHABLE", reasonOf(error, sentence), { cause: error });
+    throw new CoordinationError("GATEWAY_UNREACHABLE", formatCallFailure(error, sentence), { cause: error });
   if (/^unknown method: /u.test(sentence))
     throw new CoordinationError("COORDINATION_OFF", "coordination is off in the gateway", { cause: error });
   return { ok: false, code: gatewayCode, message: sentence, ...(details !== undefined && { details }) };
@@ -95,7 +100,8 @@ export const MAY_BE_DONE = "the request may have been carried out all the same";
 /** The host's own words about a connection that ended, or was silent, behind the request. */
 const SENT = "The request was already sent to the gateway";
 
-function reasonOf(error: unknown, sentence: string): string {
+/** Returns the sentence; after a timeout with the warning that the request may have been carried out. */
+function formatCallFailure(error: unknown, sentence: string): string {
   const { kind } = (error ?? {}) as { kind?: unknown };
   const isDoubtful = kind === "timeout" || describeError(error).includes(SENT);
   return isDoubtful ? `${sentence}; ${MAY_BE_DONE}` : sentence;

@@ -24,6 +24,10 @@ const REWORD_MS_MIN = 5_000;
 
 type Failure = NonNullable<Health["failure"]>;
 
+/**
+ * Creates the record of the gateway's failures and recoveries, which writes each to the health file and logs one that
+ * repeats only once; failures are not written where another process that is at work reports by the same file.
+ */
 export function createHealthRecord(dependencies: {
   readonly logger: Logger;
   readonly sink: HealthSink;
@@ -54,7 +58,7 @@ export function createHealthRecord(dependencies: {
     const isInLog = spawns === 0 && logged.get(ledgerPath) === code;
     const uncoordinatedSpawns = health.uncoordinatedSpawns + spawns;
     // By its time the line of the failure is found in the log.
-    const shown = isInLog && isUpToDate(health, next) ? (health.failure ?? next) : next;
+    const shown = isInLog && isFailureUpToDate(health, next) ? (health.failure ?? next) : next;
     if (shown === next || !isReported) setHealth({ state: "degraded", failure: shown, uncoordinatedSpawns });
     if (isInLog) return failure;
     logged.set(ledgerPath, code);
@@ -92,13 +96,16 @@ export function createHealthRecord(dependencies: {
  */
 const accessLoggedCodes = shareInProcess("logged-failures", () => new Map<string, ErrorCode>());
 
-/** True where the health says this failure, with words that are the same or of just now. The clock may have been set back. */
-function isUpToDate(health: Health, { code, message, atMs }: Failure): boolean {
+/**
+ * True where the health has this failure in the same words, or in words of just now. The clock may have been set back.
+ */
+function isFailureUpToDate(health: Health, { code, message, atMs }: Failure): boolean {
   const { state, failure: before } = health;
   if (state !== "degraded" || before?.code !== code) return false;
   return before.message === message || Math.abs(atMs - before.atMs) < REWORD_MS_MIN;
 }
 
+/** Returns the error itself, or wraps any other one as `INVARIANT_VIOLATED`. */
 function asCoordinationError(error: unknown): CoordinationError {
   if (isCoordinationError(error)) return error;
   const message = describeError(error);

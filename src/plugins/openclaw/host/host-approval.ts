@@ -13,7 +13,7 @@ import type {
 } from "../../../agents/coordination/ports/human-channel.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { TakeChannelAnswer } from "../../channels.ts";
-import { messageOf } from "./host-runs.ts";
+import { formatErrorSentence } from "./host-runs.ts";
 import { runOutsideCalls } from "./outside-calls.ts";
 import { loadHarness } from "./sdk.ts";
 
@@ -44,19 +44,24 @@ export interface HostApprovalDependencies {
   readonly take: TakeChannelAnswer;
 }
 
-export function createHostApproval(dependencies: HostApprovalDependencies): HumanChannel {
+/**
+ * Creates the channel that notifies people of questions through the host's own approvals; an error becomes a failed
+ * notice.
+ */
+export function createApprovalChannel(dependencies: HostApprovalDependencies): HumanChannel {
   return {
     notify: async (notice) => {
       try {
-        return await runOutsideCalls(() => ask(dependencies, notice));
+        return await runOutsideCalls(() => requestApproval(dependencies, notice));
       } catch (error) {
-        return { kind: "failed", tries: 1, message: messageOf(error) };
+        return { kind: "failed", tries: 1, message: formatErrorSentence(error) };
       }
     },
   };
 }
 
-async function ask(
+/** Asks for an approval and returns whether that was delivered; the decision is taken in the background. */
+async function requestApproval(
   dependencies: HostApprovalDependencies,
   { question, chatSession }: ChannelNotice,
 ): Promise<NoticeOutcome> {
@@ -69,12 +74,12 @@ async function ask(
     await callGatewayTool(
       "plugin.approval.request",
       { timeoutMs: CALL_GRACE_MS },
-      { ...requestOf(dependencies, question, timeoutMs), sessionKey: chatSession },
+      { ...createApprovalRequest(dependencies, question, timeoutMs), sessionKey: chatSession },
     ),
   );
   if (!requested.id || requested.status !== "accepted")
     return { kind: "failed", tries: 1, message: "nobody is connected who could approve" };
-  void runOutsideCalls(() => waitForDecision(dependencies, question, { id: requested.id ?? "", timeoutMs }));
+  void runOutsideCalls(() => takeHostDecision(dependencies, question, { id: requested.id ?? "", timeoutMs }));
   return { kind: "delivered", tries: 1 };
 }
 
@@ -82,10 +87,15 @@ async function ask(
 const ODD_SPACES = /[\u00A0\u1680\u2000-\u200A\u202F\u205F\u3000\u115F\u1160\u3164\uFFA0]/gu;
 const JOINERS = /[\u200C\u200D]/gu;
 
-function requestOf({ pluginId }: HostApprovalDependencies, question: Question, timeoutMs: number): object {
+/** Creates the params of the host's approval: texts within its bounds, and the other way to answer. */
+function createApprovalRequest(
+  { pluginId }: HostApprovalDependencies,
+  question: Question,
+  timeoutMs: number,
+): object {
   const { questionId, text } = question;
-  const title = removeWrittenOut(question.title);
-  const quotedText = text === undefined ? "" : ` The agent wrote: ${removeWrittenOut(JSON.stringify(text))}`;
+  const title = replaceOddSpaces(question.title);
+  const quotedText = text === undefined ? "" : ` The agent wrote: ${replaceOddSpaces(JSON.stringify(text))}`;
   // However long the agent's words are, the other way to answer is told.
   const how = ` Answer here, or with /coordination approve ${questionId}`;
   const subject = cutSubject(`${title}${quotedText}`, Math.max(0, DESCRIPTION_CHARS_MAX - how.length));
@@ -99,17 +109,22 @@ function requestOf({ pluginId }: HostApprovalDependencies, question: Question, t
   };
 }
 
-function removeWrittenOut(text: string): string {
+/** Makes odd spaces plain and removes joiners, which the host would write out and so lengthen the text. */
+function replaceOddSpaces(text: string): string {
   return text.replace(ODD_SPACES, " ").replace(JOINERS, "");
 }
 
+/** Cuts a text that is too long, with a note that there is more to read. */
 function cutSubject(text: string, charsMax: number): string {
   if (text.length <= charsMax) return text.toWellFormed();
   return `${text.slice(0, Math.max(0, charsMax - CUT.length)).toWellFormed()}${CUT}`;
 }
 
-/** Waits for the host's decision. Nothing depends on it: the question stays open without it. */
-async function waitForDecision(
+/**
+ * Waits for the host's decision and passes it on as an answer. Nothing depends on it: the question stays open without
+ * it.
+ */
+async function takeHostDecision(
   { logger, take }: HostApprovalDependencies,
   { questionId }: Question,
   { id, timeoutMs }: { readonly id: string; readonly timeoutMs: number },
@@ -126,6 +141,9 @@ async function waitForDecision(
     if (refused !== undefined)
       logger.info({ question: questionId }, `an approval did not count: ${refused.reason}`);
   } catch (error) {
-    logger.warn({ question: questionId }, `the host does not say what people decided: ${messageOf(error)}`);
+    logger.warn(
+      { question: questionId },
+      `the host does not say what people decided: ${formatErrorSentence(error)}`,
+    );
   }
 }

@@ -18,7 +18,11 @@ const STREAM = "coordination.events";
 
 export type TellAppended = (events: readonly RunEvent[], ownerSession: SessionKey) => void;
 
-export function createAgentEvents(api: OpenClawPluginApi, logger: Logger): TellAppended {
+/**
+ * Creates the function that sends appended events to the host's event stream, after the append and outside of it; the
+ * first event that is not taken is logged, and later ones are not.
+ */
+export function createEventTeller(api: OpenClawPluginApi, logger: Logger): TellAppended {
   let hasFailed = false;
   const reportOnce = (reason: string): void => {
     if (hasFailed) return;
@@ -31,7 +35,7 @@ export function createAgentEvents(api: OpenClawPluginApi, logger: Logger): TellA
         runId: event.runId,
         stream: STREAM,
         sessionKey,
-        data: identifyEvent(event),
+        data: pickEventIds(event),
       });
       if (!outcome.emitted) reportOnce(outcome.reason);
     } catch (error) {
@@ -48,8 +52,8 @@ export function createAgentEvents(api: OpenClawPluginApi, logger: Logger): TellA
   };
 }
 
-/** Names an event without what it says. */
-function identifyEvent({
+/** Returns the type and the ids of an event, without what it says. */
+function pickEventIds({
   type,
   eventId,
   runId,

@@ -1,16 +1,16 @@
 /** Owns: writing the plugin's log lines into the log of the OpenClaw host. */
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
-import { createLoggerTo } from "../../compose.ts";
+import { createDebugLogger } from "../../compose.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
 
 type HostLogger = OpenClawPluginApi["logger"];
 
-/** Structured lines into the host's log, at the host's levels. */
+/** Creates a logger that writes structured lines into the host's log, at the host's levels. */
 export function createHostLogger(host: HostLogger): Logger {
-  return createLoggerTo({
+  return createDebugLogger({
     write: (line) => {
       const text = line.trimEnd();
-      switch (levelOf(text)) {
+      switch (readLineLevel(text)) {
         case "error":
           host.error(text);
           return;
@@ -27,6 +27,6 @@ export function createHostLogger(host: HostLogger): Logger {
   });
 }
 
-function levelOf(line: string): string | undefined {
+function readLineLevel(line: string): string | undefined {
   return /"level":"(\w+)"/u.exec(line)?.[1];
 }

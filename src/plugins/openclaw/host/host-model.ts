@@ -8,6 +8,10 @@ import { runOutsideCalls } from "./outside-calls.ts";
 /** The host's own default for completions is larger than any verdict. */
 const TOKENS_PER_CHAR = 0.5;
 
+/**
+ * Creates the client that asks the host's model one question, outside of the async context of the call that is under
+ * way; it rejects where the model gave no whole answer.
+ */
 export function createHostModel(runtime: HostRuntime): ModelClient {
   return {
     complete: ({ agentId, system, prompt, charsMax, signal }) =>
@@ -35,7 +39,10 @@ interface Agents {
   readonly entries?: Readonly<Record<string, { readonly default?: boolean } | undefined>>;
 }
 
-/** Returns the agent that the host marks as default, or the only one; of several it takes none by itself. */
+/**
+ * Returns the agent that the host's configuration marks as default, or else the only one, or `main` without any;
+ * `undefined` where there are several.
+ */
 export function readDefaultAgent(runtime: HostRuntime): AgentId | undefined {
   const { agents = {} } = runtime.config.current() as { readonly agents?: Agents };
   const ids = Object.keys(agents.entries ?? {});

@@ -40,13 +40,17 @@ interface ProviderConfig {
   readonly models?: readonly { readonly id?: unknown; readonly reasoning?: unknown }[];
 }
 
+/**
+ * Creates the conversions that bring the host's names of models, folders and levels of thinking into one form, so that
+ * they can be compared.
+ */
 export function createHostNames({ runtime }: OpenClawPluginApi, env: Environment = process.env): HostNames {
   const readConfig = (): HostConfig => runtime.config.current() as HostConfig;
   return {
     modelOf: (written, agentId) => {
-      const withoutProfile = removeProfile(written.trim());
-      const name = findAliased(readConfig(), withoutProfile) ?? withoutProfile;
-      const ref = resolveName(runtime, name, agentId);
+      const withoutProfile = removeModelProfile(written.trim());
+      const name = findAliasedModel(readConfig(), withoutProfile) ?? withoutProfile;
+      const ref = resolveModelName(runtime, name, agentId);
       if (!ref) return name;
       const { provider, model } = ref;
       return name.includes("/") || model.includes("/") ? `${provider}/${model}` : model;
@@ -63,8 +67,11 @@ export function createHostNames({ runtime }: OpenClawPluginApi, env: Environment
 /** Finds whom the host takes for a spawn that names no agent; `undefined`: the agent that spawns. */
 export type FindDefaultAgent = (kind: "acp" | "collector", requester: string) => string | undefined;
 
-/** Creates the function that asks the host's configuration, as it is at each call. */
-export function createDefaultAgents({ runtime }: OpenClawPluginApi): FindDefaultAgent {
+/**
+ * Creates the function that returns the agent a spawn without one runs, by the host's configuration at each call;
+ * `undefined` where there is none.
+ */
+export function createDefaultAgentFinder({ runtime }: OpenClawPluginApi): FindDefaultAgent {
   return (kind, requester) => {
     const config = runtime.config.current();
     return kind === "acp" ? config.acp?.defaultAgent : findCollectorAgent(config, requester);
@@ -73,14 +80,17 @@ export function createDefaultAgents({ runtime }: OpenClawPluginApi): FindDefault
 
 type Config = ReturnType<OpenClawPluginApi["runtime"]["config"]["current"]>;
 
-/** Finds the agent of collectors. The requester's own setting counts before the one for all, also where it is empty. */
+/**
+ * Finds the agent that the host runs for a collector of this requester. The requester's own setting counts before the
+ * one for all, also where it is empty.
+ */
 function findCollectorAgent({ agents, tools }: Config, requester: string): string | undefined {
   const entry = findAgentEntry(agents?.entries ?? {}, requester);
   const agentId = readDefaultAgentId(entry?.tools?.swarm) ?? readDefaultAgentId(tools?.swarm);
   return typeof agentId === "string" ? agentId.trim() || undefined : undefined;
 }
 
-/** Returns what is written there; settings may be nothing but a switch. */
+/** Returns `defaultAgentId` as it is written; `undefined` where the settings are nothing but a switch. */
 function readDefaultAgentId(settings: unknown): unknown {
   return isRecord(settings) ? settings["defaultAgentId"] : undefined;
 }
@@ -90,8 +100,8 @@ interface ModelRef {
   readonly model: string;
 }
 
-/** Asks the host, whose providers have short names for their models. `undefined` for one that the agent may not use. */
-function resolveName(
+/** Asks the host which provider and model a name means; `undefined` for one that the agent may not use. */
+function resolveModelName(
   { config, modelConfig }: OpenClawPluginApi["runtime"],
   name: string,
   agentId: string,
@@ -109,18 +119,21 @@ function resolveName(
   return "ref" in resolved ? resolved.ref : undefined;
 }
 
-/** `provider/model@profile` names an account, too. A model's own name may have a date or a size behind an `@`. */
-function removeProfile(name: string): string {
+/**
+ * Removes the account from `provider/model@profile`. A date or a size behind an `@` stays: it belongs to the model's
+ * name.
+ */
+function removeModelProfile(name: string): string {
   const suffix = /(?<=[^/])@(?!\d{8}(?:@|$)|i?q\d+(?:_[a-z0-9]+)*(?:@|$)|\d+bit(?:@|$))[^/@]+$/iu.exec(name);
   return suffix ? name.slice(0, suffix.index) : name;
 }
 
-function findAliased({ agents }: HostConfig, name: string): string | undefined {
+function findAliasedModel({ agents }: HostConfig, name: string): string | undefined {
   const entries = Object.entries(agents?.defaults?.models ?? {});
-  return entries.find(([, entry]) => aliasOf(entry)?.toLowerCase() === name.toLowerCase())?.[0];
+  return entries.find(([, entry]) => readModelAlias(entry)?.toLowerCase() === name.toLowerCase())?.[0];
 }
 
-function aliasOf(entry: unknown): string | undefined {
+function readModelAlias(entry: unknown): string | undefined {
   const { alias } = (entry ?? {}) as { readonly alias?: unknown };
   return typeof alias === "string" ? alias : undefined;
 }
@@ -133,24 +146,32 @@ function isUnthinking({ models }: HostConfig, provider: string, model: string): 
   );
 }
 
-/** As the host's `resolvePath`, which answers nothing once the plugin is registered. */
+/**
+ * Returns the absolute path, with `~` as the host's home. The host's own `resolvePath` answers nothing once the plugin
+ * is registered.
+ */
 function resolveUserPath(path: string, env: Environment): string {
-  return resolve(path.trim().replace(HOME, () => homeOf(env)));
+  return resolve(path.trim().replace(HOME, () => findHostHome(env)));
 }
 
 const HOME = /^~(?=$|[\\/])/u;
 
-function homeOf(env: Environment): string {
-  const home = readPath(env["HOME"]) ?? readPath(env["USERPROFILE"]) ?? homedir();
-  return (readPath(env["OPENCLAW_HOME"]) ?? home).replace(HOME, () => home);
+/** Finds the folder that `~` stands for in the host: `OPENCLAW_HOME`, or else the user's home. */
+function findHostHome(env: Environment): string {
+  const home = readPathVariable(env["HOME"]) ?? readPathVariable(env["USERPROFILE"]) ?? homedir();
+  return (readPathVariable(env["OPENCLAW_HOME"]) ?? home).replace(HOME, () => home);
 }
 
-/** Some launchers export an unset variable as the text `undefined` or `null`. */
-function readPath(value: string | undefined): string | undefined {
+/**
+ * Returns the trimmed path of a variable that is set. Some launchers export an unset one as the text `undefined` or
+ * `null`.
+ */
+function readPathVariable(value: string | undefined): string | undefined {
   const trimmed = value?.trim();
   return trimmed && trimmed !== "undefined" && trimmed !== "null" ? trimmed : undefined;
 }
 
+/** Resolves symbolic links; returns the path itself where there is no such file or folder. */
 function findRealPath(path: string): string {
   try {
     return realpathSync(path);

@@ -20,7 +20,7 @@ import { errorFields } from "./provider-refusal.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
 import { formatSentence } from "./spawn-result.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
-import { waitFor } from "../../../agents/coordination/std/wait-for.ts";
+import { waitForDuration } from "../../../agents/coordination/std/wait-for.ts";
 
 export type HostRuntime = OpenClawPluginApi["runtime"];
 
@@ -44,32 +44,45 @@ const PAUSE_MS_MAX = 2_000;
 /** The host gives out no more at once. */
 const MESSAGES_MAX = 1_000;
 
-/** The host's name for the run of an attempt is the key that it was started with. */
-export function runIdOf({ childRunId, idempotencyKey }: Attempt): string {
+/**
+ * Returns the host's id of an attempt's run; while the host has told none, the idempotency key with which it was
+ * started.
+ */
+export function getHostRunId({ childRunId, idempotencyKey }: Attempt): string {
   return childRunId ?? idempotencyKey;
 }
 
-/** The session under which the host keeps the rows of runs that a plugin started: the main session of their agent. */
-export function rowOwnerOf(runtime: HostRuntime, sessionKey: SessionKey): string {
+/**
+ * Returns the key of the main session of a session's agent, under which the host keeps the task rows of runs that a
+ * plugin started.
+ */
+export function formatRowOwner(runtime: HostRuntime, sessionKey: SessionKey): string {
   const agentId = sessionKey.split(":")[1] ?? "main";
   const mainKey = runtime.config.current().session?.mainKey ?? "main";
   return `agent:${agentId}:${mainKey}`.toLowerCase();
 }
 
-export async function findRow(runtime: HostRuntime, attempt: Attempt): Promise<TaskRow | undefined> {
-  const sessionKey = rowOwnerOf(runtime, attempt.childSessionKey);
-  const runId = runIdOf(attempt);
+/**
+ * Returns the host's task row of an attempt's run; `undefined` where it has none, or only one that it matched loosely.
+ */
+export async function findRunRow(runtime: HostRuntime, attempt: Attempt): Promise<TaskRow | undefined> {
+  const sessionKey = formatRowOwner(runtime, attempt.childSessionKey);
+  const runId = getHostRunId(attempt);
   const row = await runtime.tasks.async.runs.bindSession({ sessionKey }).resolve(runId);
   // `resolve` also takes session keys and parts of ids.
   return row?.runId === runId ? row : undefined;
 }
 
-export function isOpen({ status }: TaskRow): boolean {
+/** True of a task row of the host whose run is queued or running. */
+export function isRowOpen({ status }: TaskRow): boolean {
   return status === "queued" || status === "running";
 }
 
-/** Returns how the run of a row that is not open ended. */
-export function endingOf({ status, error }: TaskRow): ChildEnding {
+/**
+ * Returns how the run of a task row ended, with the host's error; any status that is not known counts as failed. The
+ * row must not be open any more.
+ */
+export function readRowEnding({ status, error }: TaskRow): ChildEnding {
   switch (status) {
     case "succeeded":
       return { outcome: "completed" };
@@ -82,8 +95,11 @@ export function endingOf({ status, error }: TaskRow): ChildEnding {
   }
 }
 
-/** Returns what starting answers when the run had begun before. */
-export function startOf(seen: Extract<Observation, ObservedChild>): Start {
+/**
+ * Returns the result of `start` for a child that was found to have begun before: started, with its ending where it has
+ * one.
+ */
+export function createObservedStart(seen: Extract<Observation, ObservedChild>): Start {
   const { kind, childSessionKey, childRunId } = seen;
   const child = { childSessionKey, childRunId };
   if (kind === "running") return { kind: "started", child };
@@ -99,8 +115,8 @@ export function startOf(seen: Extract<Observation, ObservedChild>): Start {
   return { kind: "started", child, ending };
 }
 
-/** True when a run without a row may still get one. */
-export function mayStillBegin({ dispatchedAtMs }: Attempt, clock: Clock): boolean {
+/** True where an attempt without a task row may still get one: this process dispatched it, less than a minute ago. */
+export function mayStillGetRow({ dispatchedAtMs }: Attempt, clock: Clock): boolean {
   const ofThisProcess = dispatchedAtMs >= performance.timeOrigin;
   return ofThisProcess && clock.now() - dispatchedAtMs < BEGIN_MS_MAX;
 }
@@ -123,7 +139,10 @@ export type TranscriptMessage = z.infer<typeof messageSchema>;
 
 const textPartSchema = z.object({ type: z.literal("text"), text: z.string() });
 
-/** The newest messages of a session, oldest first; none when the host does not know the session. */
+/**
+ * Reads the newest messages of a session from the host, oldest first; empty where the host does not know the session.
+ * Malformed messages are left out.
+ */
 export async function readTranscript(
   runtime: HostRuntime,
   sessionKey: SessionKey,
@@ -132,8 +151,11 @@ export async function readTranscript(
   return messages.flatMap((message) => messageSchema.safeParse(message).data ?? []);
 }
 
-/** The messages since the one that began a run, which the host keys by the run's id; `undefined` when it is not there. */
-export function sliceSinceBegin(
+/**
+ * Returns the messages of a transcript from the one that began a run, which the host keys by the run's id; `undefined`
+ * where the transcript lacks it.
+ */
+export function sliceFromRunBegin(
   messages: readonly TranscriptMessage[],
   runId: string,
 ): readonly TranscriptMessage[] | undefined {
@@ -145,31 +167,40 @@ export function sliceSinceBegin(
 
 type Reply = Pick<ChildEnding, "reply" | "replyEnd">;
 
-/** Returns the last words of the agent; nothing when its last message has no text. */
-export function findReply(messages: readonly TranscriptMessage[]): Reply {
-  return cutReply(messages.findLast(({ role }) => role === "assistant"));
+/**
+ * Returns the text of the agent's last message, cut to its bound; empty where there is no such message, or it has no
+ * text.
+ */
+export function readLastReply(messages: readonly TranscriptMessage[]): Reply {
+  return createReply(messages.findLast(({ role }) => role === "assistant"));
 }
 
-/** Finds what the agent answered first, after the tools that it called before. */
+/**
+ * Returns the text of the agent's first message that does not end in a tool call, cut to its bound; empty where there
+ * is none.
+ */
 export function findFirstAnswer(messages: readonly TranscriptMessage[]): Reply {
-  return cutReply(messages.find(({ role, stopReason }) => role === "assistant" && stopReason !== "toolUse"));
+  return createReply(
+    messages.find(({ role, stopReason }) => role === "assistant" && stopReason !== "toolUse"),
+  );
 }
 
-function cutReply(message: TranscriptMessage | undefined): Reply {
-  const text = message ? textOf(message.content).trim() : "";
+/** Returns the beginning of a message's text, and its end where the text is too long; nothing without text. */
+function createReply(message: TranscriptMessage | undefined): Reply {
+  const text = message ? joinTextParts(message.content).trim() : "";
   if (text === "") return {};
   const { replyCharsMax, replyEndChars } = BOUNDS;
   const reply = text.slice(0, replyCharsMax);
   return text.length > replyCharsMax ? { reply, replyEnd: text.slice(-replyEndChars) } : { reply };
 }
 
-function textOf(content: unknown): string {
+function joinTextParts(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
   return content.flatMap((part) => textPartSchema.safeParse(part).data?.text ?? []).join("\n");
 }
 
-/** Sums the usage of all model calls of the session; `undefined` when the provider did not say. */
+/** Returns the sum of tokens and cost of all model calls in a transcript; `undefined` where no message tells of any. */
 export function sumUsage(messages: readonly TranscriptMessage[]): Usage | undefined {
   const usages = messages.flatMap(({ usage }) => usage ?? []);
   if (usages.length === 0) return undefined;
@@ -180,8 +211,11 @@ export function sumUsage(messages: readonly TranscriptMessage[]): Usage | undefi
   };
 }
 
-/** Looks whenever the run may have ended, until it has or `signal` aborts. */
-export async function followBy(
+/**
+ * Observes a run again whenever the host says that it may have ended, with growing pauses, and returns its ending;
+ * `unknown` where the run is absent or `signal` aborts.
+ */
+export async function observeUntilEnd(
   runtime: HostRuntime,
   { clock, observe }: { readonly clock: Clock; readonly observe: () => Promise<Observation> },
   attempt: Attempt,
@@ -189,26 +223,32 @@ export async function followBy(
 ): Promise<Observation> {
   let pauseMs = 0;
   while (!signal.aborted) {
-    const seen = await observe();
-    if (seen.kind === "ended") return seen;
-    if (seen.kind === "absent") break;
-    if (pauseMs > 0) await waitFor(clock, pauseMs, signal);
+    const runObservation = await observe();
+    if (runObservation.kind === "ended") return runObservation;
+    if (runObservation.kind === "absent") break;
+    if (pauseMs > 0) await waitForDuration(clock, pauseMs, signal);
     const fromMs = clock.now();
-    await endOrTimeout(runtime, attempt, signal);
+    await waitForEndOrTimeout(runtime, attempt, signal);
     const atOnce = clock.now() - fromMs < PAUSE_MS;
     pauseMs = atOnce ? Math.min(Math.max(pauseMs * 2, PAUSE_MS), PAUSE_MS_MAX) : 0;
   }
   return { kind: "unknown" };
 }
 
-async function endOrTimeout(runtime: HostRuntime, attempt: Attempt, signal: AbortSignal): Promise<void> {
+/** Waits until the host says that the run ended, 5 seconds have passed, or `signal` aborts. */
+async function waitForEndOrTimeout(
+  runtime: HostRuntime,
+  attempt: Attempt,
+  signal: AbortSignal,
+): Promise<void> {
   const { promise: aborted, release } = createAbortPromise(signal);
-  const ended = runtime.subagent.waitForRun({ runId: runIdOf(attempt), timeoutMs: WAIT_MS });
+  const ended = runtime.subagent.waitForRun({ runId: getHostRunId(attempt), timeoutMs: WAIT_MS });
   // The answer of waiting is not used, and neither is its error.
   await Promise.race([ended.catch(() => undefined), aborted]);
   release();
 }
 
+/** Creates a promise that resolves when `signal` aborts; `release` removes its listener. */
 function createAbortPromise(signal: AbortSignal): {
   readonly promise: Promise<void>;
   readonly release: () => void;
@@ -222,13 +262,14 @@ function createAbortPromise(signal: AbortSignal): {
 }
 
 /**
- * Whether the host refused the run before anything of it existed. It checks the request before it does anything else;
- * every other error may come after the run began.
+ * True of the error by which the host refused to start a run before anything of it existed. It checks the request
+ * before it does anything else; every other error may come after the run began.
  */
-export function isRefusal(error: unknown): error is Error {
+export function isHostRefusal(error: unknown): error is Error {
   return error instanceof Error && "code" in error && error.code === "INVALID_REQUEST";
 }
 
-export function messageOf(error: unknown): string {
+/** Returns the message of an error in one line, cut to the length that an error message in an event may have. */
+export function formatErrorSentence(error: unknown): string {
   return formatSentence(describeError(error));
 }

@@ -13,18 +13,25 @@ export type MethodAnswer =
       readonly error: { readonly code: string; readonly message: string; readonly details?: object };
     };
 
-export function answer(payload: object): MethodAnswer {
+/** Returns the answer of a gateway method that succeeded, with its payload. */
+export function createOkAnswer(payload: object): MethodAnswer {
   return { ok: true, payload };
 }
 
 export type Refusal = Extract<MethodAnswer, { readonly ok: false }>;
 
+/**
+ * Returns the answer of a gateway method that was refused, with the code and message of the error; nothing is thrown.
+ */
 export function createRefusedAnswer(code: string, message: string, details?: object): Refusal {
   return { ok: false, error: { code, message, ...(details && { details }) } };
 }
 
-/** Acts on params that are what the method takes; else the answer names what is wrong with them. */
-export function read<S extends z.ZodType, T>(
+/**
+ * Runs `act` on the checked params of a gateway method and returns its result; where they do not fit the schema or its
+ * bounds, returns an `INPUT_INVALID` refusal without running it.
+ */
+export function actOnParams<S extends z.ZodType, T>(
   input: { readonly schema: S; readonly params: unknown; readonly bounds: ValueBounds },
   act: (value: z.output<S>) => Promise<T>,
 ): Promise<T | MethodAnswer> {

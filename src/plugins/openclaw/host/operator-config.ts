@@ -79,19 +79,19 @@ export interface Switches {
   readonly excluded?: string;
 }
 
-export function readSwitches(config: unknown): Switches {
-  const excluded = findExclusion(config);
+export function readCoordinationSwitches(config: unknown): Switches {
+  const excluded = findPluginExclusion(config);
   return {
-    phase1: phase1Of(config),
-    pluginEnabled: readValueAt(config, `${ENTRY}.enabled`) === true,
-    conversationAccess: readValueAt(config, ACCESS) === true,
+    phase1: parsePhase1(config),
+    pluginEnabled: readConfigValueAt(config, `${ENTRY}.enabled`) === true,
+    conversationAccess: readConfigValueAt(config, ACCESS) === true,
     ...(excluded !== undefined && { excluded }),
   };
 }
 
 /** Returns where the gateway's ledger is, whatever else its configuration says. @throws CoordinationError `CONFIG_INVALID` */
 export function readLedgerConfig(config: unknown): LedgerConfig {
-  return parseLedgerConfig(readValueAt(config, `${PHASE1}.ledger`));
+  return parseLedgerConfig(readConfigValueAt(config, `${PHASE1}.ledger`));
 }
 
 /** True when spawns are coordinated under this configuration. */
@@ -99,11 +99,11 @@ export function isCoordinating({ phase1, pluginEnabled, excluded }: Switches): b
   return !isCoordinationError(phase1) && phase1.enabled && pluginEnabled && excluded === undefined;
 }
 
-function phase1Of(config: unknown): Phase1Config | CoordinationError {
-  return readOrError(() => parsePluginConfig(readValueAt(config, `${ENTRY}.config`)));
+function parsePhase1(config: unknown): Phase1Config | CoordinationError {
+  return parseOrReturnError(() => parsePluginConfig(readConfigValueAt(config, `${ENTRY}.config`)));
 }
 
-function readOrError(read: () => Phase1Config): Phase1Config | CoordinationError {
+function parseOrReturnError(read: () => Phase1Config): Phase1Config | CoordinationError {
   try {
     return read();
   } catch (error) {
@@ -112,19 +112,20 @@ function readOrError(read: () => Phase1Config): Phase1Config | CoordinationError
   }
 }
 
-function findExclusion(config: unknown): string | undefined {
-  if (readValueAt(config, "plugins.enabled") === false) return "plugins.enabled is false";
-  if (listAt(config, "plugins.deny").includes(PLUGIN_ID)) return `plugins.deny has "${PLUGIN_ID}"`;
-  return isMissingIn(listAt(config, "plugins.allow")) ? `plugins.allow lacks "${PLUGIN_ID}"` : undefined;
+function findPluginExclusion(config: unknown): string | undefined {
+  if (readConfigValueAt(config, "plugins.enabled") === false) return "plugins.enabled is false";
+  if (readListAt(config, "plugins.deny").includes(PLUGIN_ID)) return `plugins.deny has "${PLUGIN_ID}"`;
+  return isMissingInAllowlist(readListAt(config, "plugins.allow"))
+    ? `plugins.allow lacks "${PLUGIN_ID}"`
+    : undefined;
 }
 
-/** An empty allowlist excludes nothing. */
-function isMissingIn(allow: readonly unknown[]): boolean {
+function isMissingInAllowlist(allow: readonly unknown[]): boolean {
   return allow.length > 0 && !allow.includes(PLUGIN_ID);
 }
 
-export function planEnable(config: unknown, { strict, agents }: EnableOptions): ConfigChange[] {
-  const allow = listAt(config, "plugins.allow");
+export function listEnableChanges(config: unknown, { strict, agents }: EnableOptions): ConfigChange[] {
+  const allow = readListAt(config, "plugins.allow");
   const wanted: [string, unknown][] = [
     [`${ENTRY}.enabled`, true],
     [ACCESS, true],
@@ -132,52 +133,52 @@ export function planEnable(config: unknown, { strict, agents }: EnableOptions): 
   ];
   if (strict !== undefined) wanted.push([`${PHASE1}.strict`, strict || null]);
   if (agents) wanted.push([`${PHASE1}.agents`, agents === "all" ? null : agents]);
-  if (isMissingIn(allow)) wanted.push(["plugins.allow", [...allow, PLUGIN_ID]]);
-  return listDifferences(config, wanted);
+  if (isMissingInAllowlist(allow)) wanted.push(["plugins.allow", [...allow, PLUGIN_ID]]);
+  return listNeededChanges(config, wanted);
 }
 
-export function planDisable(config: unknown): ConfigChange[] {
+export function listDisableChanges(config: unknown): ConfigChange[] {
   const path = `${PHASE1}.enabled`;
-  return readValueAt(config, path) === true ? [{ path, from: true, to: false }] : [];
+  return readConfigValueAt(config, path) === true ? [{ path, from: true, to: false }] : [];
 }
 
 /** A variable that the host did not find here. The gateway's environment may have it. */
 const UNRESOLVED = /\$\{[A-Z_][A-Z0-9_]*\}/u;
 
 /**
- * Returns the changes.
- * @throws CoordinationError `CONFIG_INVALID` where the plugin would refuse the configuration that they make
+ * Returns the changes as they are. @throws CoordinationError `CONFIG_INVALID` where the plugin would refuse the
+ * configuration that they make
  */
-export function checkChanges(config: unknown, changes: ConfigChange[]): ConfigChange[] {
-  const after = applyToCopy(config, changes);
-  const phase1 = phase1Of(after);
+export function assertChangesValid(config: unknown, changes: ConfigChange[]): ConfigChange[] {
+  const after = applyChangesToCopy(config, changes);
+  const phase1 = parsePhase1(after);
   if (!isCoordinationError(phase1)) return changes;
   if (!hasUnresolvedVariable(after)) throw phase1;
-  return checkNoNewProblem(config, changes);
+  return assertNoNewProblem(config, changes);
 }
 
 /**
- * Returns the changes. The configuration may be as wrong as before, as where a variable is not known here or a pack cannot hold.
- * @throws CoordinationError `CONFIG_INVALID` where the plugin would refuse it for a reason that there was not before
+ * Returns the changes as they are. The configuration may be as wrong as before, as where a variable is not known here
+ * or a pack cannot hold. @throws CoordinationError `CONFIG_INVALID` where the plugin would refuse it for a reason that
+ * there was not before
  */
-export function checkNoNewProblem(config: unknown, changes: ConfigChange[]): ConfigChange[] {
-  const before = listProblems(config).map(({ text }) => nameWithoutPlace(text));
-  for (const { text, error } of listProblems(applyToCopy(config, changes))) {
-    const at = before.indexOf(nameWithoutPlace(text));
+export function assertNoNewProblem(config: unknown, changes: ConfigChange[]): ConfigChange[] {
+  const before = listConfigProblems(config).map(({ text }) => removeRuleIndex(text));
+  for (const { text, error } of listConfigProblems(applyChangesToCopy(config, changes))) {
+    const at = before.indexOf(removeRuleIndex(text));
     if (at === -1) throw error;
     before.splice(at, 1);
   }
   return changes;
 }
 
-/** Names a problem of a rule however many rules come before it: a rule less or more does not make it another problem. */
-function nameWithoutPlace(text: string): string {
+function removeRuleIndex(text: string): string {
   return text.replaceAll(/(?<=policies\.rules\[)\d+(?=\])/gu, "");
 }
 
-function applyToCopy(config: unknown, changes: readonly ConfigChange[]): object {
+function applyChangesToCopy(config: unknown, changes: readonly ConfigChange[]): object {
   const copy = structuredClone(config ?? {});
-  applyChanges(copy, changes);
+  applyConfigChanges(copy, changes);
   return copy;
 }
 
@@ -186,25 +187,26 @@ interface ConfigProblem {
   readonly error: CoordinationError;
 }
 
-/** Lists what is wrong with the configuration, and with it under each pack that a rule names, each once: one error may hide another. */
-function listProblems(config: unknown): ConfigProblem[] {
-  const value = readValueAt(config, `${ENTRY}.config`);
-  const underPacks = listRuledPacks(value).map((pack) => readOrError(() => parseConfigWithPack(value, pack)));
-  const problems = [phase1Of(config), ...underPacks].flatMap((phase1) =>
-    isCoordinationError(phase1) ? splitError(phase1) : [],
+function listConfigProblems(config: unknown): ConfigProblem[] {
+  const value = readConfigValueAt(config, `${ENTRY}.config`);
+  const underPacks = listRuledPacks(value).map((pack) =>
+    parseOrReturnError(() => parseConfigWithPack(value, pack)),
+  );
+  const problems = [parsePhase1(config), ...underPacks].flatMap((phase1) =>
+    isCoordinationError(phase1) ? splitConfigError(phase1) : [],
   );
   const texts = problems.map(({ text }) => text);
   return problems.filter(({ text }, index) => texts.indexOf(text) === index);
 }
 
-function splitError(error: CoordinationError): ConfigProblem[] {
+function splitConfigError(error: CoordinationError): ConfigProblem[] {
   if (!(error instanceof InvalidConfigError)) return [{ text: error.message, error }];
   return error.problems.map((problem) => ({ text: describeProblems([problem]), error }));
 }
 
 /** True where the plugin's part of the configuration names a variable whose value the gateway may have and this process has not. */
 export function hasUnresolvedVariable(config: unknown): boolean {
-  return UNRESOLVED.test(JSON.stringify(readValueAt(config, ENTRY) ?? {}));
+  return UNRESOLVED.test(JSON.stringify(readConfigValueAt(config, ENTRY) ?? {}));
 }
 
 /** Returns the hash by which a gateway tells which configuration it coordinates by; of its secrets only which there are. */
@@ -213,42 +215,46 @@ export function hashConfig(phase1: Phase1Config): string {
 }
 
 /** Returns the configuration below `coordination.phase1` as it is written, without defaults. */
-export function readWritten(config: unknown): UnknownRecord {
-  const phase1 = readValueAt(config, PHASE1);
+export function readWrittenPhase1(config: unknown): UnknownRecord {
+  const phase1 = readConfigValueAt(config, PHASE1);
   return isRecord(phase1) ? phase1 : {};
 }
 
-/** Returns the changes that make the places of the configuration those that are wanted; `null` stands for nothing. */
-export function listDifferences(config: unknown, wanted: readonly [string, unknown][]): ConfigChange[] {
+/** Lists the changes that give places of the configuration the wanted values; `null` removes what is there. */
+export function listNeededChanges(config: unknown, wanted: readonly [string, unknown][]): ConfigChange[] {
   return wanted
-    .map(([path, to]) => ({ path, from: readValueAt(config, path) ?? null, to }))
+    .map(([path, to]) => ({ path, from: readConfigValueAt(config, path) ?? null, to }))
     .filter(({ from, to }) => JSON.stringify(from) !== JSON.stringify(to));
 }
 
 /** Lists what `enable` does not change by itself, because another intention stands there. */
 export function listWarningsAfterEnable(config: unknown): string[] {
   const warnings: string[] = [];
-  if (readValueAt(config, "plugins.enabled") === false)
+  if (readConfigValueAt(config, "plugins.enabled") === false)
     warnings.push("plugins.enabled is false: no plugin is loaded until you set it to true.");
-  if (listAt(config, "plugins.deny").includes(PLUGIN_ID))
+  if (readListAt(config, "plugins.deny").includes(PLUGIN_ID))
     warnings.push(`plugins.deny has "${PLUGIN_ID}": remove it there, or the plugin stays off.`);
   return warnings;
 }
 
 /** Lists what `disable` leaves as it is, because it may have been there before `enable`. */
 export function listWarningsAfterDisable(config: unknown): string[] {
-  if (readValueAt(config, ACCESS) !== true) return [];
+  if (readConfigValueAt(config, ACCESS) !== true) return [];
   return [
     `${ACCESS} stays true: the plugin may still read conversations. \`openclaw config unset ${ACCESS}\` takes that back.`,
   ];
 }
 
-/** @throws CoordinationError `CONFIG_INVALID` when something other than an object stands on the way to a place. */
-export function applyChanges(draft: object, changes: readonly ConfigChange[]): void {
-  for (const { path, to } of changes) setAt(draft, path, to);
+/**
+ * Changes `draft` in place; `null` removes what is there. @throws CoordinationError `CONFIG_INVALID` when something
+ * other than an object stands on the way to a place
+ */
+export function applyConfigChanges(draft: object, changes: readonly ConfigChange[]): void {
+  for (const { path, to } of changes) setValueAt(draft, path, to);
 }
 
-function setAt(draft: object, path: string, value: unknown): void {
+/** Sets a value in place and creates the objects on the way that are missing; `null` removes the key. */
+function setValueAt(draft: object, path: string, value: unknown): void {
   const keys = path.split(".");
   const last = keys.pop() ?? path;
   let parent = draft as Record<string, unknown>;
@@ -263,7 +269,7 @@ function setAt(draft: object, path: string, value: unknown): void {
 }
 
 /** Returns what stands at a place of the configuration. */
-export function readValueAt(config: unknown, path: string): unknown {
+export function readConfigValueAt(config: unknown, path: string): unknown {
   let value = config;
   for (const key of path.split(".")) {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
@@ -272,18 +278,18 @@ export function readValueAt(config: unknown, path: string): unknown {
   return value;
 }
 
-function listAt(config: unknown, path: string): readonly unknown[] {
-  const value = readValueAt(config, path);
+function readListAt(config: unknown, path: string): readonly unknown[] {
+  const value = readConfigValueAt(config, path);
   return Array.isArray(value) ? value : [];
 }
 
 /**
- * The configuration of the OpenClaw that can be imported from here. `known` is what the host has read already, so that
- * reading it costs nothing.
+ * Creates access to the configuration of the OpenClaw that can be imported from here. `known` is what the host has
+ * read already, so that reading it costs nothing.
  */
 export function createOperatorConfig(knownConfig?: object): OperatorConfig {
-  if (!knownConfig) return { mayNameLedger, read: readFromHost, change: changeThroughHost };
-  return { known: knownConfig, read: () => readKnown(knownConfig), change: changeThroughHost };
+  if (!knownConfig) return { mayNameLedger, read: readConfigFromHost, change: changeConfigThroughHost };
+  return { known: knownConfig, read: () => addConfigPath(knownConfig), change: changeConfigThroughHost };
 }
 
 /** A key may be written with escapes, and stand in another file. */
@@ -305,19 +311,19 @@ async function findConfigPath(stateDir: string): Promise<string> {
   return process.env["OPENCLAW_CONFIG_PATH"]?.trim() || join(stateDir, "openclaw.json");
 }
 
-async function readKnown(config: object): Promise<ReadConfig> {
+async function addConfigPath(config: object): Promise<ReadConfig> {
   const { loadStatePaths } = await loadSdk();
   return { config, path: (await loadStatePaths()).resolveConfigPath(process.env) };
 }
 
-async function readFromHost(): Promise<ReadConfig | undefined> {
+async function readConfigFromHost(): Promise<ReadConfig | undefined> {
   const mutation = await loadMutation().catch(() => undefined);
   if (!mutation) return undefined;
   const { snapshot } = await mutation.readConfigFileSnapshotForWrite({
     skipPluginValidation: true,
     observe: false,
   });
-  refuseUnparsed(snapshot);
+  assertConfigParsed(snapshot);
   return { config: snapshot.sourceConfig, path: snapshot.path, isMissing: !snapshot.exists };
 }
 
@@ -340,10 +346,10 @@ class UnparsedConfigError extends CoordinationError {
 }
 
 /**
- * The host takes a file that it cannot parse for an empty one, and would write the changes in place of all that it says.
- * A file in which nothing stands has nothing to lose.
+ * Throws where the host could not parse the file: it takes that for an empty one, and would overwrite all of it. A
+ * file in which nothing stands has nothing to lose.
  */
-function refuseUnparsed({ path, exists, raw, parsed, valid, issues }: FileSnapshot): void {
+function assertConfigParsed({ path, exists, raw, parsed, valid, issues }: FileSnapshot): void {
   const isUnparsed = exists && !valid && isRecord(parsed) && Object.keys(parsed).length === 0;
   if (!isUnparsed || raw?.trim() === "") return;
   const [issue] = issues;
@@ -353,14 +359,16 @@ function refuseUnparsed({ path, exists, raw, parsed, valid, issues }: FileSnapsh
   );
 }
 
-async function changeThroughHost(plan: (config: unknown) => readonly ConfigChange[]): Promise<ChangedConfig> {
+async function changeConfigThroughHost(
+  plan: (config: unknown) => readonly ConfigChange[],
+): Promise<ChangedConfig> {
   try {
     const { mutateConfigFile } = await loadMutation();
     const { path, result } = await mutateConfigFile({
       mutate: (draft, { snapshot }) => {
-        refuseUnparsed(snapshot);
+        assertConfigParsed(snapshot);
         const changed = plan(draft);
-        applyChanges(draft, changed);
+        applyConfigChanges(draft, changed);
         return changed;
       },
       afterWrite: { mode: "auto" },
@@ -368,11 +376,11 @@ async function changeThroughHost(plan: (config: unknown) => readonly ConfigChang
     return { changed: result ?? [], path };
   } catch (cause) {
     if (isCoordinationError(cause)) throw cause;
-    throw new CoordinationError("CONFIG_NOT_WRITABLE", reasonOf(cause), { cause });
+    throw new CoordinationError("CONFIG_NOT_WRITABLE", describeWriteFailure(cause), { cause });
   }
 }
 
-function reasonOf(cause: unknown): string {
+function describeWriteFailure(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const isMissing = "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND";
   return isMissing ? "the openclaw package is not installed here" : cause.message;
@@ -382,7 +390,7 @@ async function loadMutation() {
   return (await loadSdk()).loadConfigMutation();
 }
 
-/** Lazy, because the command line also runs where OpenClaw is not installed. */
+/** Imports the SDK at its first use, because the command line also runs where OpenClaw is not installed. */
 function loadSdk() {
   return import("./sdk.ts");
 }

@@ -13,7 +13,10 @@ type Leave = <T>(work: () => T) => T;
 const accessLeave = shareInProcess<Leave>("outside-calls", () => AsyncLocalStorage.snapshot());
 const leave = accessLeave();
 
-/** Runs `work`, and all that it begins, outside of the call that is under way. */
+/**
+ * Runs `work` at once, outside of the async context in which the host called us, and returns its result; all that it
+ * begins stays outside, too.
+ */
 export function runOutsideCalls<T>(work: () => T): T {
   return leave(work);
 }

@@ -32,18 +32,22 @@ const MESSAGE_CHARS_MAX = 2_000;
 /** Written by the host from the header. A provider's own words may say the same. */
 const RETRY_AFTER = /\bretry-after: (\d{1,12}(?:\.\d{1,3})?) seconds?\b/iu;
 
-/** Returns the refusal that a message of a transcript tells of; `undefined` for every other message. */
-export function readRefusal(message: unknown): Refusal | undefined {
+/**
+ * Returns, from a transcript message that failed because the provider refused a model call for rate or load, the
+ * provider and how long to wait; `undefined` for any other message.
+ */
+export function readProviderRefusal(message: unknown): Refusal | undefined {
   const answer = failedAnswerSchema.safeParse(message).data;
   if (answer?.stopReason !== "error") return undefined;
   const { errorCode = "", errorMessage = "", provider } = answer;
   const text = errorMessage.slice(0, MESSAGE_CHARS_MAX);
-  if (!isRefused(errorCode, text)) return undefined;
+  if (!isRefusedForNow(errorCode, text)) return undefined;
   const seconds = RETRY_AFTER.exec(text)?.[1];
   return { provider, ...(seconds !== undefined && { retryAfterMs: Math.ceil(Number(seconds) * 1_000) }) };
 }
 
-function isRefused(errorCode: string, text: string): boolean {
+/** True for a refusal because of rate or load; false for a used-up quota, where waiting does not help. */
+function isRefusedForNow(errorCode: string, text: string): boolean {
   if (errorCode === FINAL_CODE) return false;
   return REFUSALS.has(errorCode) || REFUSALS.has(STATUS.exec(text)?.[1] ?? "");
 }

@@ -6,27 +6,34 @@ import type { OpenClawPluginApi } from "./sdk.ts";
 
 export type HostSessions = OpenClawPluginApi["runtime"]["agent"]["session"];
 
-/** The agent that a session key names. */
-export function agentOf(sessionKey: string): string {
+/** Returns the id of the agent in a session key; `main` where the key names none. */
+export function readSessionAgent(sessionKey: string): string {
   return /^agent:([^:]+):/u.exec(sessionKey)?.[1] ?? "main";
 }
 
-/** Returns the host's entry of a session as it is now; `undefined` where there is none. */
+/**
+ * Returns the host's entry of a session as it is stored now, for the agent in the key where none is given; `undefined`
+ * where there is none.
+ */
 export function readSessionEntry(
   session: HostSessions,
   sessionKey: string,
-  agentId = agentOf(sessionKey),
+  agentId = readSessionAgent(sessionKey),
 ): ReturnType<HostSessions["getSessionEntry"]> {
   return session.getSessionEntry({ sessionKey, agentId, readConsistency: "latest" });
 }
 
 type Notes = { [key: string]: string | number | Notes };
 
-/** Writes notes of ours to the host's entry of a session. Those of other names stay. */
-export async function noteInEntry(session: HostSessions, sessionKey: string, notes: Notes): Promise<void> {
+/** Merges the notes into the plugin's part of the host's entry of a session; notes of other names stay. */
+export async function writeSessionNotes(
+  session: HostSessions,
+  sessionKey: string,
+  notes: Notes,
+): Promise<void> {
   await session.patchSessionEntry({
     sessionKey,
-    agentId: agentOf(sessionKey),
+    agentId: readSessionAgent(sessionKey),
     preserveActivity: true,
     // The host merges the result shallowly: keep what else is there.
     update: ({ pluginExtensions }) => ({
@@ -38,7 +45,9 @@ export async function noteInEntry(session: HostSessions, sessionKey: string, not
   });
 }
 
-/** True for a session that the dashboard shows: one of a person, or a child whose spawn says `visible: true`. */
-export function isShownKey(session: string): boolean {
+/**
+ * True of the key of a session that the dashboard shows: one of a person, or a child whose spawn says `visible: true`.
+ */
+export function isDashboardSession(session: string): boolean {
   return session.includes(":dashboard:");
 }

@@ -26,6 +26,10 @@ export type SpawnResult =
   /** The answer says neither: the host's records will tell. */
   | { readonly kind: "unclear" };
 
+/**
+ * Returns, from the host's result of a spawn call, the child that was accepted, or that the spawn was refused, failed,
+ * or left it unclear whether there is a child.
+ */
 export function readSpawnResult(event: {
   readonly result?: unknown;
   readonly error?: string | undefined;
@@ -38,10 +42,11 @@ export function readSpawnResult(event: {
       child: { childSessionKey: accepted.childSessionKey, childRunId: accepted.runId },
     };
   }
-  return readUnaccepted(detailsSchema.safeParse(details).data ?? {}, event.error);
+  return readUnacceptedResult(detailsSchema.safeParse(details).data ?? {}, event.error);
 }
 
-function readUnaccepted(
+/** Tells whether an answer that is not an acceptance is a refusal, a failure, or neither. */
+function readUnacceptedResult(
   { status, error, reason }: z.infer<typeof detailsSchema>,
   eventError: string | undefined,
 ): SpawnResult {
@@ -51,7 +56,7 @@ function readUnaccepted(
   return { kind, message: formatSentence(message ?? `the host answered ${String(status)}`) };
 }
 
-/** Formats one line within the bound of an event. */
+/** Returns the message in one line, cut with an ellipsis to the length that an error message in an event may have. */
 export function formatSentence(message: string): string {
   const line = message.replace(/\s+/gu, " ").trim();
   return line.length <= BOUNDS.errorMessageCharsMax

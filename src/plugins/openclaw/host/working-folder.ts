@@ -3,7 +3,7 @@
  * call, and what it tells elsewhere as the workspace is wrong for a child that was spawned into another folder.
  */
 import type { OpenClawPluginApi } from "./sdk.ts";
-import { createRecent } from "../../../agents/coordination/std/recent.ts";
+import { createRecentMap } from "../../../agents/coordination/std/recent.ts";
 import { readSessionEntry } from "./session-entry.ts";
 
 type HostRuntime = OpenClawPluginApi["runtime"];
@@ -13,27 +13,31 @@ export type WorkingFolders = (session: string, agentId: string) => string;
 const SESSIONS_MAX = 1_000;
 
 /** Folders that we gave sessions of ours in this process: the host may write them to its records later than they are used. */
-export type AssignedFolders = ReturnType<typeof createRecent<string>>;
+export type AssignedFolders = ReturnType<typeof createRecentMap<string>>;
 
-export function createAssignedFolders(): AssignedFolders {
-  return createRecent<string>(SESSIONS_MAX);
+/** Creates the map in which we remember the folders that sessions were given. */
+export function createAssignedFolderMap(): AssignedFolders {
+  return createRecentMap<string>(SESSIONS_MAX);
 }
 
-/** A session's own folder is fixed when it is spawned; what the configuration says may change at any time. */
-export function createWorkingFolders(runtime: HostRuntime, assigned: AssignedFolders): WorkingFolders {
-  const foldersBySession = createRecent<Folders>(SESSIONS_MAX);
+/**
+ * Creates the function that returns the folder in which a session's tools work: the assigned one, else that of its
+ * spawn, which is read once, else its agent's by the present configuration.
+ */
+export function createWorkingFolderFinder(runtime: HostRuntime, assigned: AssignedFolders): WorkingFolders {
+  const foldersBySession = createRecentMap<Folders>(SESSIONS_MAX);
   return (sessionKey, agentId) => {
     const assignedFolder = assigned.get(sessionKey);
     if (assignedFolder !== undefined) return assignedFolder;
-    const folders = foldersBySession.get(sessionKey) ?? ownFolders(runtime, sessionKey, agentId);
+    const folders = foldersBySession.get(sessionKey) ?? readSpawnedFolders(runtime, sessionKey, agentId);
     foldersBySession.set(sessionKey, folders);
-    return folderOf(runtime, folders, agentId);
+    return selectWorkingFolder(runtime, folders, agentId);
   };
 }
 
-/** Returns the folder of a session that has none of its own. */
+/** Returns the folder in which the tools of an agent's session work where the session has none of its own. */
 export function findAgentFolder(runtime: HostRuntime, agentId: string): string {
-  return folderOf(runtime, {}, agentId);
+  return selectWorkingFolder(runtime, {}, agentId);
 }
 
 interface Folders {
@@ -41,25 +45,26 @@ interface Folders {
   readonly spawnedWorkspaceDir?: unknown;
 }
 
-function ownFolders(runtime: HostRuntime, sessionKey: string, agentId: string): Folders {
+function readSpawnedFolders(runtime: HostRuntime, sessionKey: string, agentId: string): Folders {
   const entry: Folders | undefined = readSessionEntry(runtime.agent.session, sessionKey, agentId);
   return { spawnedCwd: entry?.spawnedCwd, spawnedWorkspaceDir: entry?.spawnedWorkspaceDir };
 }
 
-function folderOf(
+/** Returns the session's folder, else the configured one of its agent or of all, else the agent's workspace. */
+function selectWorkingFolder(
   runtime: HostRuntime,
   { spawnedCwd, spawnedWorkspaceDir }: Folders,
   agentId: string,
 ): string {
-  const { defaults, entries } = readAgents(runtime.config.current());
+  const { defaults, entries } = readAgentSettings(runtime.config.current());
   return (
-    [spawnedCwd, entries?.[agentId]?.cwd, defaults?.cwd, spawnedWorkspaceDir].find(isFolder) ??
-    findWorkspace(runtime, agentId)
+    [spawnedCwd, entries?.[agentId]?.cwd, defaults?.cwd, spawnedWorkspaceDir].find(isAbsolutePath) ??
+    findAgentWorkspace(runtime, agentId)
   );
 }
 
-/** Returns the workspace of an agent, wherever its sessions work. */
-export function findWorkspace({ agent, config }: HostRuntime, agentId: string): string {
+/** Returns the agent's workspace folder by the host's present configuration, whatever folder its sessions work in. */
+export function findAgentWorkspace({ agent, config }: HostRuntime, agentId: string): string {
   // The host's own types of its config disagree about `undefined`.
   const current = config.current() as Parameters<typeof agent.resolveAgentWorkspaceDir>[0];
   return agent.resolveAgentWorkspaceDir(current, agentId);
@@ -70,10 +75,10 @@ interface Agents {
   readonly entries?: Readonly<Record<string, { readonly cwd?: unknown } | undefined>>;
 }
 
-function readAgents(config: unknown): Agents {
+function readAgentSettings(config: unknown): Agents {
   return (config as { readonly agents?: Agents } | undefined)?.agents ?? {};
 }
 
-function isFolder(value: unknown): value is string {
+function isAbsolutePath(value: unknown): value is string {
   return typeof value === "string" && value.startsWith("/");
 }

@@ -14,7 +14,10 @@ interface GatewaySettings {
   readonly tls?: { readonly enabled?: unknown };
 }
 
-/** Returns such as `http://127.0.0.1:18789`. */
+/**
+ * Returns the local origin of the gateway, such as `http://127.0.0.1:18789`, with the port of the environment, else of
+ * the configuration.
+ */
 export function formatGatewayOrigin({
   config,
   env: { OPENCLAW_GATEWAY_PORT: portGiven },

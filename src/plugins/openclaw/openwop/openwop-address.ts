@@ -5,15 +5,21 @@ import { formatGatewayOrigin, type GatewayPlace } from "./gateway-origin.ts";
 /** The paths of the protocol are below it. */
 export const OPENWOP_PATH = "/coordination/openwop";
 
-/** Returns the base URL, without a slash at its end. */
-export function openWopBaseUrl(baseUrl: string | undefined, place: GatewayPlace): string {
+/**
+ * Returns the base URL of the OpenWOP host: the configured one, or else the gateway's own with our path, without a
+ * slash at its end.
+ */
+export function formatOpenWopBaseUrl(baseUrl: string | undefined, place: GatewayPlace): string {
   return baseUrl === undefined
     ? `${formatGatewayOrigin(place)}${OPENWOP_PATH}`
     : dropTrailingSlashes(baseUrl);
 }
 
-/** The path of the protocol in a path of the gateway; `undefined` for one that is not below ours. */
-export function openWopPath(url: string): string | undefined {
+/**
+ * Returns what follows the OpenWOP prefix in a request's path, beginning with a slash; `undefined` for a path that is
+ * not below the prefix.
+ */
+export function readOpenWopPath(url: string): string | undefined {
   const address = url.slice(0, OPENWOP_PATH.length);
   // As the host matches it.
   if (address.toLowerCase() !== OPENWOP_PATH) return undefined;

@@ -13,11 +13,11 @@ import type { ChatAgents } from "../../chat-agents.ts";
 import type { RunningCoordinator } from "../../compose.ts";
 import type { ServedOpenWop } from "../../compose-openwop.ts";
 import type { PageOptions } from "../../compose-page.ts";
-import { openWopBaseUrl, openWopPath } from "./openwop-address.ts";
-import { createHostChat } from "./openwop-model.ts";
+import { formatOpenWopBaseUrl, readOpenWopPath } from "./openwop-address.ts";
+import { createHostChatModel } from "./openwop-model.ts";
 import type { HostRuntime } from "../host/host-runs.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
-import { requestContexts } from "./request-contexts.ts";
+import { createRequestContexts } from "./request-contexts.ts";
 
 export interface OpenWopFace {
   /** Goes on with the runs that a process left behind. Never rejects. */
@@ -43,21 +43,25 @@ export interface OpenWopFaceDependencies {
   readonly coordinator: () => Promise<RunningCoordinator>;
 }
 
-export function openWopFace(dependencies: OpenWopFaceDependencies): OpenWopFace {
-  const contexts = requestContexts();
-  const chat = createHostChat(dependencies.runtime, dependencies.logger, contexts.all);
+/**
+ * Creates the gateway's access to OpenWOP, which is loaded and started at its first use, and again at the next where
+ * that failed; requests meanwhile are answered by a refusal.
+ */
+export function createOpenWopFace(dependencies: OpenWopFaceDependencies): OpenWopFace {
+  const contexts = createRequestContexts();
+  const chat = createHostChatModel(dependencies.runtime, dependencies.logger, contexts.all);
   let opening: Promise<ServedOpenWop> | undefined;
   let openedFace: ServedOpenWop | undefined;
   let closed = false;
   const open = async (): Promise<ServedOpenWop | undefined> => {
     if (closed) return undefined;
-    opening ??= runOutsideCalls(() => serve(dependencies, chat));
+    opening ??= runOutsideCalls(() => loadOpenWop(dependencies, chat));
     try {
       openedFace = await opening;
       return openedFace;
     } catch (error) {
       opening = undefined;
-      tell(dependencies.logger, error);
+      logNotServed(dependencies.logger, error);
       return undefined;
     }
   };
@@ -67,9 +71,9 @@ export function openWopFace(dependencies: OpenWopFaceDependencies): OpenWopFace 
     },
     handle: async (request, response) => {
       contexts.came();
-      const path = openWopPath(request.url ?? "");
+      const path = readOpenWopPath(request.url ?? "");
       const served = path === undefined ? undefined : await open();
-      if (path === undefined) answer(response, NOT_FOUND);
+      if (path === undefined) sendRefusal(response, NOT_FOUND);
       else if (!served || closed) answerUnavailable(response);
       else await runOutsideCalls(() => served.handle(Object.assign(request, { url: path }), response));
     },
@@ -91,7 +95,8 @@ export function openWopFace(dependencies: OpenWopFaceDependencies): OpenWopFace 
   };
 }
 
-async function serve(
+/** Loads the OpenWOP host and starts it on this gateway's ledger and configuration. */
+async function loadOpenWop(
   { runtime, config, logger, ledgerPath, version, coordinator }: OpenWopFaceDependencies,
   chat: ChatModel,
 ): Promise<ServedOpenWop> {
@@ -109,12 +114,13 @@ async function serve(
     chat,
     stateDir: runtime.state.resolveStateDir(),
     coordinations: { coordinator: running, store: reads },
-    baseUrl: openWopBaseUrl(config.openwop.baseUrl, { config: hostConfig, env: process.env }),
+    baseUrl: formatOpenWopBaseUrl(config.openwop.baseUrl, { config: hostConfig, env: process.env }),
     readVariable: (name) => process.env[name],
   });
 }
 
-function tell(logger: Logger, error: unknown): void {
+/** Logs why OpenWOP is not served, unless the gateway stops or reloads. */
+function logNotServed(logger: Logger, error: unknown): void {
   if (!isCoordinationError(error)) {
     logger.error({ error: error instanceof Error ? error.name : typeof error }, "OpenWOP is not served");
     return;
@@ -140,11 +146,12 @@ const UNAVAILABLE: Refusal = {
   },
 };
 
+/** Answers an OpenWOP request with the refusal that there is no OpenWOP host now. */
 export function answerUnavailable(response: ServerResponse): void {
-  answer(response, UNAVAILABLE);
+  sendRefusal(response, UNAVAILABLE);
 }
 
-function answer(response: ServerResponse, { status, body }: Refusal): void {
+function sendRefusal(response: ServerResponse, { status, body }: Refusal): void {
   const wait = status === 503 ? { "retry-after": "5" } : {};
   response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store", ...wait });
   response.end(JSON.stringify(body));

@@ -15,6 +15,7 @@ const turnSchema = z.strictObject({
     .min(1),
 });
 
+/** Returns the instructions that tell a model by which JSON it asks for calls of these tools; empty without tools. */
 export function formatToolRules(tools: readonly ChatTool[]): string {
   if (tools.length === 0) return "";
   return [
@@ -30,11 +31,14 @@ export interface PlainMessage {
   readonly content: string;
 }
 
-/** Calls and what came back, in the words in which the model was told to ask. */
+/**
+ * Returns the messages with tool calls and their results written as plain text, in the JSON in which the model was
+ * told to ask; results in a row become one message.
+ */
 export function flattenMessages(messages: readonly ChatMessage[]): PlainMessage[] {
   const plain: PlainMessage[] = [];
   for (const message of messages) {
-    const next = plainOf(message);
+    const next = flattenMessage(message);
     const last = plain.at(-1);
     if (message.role === "tool" && last?.role === "user")
       plain[plain.length - 1] = { role: "user", content: `${last.content}\n${next.content}` };
@@ -43,7 +47,7 @@ export function flattenMessages(messages: readonly ChatMessage[]): PlainMessage[
   return plain;
 }
 
-function plainOf(message: ChatMessage): PlainMessage {
+function flattenMessage(message: ChatMessage): PlainMessage {
   if (message.role === "tool") {
     const { name, content } = message;
     return { role: "user", content: JSON.stringify({ tool_result: { name, content } }) };
@@ -59,7 +63,10 @@ export interface ToolTurn {
   readonly calls: readonly ChatCallAsked[];
 }
 
-/** The calls that a text asks for; nothing where it asks for none. */
+/**
+ * Returns the tool calls that a model's answer asks for by the told JSON, with what it says; `undefined` where the
+ * answer is not of that form.
+ */
 export function readToolTurn(value: unknown): ToolTurn | undefined {
   const parsed = turnSchema.safeParse(value);
   if (!parsed.success) return undefined;

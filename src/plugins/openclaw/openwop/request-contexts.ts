@@ -18,7 +18,11 @@ export interface RequestContexts {
 /** Clients whose streams a reload has cut are back by then. */
 const WAIT_MS = 30_000;
 
-export function requestContexts(waitMs: number = WAIT_MS): RequestContexts {
+/**
+ * Creates the record of the async context of the newest request; `all` yields the contexts in which to try a model
+ * call, and waits for a first request where none has come.
+ */
+export function createRequestContexts(waitMs: number = WAIT_MS): RequestContexts {
   let newest: Enter | undefined;
   const waiting = new Set<() => void>();
   return {
@@ -27,16 +31,18 @@ export function requestContexts(waitMs: number = WAIT_MS): RequestContexts {
       for (const wake of waiting) wake();
     },
     all: async function* (signal) {
-      const had = newest;
-      if (had) yield had;
+      const newestBefore = newest;
+      if (newestBefore) yield newestBefore;
       yield runOutsideCalls;
-      if (!had && !newest) await nextOf(waiting, AbortSignal.any([signal, AbortSignal.timeout(waitMs)]));
-      if (newest && newest !== had) yield newest;
+      if (!newestBefore && !newest)
+        await waitForRequest(waiting, AbortSignal.any([signal, AbortSignal.timeout(waitMs)]));
+      if (newest && newest !== newestBefore) yield newest;
     },
   };
 }
 
-function nextOf(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
+/** Resolves when the next request comes or `signal` aborts. */
+function waitForRequest(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const wake = (): void => {
       waiting.delete(wake);

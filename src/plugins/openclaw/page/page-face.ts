@@ -46,12 +46,16 @@ export interface PageFaceDependencies {
   readonly workflows?: NonNullable<PageOptions["workflows"]>;
 }
 
+/**
+ * Creates the gateway's access to the operator's page, which is loaded at its first use, and which asks the gateway in
+ * the name of the newest request.
+ */
 export function createPageFace(dependencies: PageFaceDependencies): PageFace {
   let opening: Promise<PageHost> | undefined;
   let askNow: AskGateway | undefined;
   const open = (): Promise<PageHost> => {
     opening ??= runOutsideCalls(() =>
-      openPage(dependencies, (method, params) => {
+      loadPage(dependencies, (method, params) => {
         if (askNow) return askNow(method, params);
         throw new Error("the page was asked before a request came");
       }),
@@ -63,7 +67,7 @@ export function createPageFace(dependencies: PageFaceDependencies): PageFace {
       askNow = ask;
       const page = await open();
       const url = (request.url ?? "").slice(PAGE_PATH.length);
-      if (!url.startsWith("/")) redirectToFolder(response);
+      if (!url.startsWith("/")) redirectToTrailingSlash(response);
       else runOutsideCalls(() => page.handle(Object.assign(request, { url }), response));
     },
     handleTab: async (request, response) => {
@@ -85,7 +89,7 @@ export function createPageFace(dependencies: PageFaceDependencies): PageFace {
   };
 }
 
-async function openPage(
+async function loadPage(
   { config, logger, ledgerPath, place, version, coordinator, workflows }: PageFaceDependencies,
   ask: AskGateway,
 ): Promise<PageHost> {
@@ -105,7 +109,7 @@ async function openPage(
 }
 
 /** Without the slash at its end, the page's relative addresses would lead elsewhere. */
-function redirectToFolder(response: ServerResponse): void {
+function redirectToTrailingSlash(response: ServerResponse): void {
   response.writeHead(308, { location: `${PAGE_PATH}/`, "cache-control": "no-store" });
   response.end();
 }

@@ -21,22 +21,27 @@ interface TabDocument {
   send(response: ServerResponse): void;
 }
 
+/**
+ * Returns the document of the page for a tab of the host's dashboard, with a one-time link that signs it in; an answer
+ * with status 403 for a host name that is not allowed, and 503 where the page was not built.
+ */
 export function createTabDocument(page: PageHost, { request, path, hosts }: TabRequest): TabDocument {
   const { host } = request.headers;
   if (host === undefined || !page.isAllowedHost(host, hosts))
-    return createAnswer(403, TEXT, "This address has another name here: add it to `page.hosts`.\n");
+    return createDocumentAnswer(403, TEXT, "This address has another name here: add it to `page.hosts`.\n");
   const { document: html } = page.files;
-  if (html === undefined) return createAnswer(503, TEXT, "The page was not built: run `npm run build`.\n");
+  if (html === undefined)
+    return createDocumentAnswer(503, TEXT, "The page was not built: run `npm run build`.\n");
   // The scheme that the browser sees may be another one than ours, as behind a proxy.
   const source = `http://${host} https://${host}`;
   const policy = page.createPolicy(source);
   const link = page.mintLink(page.readRights(TAB_SCOPES));
   const head = `<head><meta name="coordination-page" content="${path}"><meta name="coordination-link" content="${link}">`;
   const body = html.replaceAll('"./assets/', `"${path}assets/`).replace("<head>", head);
-  return createAnswer(200, "text/html; charset=utf-8", body, policy);
+  return createDocumentAnswer(200, "text/html; charset=utf-8", body, policy);
 }
 
-function createAnswer(
+function createDocumentAnswer(
   status: number,
   type: string,
   body: string,

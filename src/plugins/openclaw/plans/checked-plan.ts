@@ -8,16 +8,23 @@ type CheckedPlan =
   | { readonly ok: true; readonly problems: readonly []; readonly summary: PlanSummary }
   | { readonly ok: false; readonly problems: readonly PlanProblem[] };
 
-type PlanSummary = ReturnType<typeof summaryOf>;
+type PlanSummary = ReturnType<typeof summarizePlan>;
 
-/** `timeoutMs` is for steps to which the plan gives none. */
+/**
+ * Checks a plan without running it, and returns its size and shape, or all that is wrong with it. `timeoutMs` is for
+ * steps to which the plan gives none.
+ */
 export function checkPlanInput(plan: unknown, timeoutMs?: number): CheckedPlan {
   const checked = checkNewPlan(plan, timeoutMs === undefined ? {} : { timeoutMs });
   if (checked.kind === "refused") return { ok: false, problems: checked.problems };
-  return { ok: true, problems: [], summary: summaryOf(checked.graph) };
+  return { ok: true, problems: [], summary: summarizePlan(checked.graph) };
 }
 
-export function summaryOf({ coordinationId, steps, depth, criticalPathMs, criticalPath }: StepGraph) {
+/**
+ * Returns the size and shape of a checked plan: its steps, dependencies, depth, critical path, and steps for each
+ * lane.
+ */
+export function summarizePlan({ coordinationId, steps, depth, criticalPathMs, criticalPath }: StepGraph) {
   const lanes = Object.fromEntries(
     laneSchema.options.map((lane) => [lane, steps.filter((step) => step.lane === lane).length]),
   );

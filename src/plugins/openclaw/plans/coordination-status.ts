@@ -124,22 +124,23 @@ const ATTENTION: readonly StepView["status"][] = [
 ];
 
 /**
- * Reports all steps, or to a session that may not see all of them those that it may see.
- *
- * @throws CoordinationError as `PlanReads.getMany`
+ * Returns the status report of a coordination, with what its agents last told of their progress; where `canSee` lets
+ * only some steps through, it counts and shows these alone. @throws CoordinationError as `PlanReads.getMany`
  */
-export async function reportStatus(
+export async function readStatusReport(
   reads: Pick<PlanReads, "getMany">,
   view: CoordinationView,
   canSee: (step: StepView) => boolean = () => true,
 ): Promise<CoordinationStatusReport> {
-  const seen = view.steps.filter(canSee);
-  const lines = await readProgressLines(reads, { ...view, steps: seen });
-  return seen.length === view.steps.length ? statusOf(view, lines) : reportSeen(view, seen, lines);
+  const visibleSteps = view.steps.filter(canSee);
+  const lines = await readProgressLines(reads, { ...view, steps: visibleSteps });
+  return visibleSteps.length === view.steps.length
+    ? buildStatusReport(view, lines)
+    : buildPartialReport(view, visibleSteps, lines);
 }
 
-/** Counts all steps, and tells of no other than those that are seen: neither how they stand nor of their conflicts and claims. */
-function reportSeen(
+/** Counts all steps, but tells only of those that are seen, and of their conflicts, claims and questions. */
+function buildPartialReport(
   view: CoordinationView,
   seen: readonly StepView[],
   lines: ProgressLines,
@@ -150,9 +151,9 @@ function reportSeen(
   const conflicts = view.conflicts.filter((conflict) => conflict.claims.some(isSeen));
   const claims = view.claims?.filter(isSeen) ?? [];
   const escalations = view.escalations.filter(({ stepId }) => stepId !== undefined && names.has(stepId));
-  const { counts, delivery } = statusOf(view);
-  const report = statusOf({ ...view, steps: seen, conflicts, claims, escalations }, lines);
-  const newest = report.conflicts?.newest.map((conflict) => hideNames(conflict, names));
+  const { counts, delivery } = buildStatusReport(view);
+  const report = buildStatusReport({ ...view, steps: seen, conflicts, claims, escalations }, lines);
+  const newest = report.conflicts?.newest.map((conflict) => hideUnseenSteps(conflict, names));
   return {
     ...report,
     counts,
@@ -163,8 +164,8 @@ function reportSeen(
 
 type ConflictReport = z.infer<typeof conflictSchema>;
 
-/** Leaves out who else wanted a resource, or got it. */
-function hideNames(
+/** Leaves out who wanted a resource, or got it, where that step may not be seen. */
+function hideUnseenSteps(
   { requester, winner, ...conflict }: ConflictReport,
   names: ReadonlySet<string>,
 ): ConflictReport {
@@ -175,7 +176,14 @@ function hideNames(
   };
 }
 
-export function statusOf(view: CoordinationView, lines: ProgressLines = new Map()): CoordinationStatusReport {
+/**
+ * Returns the status report of a coordination for agents, with counts, the notable steps, conflicts, questions and
+ * claims; `lines` has the progress of steps at work.
+ */
+export function buildStatusReport(
+  view: CoordinationView,
+  lines: ProgressLines = new Map(),
+): CoordinationStatusReport {
   const steps = view.steps.filter(({ stepId }) => stepId !== DELIVERY_STEP_ID);
   const delivery = view.steps.find(({ stepId }) => stepId === DELIVERY_STEP_ID);
   const shown = pickNotableSteps(steps);
@@ -187,27 +195,27 @@ export function statusOf(view: CoordinationView, lines: ProgressLines = new Map(
     startedAt: formatTimestamp(createdAtMs),
     ...(endedAtMs !== undefined && { endedAt: formatTimestamp(endedAtMs) }),
     ...(forkedFrom && { forkedFrom }),
-    counts: countsOf(steps, view.plan?.steps ?? 0),
-    steps: shown.map((step) => stepReport(step, lines)),
+    counts: countSteps(steps, view.plan?.steps ?? 0),
+    steps: shown.map((step) => buildStepReport(step, lines)),
     ...(leftOut > 0 && { stepsLeftOut: leftOut }),
-    ...reportConflicts(view),
-    ...countQuestions(view),
-    ...reportClaims(view),
+    ...buildConflictsReport(view),
+    ...countOpenQuestions(view),
+    ...buildClaimsReport(view),
     ...(view.successCriteria && { successCriteria: [...view.successCriteria] }),
     ...(view.gaveUp && { gaveUp: view.gaveUp }),
     ...(delivery && { delivery: delivery.status }),
   };
 }
 
-function reportConflicts({ conflicts }: CoordinationView): Partial<CoordinationStatusReport> {
+function buildConflictsReport({ conflicts }: CoordinationView): Partial<CoordinationStatusReport> {
   if (conflicts.length === 0) return {};
-  const newest = conflicts.slice(-NEWEST_MAX).toReversed().map(reportConflict);
+  const newest = conflicts.slice(-NEWEST_MAX).toReversed().map(buildConflictReport);
   const open = conflicts.filter(({ resolution }) => !resolution).length;
   return { conflicts: { total: conflicts.length, open, newest } };
 }
 
 /** Counts the open questions without those that the parent of an agent is still asked. */
-function countQuestions({ escalations }: CoordinationView): Partial<CoordinationStatusReport> {
+function countOpenQuestions({ escalations }: CoordinationView): Partial<CoordinationStatusReport> {
   const open = escalations.filter(
     ({ closed, askedOf, forwardedAtMs }) => !closed && (askedOf === undefined || forwardedAtMs !== undefined),
   );
@@ -216,26 +224,27 @@ function countQuestions({ escalations }: CoordinationView): Partial<Coordination
 
 type Recorded = CoordinationView["conflicts"][number];
 
-function reportConflict({ conflictId, resource, contest, resolution }: Recorded): ConflictReport {
+function buildConflictReport({ conflictId, resource, contest, resolution }: Recorded): ConflictReport {
   return {
     conflictId,
-    resource: endOf(resource),
+    resource: shortenResource(resource),
     ...(contest && { detectedAt: formatTimestamp(contest.atMs), requester: contest.requester }),
-    ...(resolution ? reportRuling(resolution) : reportQuestion(contest)),
+    ...(resolution ? buildRulingReport(resolution) : buildOpenReport(contest)),
   };
 }
 
-function reportRuling({ winner, winnerCoordinationId, because }: NonNullable<Recorded["resolution"]>) {
+function buildRulingReport({ winner, winnerCoordinationId, because }: NonNullable<Recorded["resolution"]>) {
   const isOwn = winner !== undefined && winnerCoordinationId === undefined;
   return { status: "resolved" as const, ...(isOwn && { winner }), because };
 }
 
-function reportQuestion(contest: Recorded["contest"]) {
+/** Says that a conflict is open, and until when people may answer. */
+function buildOpenReport(contest: Recorded["contest"]) {
   const untilMs = contest?.reviewByMs;
   return { status: "open" as const, ...(untilMs !== undefined && { openUntil: formatTimestamp(untilMs) }) };
 }
 
-function reportClaims({ claims = [] }: CoordinationView): Partial<CoordinationStatusReport> {
+function buildClaimsReport({ claims = [] }: CoordinationView): Partial<CoordinationStatusReport> {
   if (claims.length === 0) return {};
   const newest = claims.slice(-NEWEST_MAX).toReversed();
   return {
@@ -243,7 +252,7 @@ function reportClaims({ claims = [] }: CoordinationView): Partial<CoordinationSt
       total: claims.length,
       newest: newest.map(({ token, resource, stepId, acquiredAtMs, expiresAtMs }) => ({
         token,
-        resource: endOf(resource),
+        resource: shortenResource(resource),
         stepId,
         since: formatTimestamp(acquiredAtMs),
         until: formatTimestamp(expiresAtMs),
@@ -252,14 +261,17 @@ function reportClaims({ claims = [] }: CoordinationView): Partial<CoordinationSt
   };
 }
 
-/** The end of a path tells more than its beginning. */
-function endOf(resource: string): string {
+/** Keeps the end of a long resource: the end of a path tells more than its beginning. */
+function shortenResource(resource: string): string {
   if (resource.length <= RESOURCE_CHARS_MAX) return resource;
   return `…${resource.slice(1 - RESOURCE_CHARS_MAX)}`.toWellFormed();
 }
 
-/** A large plan is admitted bit by bit: it has more steps than are there yet. */
-function countsOf(steps: readonly StepView[], planned: number): CoordinationStatusReport["counts"] {
+/**
+ * Counts all steps, those that ended, those of each status and those carried over by a fork. A large plan is admitted
+ * bit by bit: it has more steps than are there yet.
+ */
+function countSteps(steps: readonly StepView[], planned: number): CoordinationStatusReport["counts"] {
   const byStatus: Record<string, number> = {};
   for (const { status } of steps) byStatus[status] = (byStatus[status] ?? 0) + 1;
   const ended = steps.filter(({ status }) => ENDED.has(status)).length;
@@ -268,7 +280,7 @@ function countsOf(steps: readonly StepView[], planned: number): CoordinationStat
   return { total, ended, byStatus, ...(carried > 0 && { carried }) };
 }
 
-/** Picks the steps worth showing, in the order of the coordination. */
+/** Picks at most 50 steps, those first that need attention, and keeps the order of the coordination. */
 function pickNotableSteps(steps: readonly StepView[]): StepView[] {
   if (steps.length <= STEPS_MAX) return [...steps];
   const rank = (step: StepView): number => ATTENTION.indexOf(step.status);
@@ -276,7 +288,7 @@ function pickNotableSteps(steps: readonly StepView[]): StepView[] {
   return steps.filter((step) => chosen.has(step));
 }
 
-function stepReport(step: StepView, lines: ProgressLines): StepReport {
+function buildStepReport(step: StepView, lines: ProgressLines): StepReport {
   const { stepId, status, attempt, agentId, parentStepId, error, skippedBecause } = step;
   const { retryBudget, retryAtMs, answerByMs, carriedFrom } = step;
   const isTried = retryBudget !== undefined && carriedFrom === undefined;
@@ -291,12 +303,12 @@ function stepReport(step: StepView, lines: ProgressLines): StepReport {
     ...(retryAtMs !== undefined && { nextTryAt: formatTimestamp(retryAtMs) }),
     ...(answerByMs !== undefined && { answerBy: formatTimestamp(answerByMs) }),
     ...(skippedBecause && { skippedBecause }),
-    ...reportProgress(step, lines),
+    ...buildProgressReport(step, lines),
     ...(carriedFrom && { carriedFrom }),
   };
 }
 
-function reportProgress({ stepId, progress }: StepView, lines: ProgressLines): Partial<StepReport> {
+function buildProgressReport({ stepId, progress }: StepView, lines: ProgressLines): Partial<StepReport> {
   if (!progress) return {};
   const { percent, atMs } = progress;
   const line = lines.get(stepId);
@@ -318,8 +330,11 @@ export type OutputsReport =
   | { readonly kind: "shortened"; readonly stepId: StepId; readonly outputs: unknown; readonly chars: number }
   | { readonly kind: "none"; readonly reason: string };
 
-/** Reports the outputs of a completed step, or those with which the agent of a failed one said why it could not do it. */
-export async function reportOutputs(
+/**
+ * Returns the outputs of a completed step, or those by which the agent of a failed one said why, shortened with how to
+ * read on where they are long; or the reason why there are none.
+ */
+export async function readOutputsReport(
   reads: PlanReads,
   coordinationId: CoordinationId,
   step: StepView,

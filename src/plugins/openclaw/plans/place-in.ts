@@ -9,8 +9,11 @@ import type { Calling } from "../runtime-access/tool-call.ts";
 export type Place =
   { readonly kind: "owner" } | { readonly kind: "worker"; readonly step: StepView | undefined };
 
-/** Returns the session's part in a coordination; `undefined` when it has none (H3). */
-export async function placeIn(
+/**
+ * Returns the place of a session in a coordination: its owner, or the worker of a step, which is `undefined` where the
+ * view lacks it; `undefined` where it is neither (H3).
+ */
+export async function findSessionPlace(
   { plans, session }: Calling,
   view: CoordinationView,
 ): Promise<Place | undefined> {
@@ -20,8 +23,11 @@ export async function placeIn(
   return { kind: "worker", step: view.steps.find(({ stepId }) => stepId === envelope.stepId) };
 }
 
-/** A child sees its own step, those that it spawned, and what its step was given: the steps that it depends on. */
-export function maySee(place: Place, { stepId, parentStepId }: StepView): boolean {
+/**
+ * True where a session with this place may see the step. An owner sees all. A worker sees its own step, those that it
+ * spawned, and what its step was given: the steps that it depends on.
+ */
+export function maySeeStep(place: Place, { stepId, parentStepId }: StepView): boolean {
   if (place.kind === "owner") return true;
   const { step } = place;
   if (!step) return false;

@@ -32,12 +32,17 @@ import type {
   PlanSubmitted,
   RequestAnswer,
 } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
-import { reportOutputs, reportStatus, statusParams } from "./coordination-status.ts";
-import { answer, read, createRefusedAnswer, type MethodAnswer } from "../host/method-answer.ts";
+import { readOutputsReport, readStatusReport, statusParams } from "./coordination-status.ts";
+import {
+  createOkAnswer,
+  actOnParams,
+  createRefusedAnswer,
+  type MethodAnswer,
+} from "../host/method-answer.ts";
 import type { MethodName } from "../host/method-declarations.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
-import { agentOf } from "../host/session-entry.ts";
-import { answerByOperator, tellQuestions, type MethodCaller } from "../questions/question-methods.ts";
+import { readSessionAgent } from "../host/session-entry.ts";
+import { answerByOperator, handleQuestions, type MethodCaller } from "../questions/question-methods.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 export type PlanMethods = (
@@ -49,20 +54,24 @@ export type PlanMethods = (
 type Method = (use: UsePlans, params: unknown, caller: MethodCaller) => Promise<MethodAnswer>;
 
 const METHODS: Readonly<Record<MethodName, Method>> = {
-  "coordination.plan.validate": validate,
-  "coordination.plan.run": run,
-  "coordination.plan.fork": fork,
-  "coordination.plan.cancel": (use, params) => request(use, params, cancel),
-  "coordination.cancel": (use, params) => request(use, params, cancel),
+  "coordination.plan.validate": handlePlanValidation,
+  "coordination.plan.run": handlePlanRun,
+  "coordination.plan.fork": handlePlanFork,
+  "coordination.plan.cancel": (use, params) => handleStepRequest(use, params, cancel),
+  "coordination.cancel": (use, params) => handleStepRequest(use, params, cancel),
   "coordination.claims.release": releaseClaim,
   "coordination.retry": (use, params) =>
-    request(use, params, (plans, stepRequest) => plans.retry(stepRequest)),
-  "coordination.status": tellStatus,
-  "coordination.questions": tellQuestions,
+    handleStepRequest(use, params, (plans, stepRequest) => plans.retry(stepRequest)),
+  "coordination.status": handleStatus,
+  "coordination.questions": handleQuestions,
   "coordination.answer": answerByOperator,
   "coordination.page.link": mintPageLink,
 };
 
+/**
+ * Creates the function that answers every gateway method of this plugin; an error that is thrown becomes a refused
+ * answer.
+ */
 export function createPlanMethods(use: UsePlans): PlanMethods {
   return async (method, params, caller = {}) => {
     try {
@@ -77,29 +86,32 @@ export function createPlanMethods(use: UsePlans): PlanMethods {
 const PLAN_PARAMS_BOUNDS: ValueBounds = { ...PLAN_BOUNDS, depthMax: PLAN_BOUNDS.depthMax + 1 };
 const validateParams = z.strictObject({ plan: z.unknown() });
 
-function validate(use: UsePlans, params: unknown): Promise<MethodAnswer> {
-  return read({ schema: validateParams, params, bounds: PLAN_PARAMS_BOUNDS }, async ({ plan }) => {
-    const { checkPlanInput: checkedPlan } = await import("./checked-plan.ts");
-    return use((_, { config }) => Promise.resolve(answer(checkedPlan(plan, config.stepTimeoutMs))));
+function handlePlanValidation(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return actOnParams({ schema: validateParams, params, bounds: PLAN_PARAMS_BOUNDS }, async ({ plan }) => {
+    const { checkPlanInput: checkPlan } = await import("./checked-plan.ts");
+    return use((_, { config }) => Promise.resolve(createOkAnswer(checkPlan(plan, config.stepTimeoutMs))));
   });
 }
 
 const runParams = z.strictObject({ plan: anyFieldsSchema, ownerAgent: agentIdSchema.optional() });
 
-function run(use: UsePlans, params: unknown): Promise<MethodAnswer> {
-  return read({ schema: runParams, params, bounds: PLAN_PARAMS_BOUNDS }, async ({ plan, ownerAgent }) => {
-    const owner = plan["ownerSession"];
-    const agent = ownerAgent ?? (agentOf(typeof owner === "string" ? owner : "") as AgentId);
-    const submitted = await use((plans) => plans.submitPlan({ plan, ownerAgent: agent }));
-    if (submitted.kind === "refused") return planRefused(submitted);
-    const { kind, coordinationId, steps } = submitted;
-    return answer({ coordinationId, steps, replay: kind === "replay" });
-  });
+function handlePlanRun(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return actOnParams(
+    { schema: runParams, params, bounds: PLAN_PARAMS_BOUNDS },
+    async ({ plan, ownerAgent }) => {
+      const owner = plan["ownerSession"];
+      const agent = ownerAgent ?? (readSessionAgent(typeof owner === "string" ? owner : "") as AgentId);
+      const submitted = await use((plans) => plans.submitPlan({ plan, ownerAgent: agent }));
+      if (submitted.kind === "refused") return createPlanRefusal(submitted);
+      const { kind, coordinationId, steps } = submitted;
+      return createOkAnswer({ coordinationId, steps, replay: kind === "replay" });
+    },
+  );
 }
 
 type PlanRefused = Extract<PlanSubmitted, { kind: "refused" }>;
 
-function planRefused({ problems }: PlanRefused): MethodAnswer {
+function createPlanRefusal({ problems }: PlanRefused): MethodAnswer {
   const [first] = problems;
   const more = problems.length > 1 ? `, and ${problems.length - 1} more` : "";
   const firstProblem = first ? `${first.path}: ${first.message}${more}` : "the plan is not valid";
@@ -119,8 +131,8 @@ const FORK_PARAMS_BOUNDS: ValueBounds = {
   depthMax: POLICY_BOUNDS.depthMax + 1,
 };
 
-function fork(use: UsePlans, params: unknown): Promise<MethodAnswer> {
-  return read({ schema: forkParams, params, bounds: FORK_PARAMS_BOUNDS }, async (forkRequest) => {
+function handlePlanFork(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return actOnParams({ schema: forkParams, params, bounds: FORK_PARAMS_BOUNDS }, async (forkRequest) => {
     const { coordinationId: source, from, forkId, policy, preview: isPreview } = forkRequest;
     const request: ForkRequest = {
       source,
@@ -130,9 +142,9 @@ function fork(use: UsePlans, params: unknown): Promise<MethodAnswer> {
       ...(isPreview && { isPreview }),
     };
     const forked = await use((plans) => plans.forkPlan(request));
-    if (forked.kind === "refused") return planRefused(forked);
+    if (forked.kind === "refused") return createPlanRefusal(forked);
     const { kind, coordinationId, from: forkedFrom, carried, anew } = forked;
-    return answer({
+    return createOkAnswer({
       coordinationId,
       forkedFrom,
       steps: carried.length + anew.length,
@@ -157,18 +169,22 @@ interface StepRequest {
 
 const cancel = (plans: Plans, stepRequest: StepRequest): Promise<RequestAnswer> => plans.cancel(stepRequest);
 
-function request(
+/** Performs what an operator asks of a coordination or one of its steps, such as to cancel it. */
+function handleStepRequest(
   use: UsePlans,
   params: unknown,
   act: (plans: Plans, stepRequest: StepRequest) => Promise<RequestAnswer>,
 ): Promise<MethodAnswer> {
-  return read(
+  return actOnParams(
     { schema: requestParams, params, bounds: ENVELOPE_BOUNDS },
     async ({ coordinationId, stepId }) => {
       const stepRequest: StepRequest = { coordinationId, ...(stepId && { stepId }), by: "operator" };
       const answered = await use((plans) => act(plans, stepRequest));
       if (answered.kind !== "refused")
-        return answer({ coordinationId: answered.coordinationId, replay: answered.kind === "replay" });
+        return createOkAnswer({
+          coordinationId: answered.coordinationId,
+          replay: answered.kind === "replay",
+        });
       const { code, reason } = answered;
       const isUnknown = code === "NOT_FOUND" || code === "NOT_OPENED";
       return createRefusedAnswer(isUnknown ? "COORDINATION_NOT_FOUND" : "REQUEST_REFUSED", reason, {
@@ -180,44 +196,58 @@ function request(
 
 const NEWEST_MAX = 10;
 
-function tellStatus(use: UsePlans, params: unknown): Promise<MethodAnswer> {
-  return read({ schema: statusParams, params, bounds: ENVELOPE_BOUNDS }, ({ coordinationId, outputsOf }) => {
-    if (coordinationId) return use(({ reads }) => tellOne(reads, coordinationId, outputsOf));
-    if (outputsOf)
-      return Promise.resolve(createRefusedAnswer("INPUT_INVALID", "outputsOf needs the coordinationId"));
-    return use(async ({ reads, laneMetrics }) => {
-      const entries = await reads.list({ limit: NEWEST_MAX });
-      const coordinations = entries.map(({ runId, summary }) => {
-        const { status, ownerSession, createdAtMs, steps } = summary;
-        return {
-          coordinationId: runId,
-          status,
-          ownerSession,
-          startedAt: formatTimestamp(createdAtMs),
-          steps,
-        };
+/** Answers with the status of one coordination, or without an id with the newest ones and the lanes. */
+function handleStatus(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return actOnParams(
+    { schema: statusParams, params, bounds: ENVELOPE_BOUNDS },
+    ({ coordinationId, outputsOf }) => {
+      if (coordinationId)
+        return use(({ reads }) => answerCoordinationStatus(reads, coordinationId, outputsOf));
+      if (outputsOf)
+        return Promise.resolve(createRefusedAnswer("INPUT_INVALID", "outputsOf needs the coordinationId"));
+      return use(async ({ reads, laneMetrics }) => {
+        const entries = await reads.list({ limit: NEWEST_MAX });
+        const coordinations = entries.map(({ runId, summary }) => {
+          const { status, ownerSession, createdAtMs, steps } = summary;
+          return {
+            coordinationId: runId,
+            status,
+            ownerSession,
+            startedAt: formatTimestamp(createdAtMs),
+            steps,
+          };
+        });
+        return createOkAnswer({ coordinations, lanes: laneMetrics() });
       });
-      return answer({ coordinations, lanes: laneMetrics() });
-    });
-  });
+    },
+  );
 }
 
-async function tellOne(reads: Plans["reads"], id: CoordinationId, outputsOf?: StepId): Promise<MethodAnswer> {
+async function answerCoordinationStatus(
+  reads: Plans["reads"],
+  id: CoordinationId,
+  outputsOf?: StepId,
+): Promise<MethodAnswer> {
   const view = await reads.view(id);
   if (!view)
     return createRefusedAnswer("COORDINATION_NOT_FOUND", `no coordination has the id ${JSON.stringify(id)}`);
-  const status = { coordination: { ...(await reportStatus(reads, view)), ownerSession: view.ownerSession } };
-  if (!outputsOf) return answer(status);
+  const status = {
+    coordination: { ...(await readStatusReport(reads, view)), ownerSession: view.ownerSession },
+  };
+  if (!outputsOf) return createOkAnswer(status);
   const step = view.steps.find(({ stepId }) => stepId === outputsOf);
   const none = { kind: "none", reason: `there is no step ${JSON.stringify(outputsOf)}` };
-  return answer({ ...status, outputs: step ? await reportOutputs(reads, id, step) : none });
+  return createOkAnswer({ ...status, outputs: step ? await readOutputsReport(reads, id, step) : none });
 }
 
 const releaseParams = z.strictObject({ token: fencingTokenSchema });
 
-/** Ends the claim of any step. The step keeps working: its next write of the resource is ruled on anew. */
+/**
+ * Ends the claim with this token, whichever step has it. The step keeps working: its next write of the resource is
+ * ruled on anew.
+ */
 function releaseClaim(use: UsePlans, params: unknown): Promise<MethodAnswer> {
-  return read({ schema: releaseParams, params, bounds: ENVELOPE_BOUNDS }, ({ token }) =>
+  return actOnParams({ schema: releaseParams, params, bounds: ENVELOPE_BOUNDS }, ({ token }) =>
     use(async (_, runtime) => {
       const { reads, arbiter } = await runtime.coordinator();
       const [claim] = await reads.claims({ after: token - 1, limit: 1 });
@@ -227,18 +257,18 @@ function releaseClaim(use: UsePlans, params: unknown): Promise<MethodAnswer> {
         return createRefusedAnswer("REQUEST_REFUSED", message, { refusal: "NO_SUCH_CLAIM" });
       }
       const { stepId, resource } = claim;
-      return answer({ token, coordinationId: released.runId, stepId, resource });
+      return createOkAnswer({ token, coordinationId: released.runId, stepId, resource });
     }),
   );
 }
 
 const linkParams = z.strictObject({});
 
-/** Lets somebody into the operator's page. The rights of the link follow from the caller's scopes. */
+/** Answers with a link that signs in once to the operator's page. Its rights follow from the caller's scopes. */
 function mintPageLink(use: UsePlans, params: unknown, { scopes = [] }: MethodCaller): Promise<MethodAnswer> {
-  return read({ schema: linkParams, params, bounds: ENVELOPE_BOUNDS }, () =>
+  return actOnParams({ schema: linkParams, params, bounds: ENVELOPE_BOUNDS }, () =>
     use(async (_, { page }) => {
-      if (page) return answer(await page.mintAddress(scopes));
+      if (page) return createOkAnswer(await page.mintAddress(scopes));
       return createRefusedAnswer("REQUEST_REFUSED", "the page is switched off", { refusal: "PAGE_OFF" });
     }),
   );

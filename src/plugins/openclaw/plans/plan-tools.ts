@@ -35,17 +35,17 @@ import type {
 import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import { readUnlessDamaged } from "../../../agents/coordination/runtime/log/read-state.ts";
 import type { MayRun } from "../host/allowed-agents.ts";
-import { reportOutputs, reportStatus, statusParams } from "./coordination-status.ts";
-import { placeIn, maySee } from "./place-in.ts";
-import { tellProgress } from "./progress-tool.ts";
+import { readOutputsReport, readStatusReport, statusParams } from "./coordination-status.ts";
+import { findSessionPlace, maySeeStep } from "./place-in.ts";
+import { recordChildProgress } from "./progress-tool.ts";
 import { reportOutcome } from "./report-tool.ts";
 import { readResults } from "./result-tool.ts";
 import { answerChild } from "../questions/answer-tool.ts";
-import { escalate } from "../questions/escalate-tool.ts";
+import { askAndWait } from "../questions/escalate-tool.ts";
 import type { UsePlans } from "../runtime-access/plan-access.ts";
 import { createToolError, type Calling, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
 import type { ToolName } from "../host/tool-declarations.ts";
-import { agentOf } from "../host/session-entry.ts";
+import { readSessionAgent } from "../host/session-entry.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 /** The session that calls, as the host names it. */
@@ -70,14 +70,18 @@ type Tool = (use: Use, params: unknown) => Promise<ToolAnswer>;
 const TOOLS: Readonly<Record<ToolName, Tool>> = {
   coordination_plan: submitPlan,
   coordination_report: reportOutcome,
-  coordination_status: tellStatus,
+  coordination_status: readStatus,
   coordination_result: readResults,
-  coordination_escalate: escalate,
-  coordination_progress: tellProgress,
+  coordination_escalate: askAndWait,
+  coordination_progress: recordChildProgress,
   coordination_answer: answerChild,
 };
 
-/** `parentOf`: the host's record of who spawned whom; absent: nobody spawned a session that the ledger does not know. */
+/**
+ * Creates the function that runs any of our agent tools for the session that calls it; errors become answers that the
+ * model reads. `parentOf`: the host's record of who spawned whom; absent: nobody spawned a session that the ledger
+ * does not know.
+ */
 export function createPlanTools(
   use: UsePlans,
   mayRun: MayRun,
@@ -88,8 +92,8 @@ export function createPlanTools(
     if (!sessionKey)
       return createToolError("this call belongs to no session, so no coordination can be its own");
     const session = sessionKey as SessionKey;
-    const agent = (agentId ?? agentOf(sessionKey)) as AgentId;
-    const planId = planIdOf(caller);
+    const agent = (agentId ?? readSessionAgent(sessionKey)) as AgentId;
+    const planId = createPlanId(caller);
     try {
       return await TOOLS[tool](
         (work) =>
@@ -112,19 +116,23 @@ export function createPlanTools(
         params,
       );
     } catch (error) {
-      return createToolError(sentenceOf(error));
+      return createToolError(formatErrorAdvice(error));
     }
   };
 }
 
-/** A call that is repeated in its conversation, or tried again after a reload, submits the same plan. */
-function planIdOf({ sessionKey, sessionId, toolCallId }: Caller): string {
+/**
+ * Creates a plan's id from its tool call, or at random. A call that is repeated in its conversation, or tried again
+ * after a reload, submits the same plan.
+ */
+function createPlanId({ sessionKey, sessionId, toolCallId }: Caller): string {
   return toolCallId
     ? `plan-${hash("sha256", JSON.stringify([sessionKey, sessionId, toolCallId])).slice(0, 32)}`
     : `plan-${randomUUID()}`;
 }
 
-function sentenceOf(error: unknown): string {
+/** Formats an error as a sentence for a model, with its advice where it has one. */
+function formatErrorAdvice(error: unknown): string {
   if (!isCoordinationError(error)) return describeError(error);
   const { advice } = error as { readonly advice?: string };
   return `${error.message.replace(/\.$/u, "")}.${advice === undefined ? "" : ` ${advice}`}`;
@@ -135,6 +143,7 @@ const NEXT =
 
 const planParams = z.strictObject({ plan: z.record(z.string(), z.unknown()) });
 
+/** Completes and submits the plan that a model wrote; answers with its id, or with its problems. */
 async function submitPlan(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(planParams, params, { ...PLAN_BOUNDS, depthMax: PLAN_BOUNDS.depthMax + 1 });
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
@@ -147,15 +156,18 @@ async function submitPlan(use: Use, params: unknown): Promise<ToolAnswer> {
       ownerAgent: calling.agent,
     });
     return submitted.kind === "refused"
-      ? answerFromProblems(submitted.problems)
-      : answerFromSubmission(submitted, await noteOn(calling, submitted));
+      ? createProblemsAnswer(submitted.problems)
+      : createAcceptedAnswer(submitted, await formatSubmissionNote(calling, submitted));
   });
 }
 
 type Submitted = Exclude<PlanSubmitted, { readonly kind: "refused" }>;
 
 /** Says what happens next; of a plan that was submitted before, how it stands. */
-async function noteOn({ plans }: Calling, { kind, coordinationId }: Submitted): Promise<string> {
+async function formatSubmissionNote(
+  { plans }: Calling,
+  { kind, coordinationId }: Submitted,
+): Promise<string> {
   if (kind === "accepted") return NEXT;
   const status = (await plans.reads.view(coordinationId))?.status ?? "running";
   return `This plan was submitted before and is not run twice. ${status === "running" ? NEXT : describeEnd(status)}`;
@@ -183,7 +195,7 @@ function completePlan(plan: Readonly<Record<string, unknown>>, { session, agent,
   };
 }
 
-/** Fields that are absent get their default; what is no object is left for the validation to name. */
+/** Adds the defaults to an object; returns `absent` for no value, and any other value for validation to name. */
 function applyDefaults(defaults: object, value: unknown, absent: unknown = defaults): unknown {
   if (value === undefined) return absent;
   return typeof value === "object" && value !== null && !Array.isArray(value)
@@ -193,11 +205,11 @@ function applyDefaults(defaults: object, value: unknown, absent: unknown = defau
 
 const PROBLEMS_MAX = 20;
 
-function answerFromSubmission({ coordinationId, steps }: Submitted, note: string): ToolAnswer {
+function createAcceptedAnswer({ coordinationId, steps }: Submitted, note: string): ToolAnswer {
   return { status: "accepted", coordinationId, steps, note };
 }
 
-function answerFromProblems(all: readonly PlanProblem[]): ToolAnswer {
+function createProblemsAnswer(all: readonly PlanProblem[]): ToolAnswer {
   const problems = all.slice(0, PROBLEMS_MAX);
   const left = all.length - problems.length;
   return {
@@ -208,32 +220,38 @@ function answerFromProblems(all: readonly PlanProblem[]): ToolAnswer {
   };
 }
 
-async function tellStatus(use: Use, params: unknown): Promise<ToolAnswer> {
+/** Answers with the status of one coordination, or without an id with those of the session. */
+async function readStatus(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(statusParams, params ?? {}, ENVELOPE_BOUNDS);
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
   const { coordinationId, outputsOf } = parsed.value;
-  if (coordinationId) return use((calling) => tellOne(calling, coordinationId, outputsOf));
+  if (coordinationId) return use((calling) => readCoordinationStatus(calling, coordinationId, outputsOf));
   if (outputsOf) return createToolError("outputsOf needs the coordinationId");
-  return use(tellOwn);
+  return use(readOwnStatus);
 }
 
-async function tellOne(calling: Calling, id: CoordinationId, outputsOf?: StepId): Promise<ToolAnswer> {
+/** Answers with what the session may see of a coordination: steps, questions to it, and the outputs asked for. */
+async function readCoordinationStatus(
+  calling: Calling,
+  id: CoordinationId,
+  outputsOf?: StepId,
+): Promise<ToolAnswer> {
   const view = await calling.plans.reads.view(id);
-  const place = view && (await placeIn(calling, view));
+  const place = view && (await findSessionPlace(calling, view));
   // One sentence for what is not there and what is not the caller's: nothing can be learnt from it.
   if (!view || !place)
     return createToolError(`no coordination ${JSON.stringify(id)} belongs to this session`);
   const { reads } = calling.plans;
-  const coordination = await reportStatus(reads, view, (step) => maySee(place, step));
+  const coordination = await readStatusReport(reads, view, (step) => maySeeStep(place, step));
   const questions = await calling.plans.listQuestionsTo(calling.session, id);
   const answer = {
     status: "ok",
     coordination,
-    ...reportQuestions(questions),
+    ...formatQuestions(questions),
   };
   if (!outputsOf) return answer;
   const step = view.steps.find(({ stepId }) => stepId === outputsOf);
-  if (!step || !maySee(place, step)) {
+  if (!step || !maySeeStep(place, step)) {
     return {
       ...answer,
       outputs: {
@@ -242,14 +260,14 @@ async function tellOne(calling: Calling, id: CoordinationId, outputsOf?: StepId)
       },
     };
   }
-  return { ...answer, outputs: await reportOutputs(reads, view.coordinationId, step) };
+  return { ...answer, outputs: await readOutputsReport(reads, view.coordinationId, step) };
 }
 
 /** So many questions are listed, of one coordination or of all of them together. */
 const QUESTIONS_MAX = 10;
 
-function reportQuestions({ questions, leftOut }: QuestionsToSession): object {
-  const listed = questions.slice(0, QUESTIONS_MAX).map(reportQuestion);
+function formatQuestions({ questions, leftOut }: QuestionsToSession): object {
+  const listed = questions.slice(0, QUESTIONS_MAX).map(formatQuestion);
   const questionsLeftOut = leftOut + questions.length - listed.length;
   return {
     ...(listed.length > 0 && { questions: listed }),
@@ -257,7 +275,7 @@ function reportQuestions({ questions, leftOut }: QuestionsToSession): object {
   };
 }
 
-function reportQuestion({ questionId, deadlineAtMs, stepId, words, isWithheld }: QuestionToSession): object {
+function formatQuestion({ questionId, deadlineAtMs, stepId, words, isWithheld }: QuestionToSession): object {
   return {
     questionId,
     answerBy: formatTimestamp(deadlineAtMs),
@@ -272,7 +290,8 @@ const NEWEST_MAX = 10;
 /** So many of the newest coordinations are looked at. */
 const LOOKED_MAX = 2_000;
 
-async function tellOwn(calling: Calling): Promise<ToolAnswer> {
+/** Answers with the session's newest coordinations, the questions to it, and the step that it works on. */
+async function readOwnStatus(calling: Calling): Promise<ToolAnswer> {
   const { plans, session } = calling;
   const coordinations = [];
   let looked = 0;
@@ -292,12 +311,13 @@ async function tellOwn(calling: Calling): Promise<ToolAnswer> {
   return {
     status: "ok",
     coordinations,
-    ...(await listQuestionsIn(calling, running)),
+    ...(await listQuestionsToSession(calling, running)),
     ...(envelope && { worksOn: { coordinationId: envelope.coordinationId, stepId: envelope.stepId } }),
   };
 }
 
-async function listQuestionsIn(
+/** Lists the questions to the session in these coordinations, those first that expire first. */
+async function listQuestionsToSession(
   { plans, session }: Calling,
   coordinationIds: ReadonlySet<CoordinationId>,
 ): Promise<object> {
@@ -305,14 +325,14 @@ async function listQuestionsIn(
   let leftOut = 0;
   let unreadable = 0;
   for (const id of coordinationIds) {
-    const found = await readUnlessDamaged(() => plans.listQuestionsTo(session, id));
-    questions.push(...(found?.questions ?? []));
-    leftOut += found?.leftOut ?? 0;
-    if (!found) unreadable += 1;
+    const askedHere = await readUnlessDamaged(() => plans.listQuestionsTo(session, id));
+    questions.push(...(askedHere?.questions ?? []));
+    leftOut += askedHere?.leftOut ?? 0;
+    if (!askedHere) unreadable += 1;
   }
   const expiring = questions.toSorted((a, b) => a.deadlineAtMs - b.deadlineAtMs);
   return {
-    ...reportQuestions({ questions: expiring, leftOut }),
+    ...formatQuestions({ questions: expiring, leftOut }),
     ...(unreadable > 0 && { unreadable }),
   };
 }

@@ -13,7 +13,11 @@ const progressParams = z.strictObject({
   line: z.string().min(1),
 });
 
-export async function tellProgress(use: Use, params: unknown): Promise<ToolAnswer> {
+/**
+ * Records the progress that the calling child tells of its step; the answer says when it may tell more, that this was
+ * too soon and not recorded, or why it was refused.
+ */
+export async function recordChildProgress(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(progressParams, params, ENVELOPE_BOUNDS);
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
   const { line, percent } = parsed.value;

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { parseBounded, type ValueBounds } from "../../../agents/coordination/contracts/validation.ts";
 import type { Report, ReportAnswer } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
-import { noteReported } from "../runtime-access/gate-memory.ts";
+import { noteReportedConfidence } from "../runtime-access/gate-memory.ts";
 import type { ToolAnswer, Use } from "../runtime-access/tool-call.ts";
 
 /** A model corrects so many at a time. */
@@ -21,6 +21,10 @@ const reportParams = z.strictObject({
   evidence: z.array(z.string().max(BOUNDS.resourceCharsMax)).max(BOUNDS.resourcesPerStepMax).optional(),
 });
 
+/**
+ * Records the outcome that the calling child reports for its step, and returns whether it was taken or what is wrong
+ * with it. Its evidence is left out where the step's contract has no place for it.
+ */
 export async function reportOutcome(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(reportParams, params, OUTPUT_BOUNDS);
   if (!parsed.ok) {
@@ -40,7 +44,7 @@ export async function reportOutcome(use: Use, params: unknown): Promise<ToolAnsw
     const isRefusedForIt = answer.kind === "invalid" && withEvidence !== plain;
     const final = isRefusedForIt ? await plans.report(session, plain) : answer;
     // Before the model goes on: what it says next may have to be held back.
-    if (final.kind === "recorded") noteReported(session, confidence);
+    if (final.kind === "recorded") noteReportedConfidence(session, confidence);
     return formatReportAnswer(final);
   });
 }

@@ -16,14 +16,14 @@ import {
 import type { ReadableResult } from "../../../agents/coordination/ledger/readable-results.ts";
 import { isOwnedBy } from "../../../agents/coordination/contracts/coordination-summary.ts";
 import { parseTextOutput } from "../../../agents/coordination/plan/read-outputs.ts";
-import { findPlaces, readPage } from "../../../agents/coordination/results/cut-text.ts";
+import { findOccurrences, cutTextPage } from "../../../agents/coordination/results/cut-text.ts";
 import type {
   CoordinationView,
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import { createToolError, type Calling, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
-import { maySee, placeIn } from "./place-in.ts";
+import { maySeeStep, findSessionPlace } from "./place-in.ts";
 import { PAGE_CHARS, PAGE_CHARS_MAX, WANTED_CHARS_MAX } from "../host/result-declaration.ts";
 
 const resultParams = z.strictObject({
@@ -39,13 +39,17 @@ const resultParams = z.strictObject({
 });
 type ResultParams = z.output<typeof resultParams>;
 
+/**
+ * Returns, for the tool that reads results, the list of those that the session may read, or with a step a part of that
+ * step's result or what a search in it finds; a wrong call is answered by an error.
+ */
 export async function readResults(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(resultParams, params ?? {}, ENVELOPE_BOUNDS);
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
   const wanted = parsed.value;
-  if (wanted.stepId === undefined) return use((calling) => list(calling, wanted.coordinationId));
+  if (wanted.stepId === undefined) return use((calling) => listResults(calling, wanted.coordinationId));
   if (wanted.coordinationId === undefined) return createToolError("stepId needs the coordinationId");
-  return use((calling) => readOne(calling, wanted));
+  return use((calling) => readOneResult(calling, wanted));
 }
 
 /** So many of the newest coordinations, and of their results, are looked at. */
@@ -53,12 +57,15 @@ const LOOKED_MAX = 2_000;
 const COORDINATIONS_MAX = 20;
 const LISTED_MAX = 50;
 
-async function list(calling: Calling, coordinationId: CoordinationId | undefined): Promise<ToolAnswer> {
-  const ids = coordinationId ? [coordinationId] : await findOwn(calling);
+async function listResults(
+  calling: Calling,
+  coordinationId: CoordinationId | undefined,
+): Promise<ToolAnswer> {
+  const ids = coordinationId ? [coordinationId] : await findOwnCoordinations(calling);
   const results: object[] = [];
   for (const id of ids)
-    for (const step of (await lookUp(calling, id))?.steps ?? [])
-      for (const result of step.results ?? []) results.push(describe(id, step, result));
+    for (const step of (await readVisibleSteps(calling, id))?.steps ?? [])
+      for (const result of step.results ?? []) results.push(formatResult(id, step, result));
   const leftOut = results.length - LISTED_MAX;
   return {
     status: "ok",
@@ -68,8 +75,8 @@ async function list(calling: Calling, coordinationId: CoordinationId | undefined
   };
 }
 
-/** The newest last. */
-async function findOwn({ plans, session }: Calling): Promise<CoordinationId[]> {
+/** Finds at most 20 of the newest coordinations that the session owns or works in, the newest last. */
+async function findOwnCoordinations({ plans, session }: Calling): Promise<CoordinationId[]> {
   const ids = new Set<CoordinationId>();
   const envelope = await plans.envelopeForChild(session);
   if (envelope) ids.add(envelope.coordinationId);
@@ -88,13 +95,14 @@ interface Found {
   readonly steps: readonly StepView[];
 }
 
-async function lookUp(calling: Calling, id: CoordinationId): Promise<Found | undefined> {
+/** Returns a coordination with the steps that the session may see; `undefined` where it has no part in it. */
+async function readVisibleSteps(calling: Calling, id: CoordinationId): Promise<Found | undefined> {
   const view = await calling.plans.reads.view(id);
-  const place = view && (await placeIn(calling, view));
-  return view && place && { view, steps: view.steps.filter((step) => maySee(place, step)) };
+  const place = view && (await findSessionPlace(calling, view));
+  return view && place && { view, steps: view.steps.filter((step) => maySeeStep(place, step)) };
 }
 
-function describe(coordinationId: CoordinationId, step: StepView, result: ReadableResult): object {
+function formatResult(coordinationId: CoordinationId, step: StepView, result: ReadableResult): object {
   const { stepId, name, agentId, status } = step;
   return {
     coordinationId,
@@ -102,32 +110,33 @@ function describe(coordinationId: CoordinationId, step: StepView, result: Readab
     ...(name !== undefined && { name }),
     agent: agentId,
     stepStatus: status,
-    ...nameResult(result),
+    ...pickResultFields(result),
   };
 }
 
-function nameResult({ kind, attempt, content: { sha256, bytes } }: ReadableResult): object {
+function pickResultFields({ kind, attempt, content: { sha256, bytes } }: ReadableResult): object {
   return { kind, attempt, sha256, bytes };
 }
 
-async function readOne(calling: Calling, wanted: ResultParams): Promise<ToolAnswer> {
+/** Answers with a page of one result, or with the places of a text in it. */
+async function readOneResult(calling: Calling, wanted: ResultParams): Promise<ToolAnswer> {
   const { coordinationId, stepId, sha256 } = wanted;
-  const found = coordinationId && (await lookUp(calling, coordinationId));
-  const step = found && found.steps.find((each) => each.stepId === stepId);
+  const visible = coordinationId && (await readVisibleSteps(calling, coordinationId));
+  const step = visible && visible.steps.find((each) => each.stepId === stepId);
   // One sentence for what is not there and what is not the caller's: nothing can be learnt from it.
   if (!step) return createToolError(`no result of a step ${JSON.stringify(stepId)} belongs to this session`);
   const result = findResult(step, sha256);
-  if (!result) return createToolError(explainNothing(step, sha256));
+  if (!result) return createToolError(explainMissingResult(step, sha256));
   const kept = await calling.plans.reads.get(result.content.sha256);
   if (kept === undefined)
     return createToolError(`the result of step ${step.stepId} is not kept any more: its time is over`);
   // A session that was told a text reads on in that text, and not in the outputs that hold it.
   const text = result.kind === "outputs" ? parseTextOutput(kept) : kept;
-  const head = { status: "ok", coordinationId, stepId, ...nameResult(result), chars: text.length };
+  const head = { status: "ok", coordinationId, stepId, ...pickResultFields(result), chars: text.length };
   const { find, from = 0, chars } = wanted;
   return find === undefined
-    ? { ...head, ...readPage(text, from, chars) }
-    : { ...head, ...search(text, find, from) };
+    ? { ...head, ...cutTextPage(text, from, chars) }
+    : { ...head, ...searchResult(text, find, from) };
 }
 
 /** Finds the newest result of a step, or the one with this hash. */
@@ -138,14 +147,15 @@ function findResult({ results = [] }: StepView, sha256: string | undefined): Rea
 
 const MATCHES_MAX = 20;
 
-function search(text: string, find: string, from: number): object {
-  const matches = findPlaces(text, { wanted: find, from, placesMax: MATCHES_MAX });
+/** Finds at most 20 places of a text; `next` is where to search on. */
+function searchResult(text: string, find: string, from: number): object {
+  const matches = findOccurrences(text, { wanted: find, from, placesMax: MATCHES_MAX });
   const last = matches.at(-1);
   const isCutOff = matches.length === MATCHES_MAX && last !== undefined;
   return { matches, ...(isCutOff && { next: last.at + find.length }) };
 }
 
-function explainNothing({ stepId, status }: StepView, sha256: string | undefined): string {
+function explainMissingResult({ stepId, status }: StepView, sha256: string | undefined): string {
   if (status === "held")
     return `the result of step ${stepId} is held until it is ruled on, and cannot be read before`;
   if (sha256 !== undefined) return `step ${stepId} has no such result that may be read`;

@@ -3,7 +3,7 @@
  * reload.
  */
 import type { SessionBounds } from "../../../agents/coordination/runtime/privileges/bounds-of-session.ts";
-import { createRecent } from "../../../agents/coordination/std/recent.ts";
+import { createRecentMap } from "../../../agents/coordination/std/recent.ts";
 import { shareInProcess } from "../host/share-in-process.ts";
 
 export interface RememberedBounds {
@@ -16,5 +16,5 @@ const SESSIONS_MAX = 10_000;
 
 /** Returns the memory of this process, by session. */
 export const accessBoundsMemory = shareInProcess("bounds-memory", () =>
-  createRecent<RememberedBounds>(SESSIONS_MAX),
+  createRecentMap<RememberedBounds>(SESSIONS_MAX),
 );

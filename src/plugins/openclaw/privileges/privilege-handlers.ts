@@ -18,16 +18,16 @@ import {
 import { findToolRefusal } from "../../../agents/coordination/privileges/tool-rule.ts";
 import type { SessionBounds } from "../../../agents/coordination/runtime/privileges/bounds-of-session.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
-import { createRecent } from "../../../agents/coordination/std/recent.ts";
+import { createRecentMap } from "../../../agents/coordination/std/recent.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
-import { createRefusal } from "../runtime-access/refuse-call.ts";
+import { createCallRefusal } from "../runtime-access/refuse-call.ts";
 import { findRuntime, findStartFailure, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { isNarrowedChild } from "../runtime-access/narrowed-spawns.ts";
-import { extractorsOf } from "../writes/extractor-registry.ts";
-import { isWatched } from "../writes/read-tool-call.ts";
+import { findExtractors } from "../writes/extractor-registry.ts";
+import { isToolWatched } from "../writes/read-tool-call.ts";
 import { readHookedCall, type HookedCall } from "../writes/write-handlers.ts";
 import { TOOL_NAMES } from "../host/tool-declarations.ts";
-import { findWorkspace } from "../host/working-folder.ts";
+import { findAgentWorkspace } from "../host/working-folder.ts";
 import { accessBoundsMemory } from "./bounds-memory.ts";
 import type { SessionParents } from "./session-parents.ts";
 import { loadToolNames } from "./tool-names.ts";
@@ -69,10 +69,14 @@ const UNRECORDED_POLL_MS = 25;
 /** A program of the host's own sandbox: it reaches nothing but tools, and each of their calls is ruled on by itself. */
 const CODE_MODE = "code_mode_exec";
 
+/**
+ * Creates the handlers that refuse tool calls by which a child would break the bounds on its privileges; where these
+ * are unknown because of a failure, a child's calls are refused and a person's go on.
+ */
 export function createPrivilegeHandlers(dependencies: PrivilegeDependencies): PrivilegeHandlers {
   const { api, use, quietly, parents } = dependencies;
   const { isChild } = parents;
-  const ruledCalls = createRecent<true>(CALLS_MAX);
+  const ruledCalls = createRecentMap<true>(CALLS_MAX);
   const boundsOf = (runtime: SharedRuntime, session: SessionKey): Promise<BoundsNow> =>
     readBounds(runtime, session, parents);
   return {
@@ -83,25 +87,25 @@ export function createPrivilegeHandlers(dependencies: PrivilegeDependencies): Pr
       try {
         return await use(async (runtime) => {
           const sessionBounds = await boundsOf(runtime, sessionKey as SessionKey);
-          if (sessionBounds.isLeftBehind) return createRefusal("call", LEFT_BEHIND);
-          if (sessionBounds.isPruned) return createRefusal("call", PRUNED);
+          if (sessionBounds.isLeftBehind) return createCallRefusal("call", LEFT_BEHIND);
+          if (sessionBounds.isPruned) return createCallRefusal("call", PRUNED);
           if (sessionBounds.bounds.length === 0) return undefined;
-          const ruling = await ruleOnCall({ api, runtime, sessionBounds }, { event, ctx });
-          ruledCalls.set(nameCall(event, sessionKey), true);
+          const ruling = await refuseBrokenBound({ api, runtime, sessionBounds }, { event, ctx });
+          ruledCalls.set(createOuterCallKey(event, sessionKey), true);
           return ruling;
         });
       } catch (error) {
         // Also a session of the dashboard of which the host could never say who began it: most are of people.
         if (!isChild(sessionKey)) return undefined;
         findRuntime()?.health.failed(error, 0);
-        return refuseUntold(sessionKey as SessionKey, parents);
+        return refuseUnknownBounds(sessionKey as SessionKey, parents);
       }
     },
     noteUnshownCall: async (event, { sessionKey }) => {
       const call = readUnshownCall(event);
       if (!call || !sessionKey || !isChild(sessionKey) || !findRuntime()) return;
       // Such a call was recorded if it was refused, and else it failed for another reason.
-      if (ruledCalls.get(nameCall(call, sessionKey))) return;
+      if (ruledCalls.get(createOuterCallKey(call, sessionKey))) return;
       await quietly("after_tool_call", async (runtime) => {
         const { bounds, step } = await boundsOf(runtime, sessionKey as SessionKey);
         if (bounds.length === 0 || !step) return;
@@ -138,13 +142,13 @@ interface NamedCall {
   readonly toolCallId?: string | undefined;
 }
 
-/** Names a call; one through Tool Search by the call that led to it. */
-function nameCall({ toolCallId = "", toolName }: NamedCall, session: string): string {
+/** Creates the key of a session's call; a call through Tool Search has the key of the call that led to it. */
+function createOuterCallKey({ toolCallId = "", toolName }: NamedCall, session: string): string {
   const outer = /^tool_search_code:(.+):[^:]+:\d+$/u.exec(toolCallId)?.[1] ?? toolCallId;
   return JSON.stringify([session, outer, toolName]);
 }
 
-/** Reads the call that the host may have answered itself: one that failed, or what Tool Search was to call. */
+/** Returns the call that the host may have answered itself: one that failed, or what Tool Search was to call. */
 function readUnshownCall({ toolName, toolCallId, params, error }: AfterEvent): NamedCall | undefined {
   if (toolName !== "tool_call") return error === undefined ? undefined : { toolName, toolCallId };
   const { id } = params;
@@ -161,22 +165,22 @@ const LEFT_BEHIND =
 const PRUNED =
   "the record of what this session may do was pruned from the ledger; end your work and report in your result that you have to be spawned again";
 
-/** Refuses a call of a child of which nobody can tell now what it may do. */
-function refuseUntold(session: SessionKey, parents: SessionParents): BeforeResult {
+/** Refuses a call of a child of which nobody can tell now what it may do; `undefined` where it was spawned free. */
+function refuseUnknownBounds(session: SessionKey, parents: SessionParents): BeforeResult {
   const failure = findStartFailure();
-  if (!failure) return createRefusal("call", UNTOLD);
-  if (isHeldToNothing(session, parents, failure.sinceMs)) return undefined;
-  return createRefusal(
+  if (!failure) return createCallRefusal("call", UNTOLD);
+  if (isSpawnedFree(session, parents, failure.sinceMs)) return undefined;
+  return createCallRefusal(
     "call",
     `what this session may do cannot be told, because the coordination plugin does not start: ${describeError(failure.error)}. End your work and report in your result that you could not go on`,
   );
 }
 
 /**
- * True of a child that began while the plugin did not start, as all sessions above it that were spawned: only spawns go on then that
- * are to be held to nothing. False where the host cannot say who spawned one of them.
+ * True of a child that began while the plugin did not start, as did all spawned sessions above it. Only spawns that
+ * are to be held to nothing go on then. False where the host cannot say who spawned one of them.
  */
-function isHeldToNothing(
+function isSpawnedFree(
   child: SessionKey,
   { parentOf, isChild, isYoungerThan }: SessionParents,
   sinceMs: number,
@@ -202,7 +206,7 @@ interface BoundsNow extends SessionBounds {
   readonly isLeftBehind?: true;
 }
 
-/** Reads what a session is held to from memory, and else from the ledger. @throws CoordinationError as `findBounds` */
+/** Reads what a session is held to from memory, and else from the ledger. @throws CoordinationError as `readRecordedBounds` */
 async function readBounds(
   runtime: SharedRuntime,
   session: SessionKey,
@@ -212,7 +216,7 @@ async function readBounds(
   const { place } = runtime.ledger;
   const before = memory.get(session);
   if (before?.place === place && before.sessionBounds.isKnown) return before.sessionBounds;
-  const sessionBounds = await findBounds(runtime, session, parents);
+  const sessionBounds = await readRecordedBounds(runtime, session, parents);
   const isOfOtherLedger = before !== undefined && before.place !== place;
   if (isOfOtherLedger && before.sessionBounds.bounds.length > 0 && !sessionBounds.isKnown)
     return { ...sessionBounds, isLeftBehind: true };
@@ -220,7 +224,11 @@ async function readBounds(
   return sessionBounds;
 }
 
-async function findBounds(
+/**
+ * Reads a session's bounds from the ledger. Waits up to 3 seconds for a bounded child whose spawn is not recorded yet.
+ * @throws CoordinationError `LEDGER_BUSY` when it is not recorded in time
+ */
+async function readRecordedBounds(
   runtime: SharedRuntime,
   session: SessionKey,
   { parentOf, isChild }: SessionParents,
@@ -243,32 +251,37 @@ interface Holding {
   readonly sessionBounds: SessionBounds;
 }
 
-/** Refuses a call that breaks a bound, and records it. */
-async function ruleOnCall(holding: Holding, hooked: HookedCall): Promise<BeforeResult> {
+/** Refuses a call that breaks a bound, and records that; `undefined` for any other call. */
+async function refuseBrokenBound(holding: Holding, hooked: HookedCall): Promise<BeforeResult> {
   const { step } = holding.sessionBounds;
-  const refusal = await findRefusal(holding, hooked);
+  const refusal = await findPrivilegeRefusal(holding, hooked);
   if (!step || !refusal) return undefined;
   await (await holding.runtime.coordinator()).privileges.record(step, refusal);
   return { block: true, blockReason: describeRefusedCall(refusal) };
 }
 
-async function findRefusal(holding: Holding, hooked: HookedCall): Promise<PrivilegeRefusal | undefined> {
+/** Returns which bound a call breaks: one on tools, or else one on what it would change. */
+async function findPrivilegeRefusal(
+  holding: Holding,
+  hooked: HookedCall,
+): Promise<PrivilegeRefusal | undefined> {
   const { toolName: tool, toolKind } = hooked.event;
   if (toolKind !== CODE_MODE) {
     const { expand } = await loadToolNames();
     const refused = findToolRefusal(holding.sessionBounds.bounds, tool, expand);
     if (refused) return { tool, ...refused };
   }
-  return findRefusedChange(holding, hooked);
+  return findChangeRefusal(holding, hooked);
 }
 
-async function findRefusedChange(
+/** Returns the bound on writing that a call would break; `undefined` where it changes nothing beyond it. */
+async function findChangeRefusal(
   { api, runtime, sessionBounds }: Holding,
   hooked: HookedCall,
 ): Promise<PrivilegeRefusal | undefined> {
   const { toolName: tool } = hooked.event;
   const isWriteHeld = sessionBounds.bounds.some(({ privilege }) => privilege.write !== undefined);
-  if (!isWriteHeld || !isWatched({ tool, config: runtime.config.conflicts, extractors: extractorsOf }))
+  if (!isWriteHeld || !isToolWatched({ tool, config: runtime.config.conflicts, extractors: findExtractors }))
     return undefined;
   const reading = await readHookedCall(api, runtime, hooked);
   if (!reading) return undefined;
@@ -277,6 +290,6 @@ async function findRefusedChange(
   return privileges.ruleOnChanges(
     sessionBounds,
     { tool, targets, ...(undetermined && { undetermined }) },
-    { ofSession: runtime.folderOf, ofAgent: ({ agentId }) => findWorkspace(api.runtime, agentId) },
+    { ofSession: runtime.folderOf, ofAgent: ({ agentId }) => findAgentWorkspace(api.runtime, agentId) },
   );
 }

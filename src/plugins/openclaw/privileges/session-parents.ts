@@ -1,10 +1,10 @@
 /** Owns: who spawned a session, by its key and by the host's own record of it: also for sessions that the ledger does not know. */
-import { isChildKey } from "../../../agents/coordination/contracts/host-agent-id.ts";
+import { isChildSessionKey } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { ParentOf } from "../../../agents/coordination/runtime/privileges/bounds-of-session.ts";
-import { createRecent } from "../../../agents/coordination/std/recent.ts";
+import { createRecentMap } from "../../../agents/coordination/std/recent.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
-import { isShownKey, readSessionEntry } from "../host/session-entry.ts";
+import { isDashboardSession, readSessionEntry } from "../host/session-entry.ts";
 
 export interface SessionParents {
   /** Finds the session from which another one comes, whether an agent spawned it or a person opened it there. */
@@ -17,16 +17,19 @@ export interface SessionParents {
 
 const SESSIONS_MAX = 1_000;
 
-/** Who spawned a session does not change, so what was found once is kept. */
+/**
+ * Creates the lookup of which session spawned a session, and whether it is a child at all, by the host's record. That
+ * does not change, so what was found once is kept.
+ */
 export function createSessionParents({ runtime }: OpenClawPluginApi): SessionParents {
-  const parents = createRecent<SessionKey>(SESSIONS_MAX);
-  const spawned = createRecent<boolean>(SESSIONS_MAX);
+  const parents = createRecentMap<SessionKey>(SESSIONS_MAX);
+  const spawned = createRecentMap<boolean>(SESSIONS_MAX);
   const readEntry = (session: string): SessionEntry | undefined =>
     readSessionEntry(runtime.agent.session, session);
   const isRecordedChild = (session: string): boolean => {
     try {
       const entry = spawned.get(session) === undefined ? readEntry(session) : undefined;
-      if (entry) spawned.set(session, isText(entry.spawnedBy));
+      if (entry) spawned.set(session, isNonEmptyText(entry.spawnedBy));
     } catch {
       // H2: a person's session goes on where the host cannot read its record. It is read again next time.
     }
@@ -34,11 +37,12 @@ export function createSessionParents({ runtime }: OpenClawPluginApi): SessionPar
   };
   return {
     parentOf: (session) => {
-      const parent = parents.get(session) ?? findParent(readEntry(session), session);
+      const parent = parents.get(session) ?? readParent(readEntry(session), session);
       if (parent !== undefined) parents.set(session, parent);
       return parent;
     },
-    isChild: (session) => isChildKey(session) || (isShownKey(session) && isRecordedChild(session)),
+    isChild: (session) =>
+      isChildSessionKey(session) || (isDashboardSession(session) && isRecordedChild(session)),
     isYoungerThan: (session, atMs) => {
       try {
         const createdAt = readEntry(session)?.createdAt;
@@ -56,11 +60,11 @@ interface SessionEntry {
   readonly createdAt?: unknown;
 }
 
-function findParent(entry: SessionEntry | undefined, session: SessionKey): SessionKey | undefined {
+function readParent(entry: SessionEntry | undefined, session: SessionKey): SessionKey | undefined {
   const parent = entry?.spawnedBy ?? entry?.parentSessionKey;
-  return isText(parent) && parent !== session ? (parent as SessionKey) : undefined;
+  return isNonEmptyText(parent) && parent !== session ? (parent as SessionKey) : undefined;
 }
 
-function isText(value: unknown): value is string {
+function isNonEmptyText(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }

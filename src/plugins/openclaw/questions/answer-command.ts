@@ -7,7 +7,7 @@
  */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import {
-  canBeNumbered,
+  canNumberOptions,
   type Answerer,
   type AnswerKind,
   type QuestionText,
@@ -19,18 +19,18 @@ import {
 } from "../../../agents/coordination/contracts/ids.ts";
 import type { NamedQuestion, QuestionReads } from "../../reports/find-questions.ts";
 import type { FoundQuestion, QuestionReport } from "../../reports/question-report.ts";
-import { formatFailure, formatLine } from "../chats/chat-text.ts";
+import { formatFailure, formatChatLine } from "../chats/chat-text.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
 import {
-  answerRun,
+  answerWaitingRun,
   askAgent,
-  lookAtRun,
+  createRunStateReply,
   RUN_ID,
   type RunCommandDependencies,
 } from "../chats/run-commands.ts";
 import { answerQuestion, type AnswerTold, type Which } from "./question-methods.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
-import type { ChatMessage } from "../chats/chat-message.ts";
+import type { CommandMessage } from "../chats/command-message.ts";
 
 const HELP = [
   "/coordination questions: what is asked here",
@@ -50,45 +50,49 @@ export interface CommandDependencies extends RunCommandDependencies {
   readonly use: UsePlans;
 }
 
-/** The reply to `/coordination ARGS`. */
-export async function answerCommand(
+/**
+ * Runs the chat command `/coordination ARGS` and returns its reply; a sender without authorization gets a refusal, and
+ * an error becomes a reply. Never throws.
+ */
+export async function answerChatCommand(
   dependencies: CommandDependencies,
-  message: ChatMessage,
+  message: CommandMessage,
 ): Promise<string> {
-  if (!message.isAuthorizedSender && !isForAgents(message)) return refuseSender(dependencies, message);
+  if (!message.isAuthorizedSender && !isAgentCommand(message)) return refuseSender(dependencies, message);
   try {
-    return await replyTo(dependencies, message);
+    return await runChatCommand(dependencies, message);
   } catch (error) {
     return formatFailure(error);
   }
 }
 
-/** True for messages to agents. Who may call agents is decided apart from who may answer. */
-function isForAgents({ args = "" }: ChatMessage): boolean {
+/** True for commands about agents. Who may call agents is decided apart from who may answer. */
+function isAgentCommand({ args = "" }: CommandMessage): boolean {
   return ["ask", "run"].includes(splitFirstWord(args)[0].toLowerCase());
 }
 
-function replyTo(dependencies: CommandDependencies, message: ChatMessage): Promise<string> {
+/** Runs the command that the first word names, and returns its reply. */
+function runChatCommand(dependencies: CommandDependencies, message: CommandMessage): Promise<string> {
   const [verb, rest] = splitFirstWord(message.args ?? "");
   const command = verb.toLowerCase();
   switch (command) {
     case "ask":
       return askAgent(dependencies, message, splitFirstWord(rest));
     case "run":
-      return lookAtRun(dependencies, message, rest);
+      return createRunStateReply(dependencies, message, rest);
     case "approve":
     case "deny":
-      return rule(dependencies, message, { answer: command, id: rest });
+      return giveRuling(dependencies, message, { answer: command, id: rest });
     case "answer":
-      return giveText(dependencies, message, rest);
+      return giveTextAnswer(dependencies, message, rest);
     case "questions":
-      return tell(dependencies, message, { isAll: rest.toLowerCase() === "all" });
+      return tellOpenQuestions(dependencies, message, { isAll: rest.toLowerCase() === "all" });
     case "":
     case "help":
       return Promise.resolve(HELP);
     default:
       return Promise.resolve(
-        `There is no command ${JSON.stringify(formatLine(command))}. There are:\n${HELP}`,
+        `There is no command ${JSON.stringify(formatChatLine(command))}. There are:\n${HELP}`,
       );
   }
 }
@@ -98,27 +102,28 @@ interface Ruled {
   readonly id: string;
 }
 
-function rule(
+/** Approves or denies what the id names, a run or a question; without an id the only open question. */
+function giveRuling(
   dependencies: CommandDependencies,
-  message: ChatMessage,
+  message: CommandMessage,
   { answer, id }: Ruled,
 ): Promise<string> {
-  if (RUN_ID.test(id)) return giveToRun(dependencies, message, { answer, id });
+  if (RUN_ID.test(id)) return giveRulingToRun(dependencies, message, { answer, id });
   return /\s/u.test(id)
     ? Promise.resolve(`Too many words. Try: /coordination ${answer} ID`)
-    : give(dependencies, message, { answer, ...idOf(id) });
+    : giveAnswer(dependencies, message, { answer, ...selectQuestion(id) });
 }
 
-/** Gives an answer to a run. Those who may answer questions may answer for runs. */
-function giveToRun(
+/** Approves or denies what a run waits for. Those who may answer questions may answer for runs. */
+function giveRulingToRun(
   dependencies: CommandDependencies,
-  message: ChatMessage,
+  message: CommandMessage,
   { answer, id }: Ruled,
 ): Promise<string> {
-  return answerRun(dependencies, message, {
+  return answerWaitingRun(dependencies, message, {
     answer,
     runId: id,
-    mayAnswer: (runtime) => mayAnswer(message, runtime),
+    mayAnswer: (runtime) => mayAnswerQuestions(message, runtime),
     refused: () => refuseSender(dependencies, message),
   });
 }
@@ -129,20 +134,26 @@ function splitFirstWord(text: string): readonly [word: string, rest: string] {
   return end === -1 ? [trimmed, ""] : [trimmed.slice(0, end), trimmed.slice(end).trim()];
 }
 
-function idOf(id: string): Which {
+/** Returns which question is meant; without an id the only open one. */
+function selectQuestion(id: string): Which {
   return id === "" ? {} : { id };
 }
 
 /** Ids of questions look so, and the first word of a text does not. */
 const QUESTION_ID = /^\S+:[a-z]+-\d+$/u;
 
-function giveText(dependencies: CommandDependencies, message: ChatMessage, rest: string): Promise<string> {
+/** Answers a question in words. The text may begin with the question's id. */
+function giveTextAnswer(
+  dependencies: CommandDependencies,
+  message: CommandMessage,
+  rest: string,
+): Promise<string> {
   const [word, more] = splitFirstWord(rest);
   const isNamed = QUESTION_ID.test(word);
   const text = isNamed ? more : rest;
   if (text === "") return Promise.resolve("There is no text. Try: /coordination answer ID TEXT");
   if (text.length > BOUNDS.answerCharsMax) return Promise.resolve("The text is too long.");
-  return give(dependencies, message, {
+  return giveAnswer(dependencies, message, {
     answer: "answer",
     text,
     ...(isNamed ? { id: word } : { firstWord: word }),
@@ -152,29 +163,31 @@ function giveText(dependencies: CommandDependencies, message: ChatMessage, rest:
 /** A shorter beginning of an id is more likely a word of the answer. */
 const PREFIX_CHARS_MIN = 6;
 
-/** Returns a reply where the first word of a text was to name a question: a part of an id must not become a part of the answer. */
+/** Returns a refusal where a text begins with a part of a question's id, which must not become a part of the answer. */
 async function refusePartOfId(reads: QuestionReads, word: string): Promise<string | undefined> {
-  const ids = word.length > BOUNDS.coordinationIdCharsMax ? [] : await findIds(reads, word);
+  const ids = word.length > BOUNDS.coordinationIdCharsMax ? [] : await findQuestionIds(reads, word);
   if (ids.length === 0 && !/escalation-\d/u.test(word)) return undefined;
   const hint =
-    ids.length > 0 ? `${ids.map((id) => formatLine(id)).join(", ")}.` : "There are: /coordination questions";
-  return `Name the whole id before the text: ${JSON.stringify(formatLine(word, 100))} is a part of one. ${hint}`;
+    ids.length > 0
+      ? `${ids.map((id) => formatChatLine(id)).join(", ")}.`
+      : "There are: /coordination questions";
+  return `Name the whole id before the text: ${JSON.stringify(formatChatLine(word, 100))} is a part of one. ${hint}`;
 }
 
 /** Finds the ids of open questions that a word begins, or that are of the coordination that it names. */
-async function findIds(reads: QuestionReads, word: string): Promise<readonly string[]> {
+async function findQuestionIds(reads: QuestionReads, word: string): Promise<readonly string[]> {
   const { findQuestionByPrefix, selectQuestions } = await import("../../reports/find-questions.ts");
-  if (word.length >= PREFIX_CHARS_MIN) return idsOf(await findQuestionByPrefix(reads, word));
+  if (word.length >= PREFIX_CHARS_MIN) return listFoundIds(await findQuestionByPrefix(reads, word));
   const view = await reads.view(word as CoordinationId);
-  return view ? selectQuestions(view, "open").map(formatId) : [];
+  return view ? selectQuestions(view, "open").map(formatQuestionId) : [];
 }
 
-function idsOf(named: NamedQuestion): readonly string[] {
+function listFoundIds(named: NamedQuestion): readonly string[] {
   if (named.kind === "ambiguous") return named.questionIds;
-  return named.kind === "found" ? [formatId(named.found)] : [];
+  return named.kind === "found" ? [formatQuestionId(named.found)] : [];
 }
 
-function formatId({ view, question }: FoundQuestion): string {
+function formatQuestionId({ view, question }: FoundQuestion): string {
   return `${view.coordinationId}:${question.escalationId}`;
 }
 
@@ -186,31 +199,35 @@ interface Giving {
   readonly text?: string;
 }
 
-function give(
+/** Gives an answer to its question where the sender may answer, and returns the reply. */
+function giveAnswer(
   dependencies: CommandDependencies,
-  message: ChatMessage,
+  message: CommandMessage,
   { id, firstWord, ...answer }: Giving,
 ): Promise<string> {
   return dependencies.use(async (plans, runtime) => {
-    if (!mayAnswer(message, runtime)) return refuseSender(dependencies, message);
+    if (!mayAnswerQuestions(message, runtime)) return refuseSender(dependencies, message);
     const refused = firstWord && (await refusePartOfId((await runtime.coordinator()).reads, firstWord));
     if (refused) return refused;
-    const session = sessionOf(message);
+    const session = readMessageSession(message);
     if (id === undefined && session === undefined)
       return `Which question? Try: /coordination ${answer.answer} ID`;
     const which: Which = { ...(id !== undefined ? { id } : session && { ownerSession: session }) };
-    const by = answererOf(message, session);
-    return replyOn(await answerQuestion({ plans, runtime }, which, { ...answer, by, through: "chat" }), id);
+    const by = createAnswerer(message, session);
+    return formatAnswerReply(
+      await answerQuestion({ plans, runtime }, which, { ...answer, by, through: "chat" }),
+      id,
+    );
   });
 }
 
 const VERBS: ReadonlySet<string> = new Set(["approve", "deny", "answer", "questions"]);
 const LOGGED_CHARS_MAX = 100;
 
-/** The ledger is not asked about them, so that the log has who tried what, without what they wrote. */
+/** Logs who tried what, without what they wrote, and returns the refusal. The ledger is not asked about them. */
 function refuseSender(
   { logger }: CommandDependencies,
-  { channel, senderId, args = "" }: ChatMessage,
+  { channel, senderId, args = "" }: CommandMessage,
 ): string {
   const [verb, rest] = splitFirstWord(args);
   const [word] = splitFirstWord(rest);
@@ -228,8 +245,9 @@ function refuseSender(
   return NOT_ALLOWED;
 }
 
-function mayAnswer(
-  { channel, senderId, gatewayClientScopes }: ChatMessage,
+/** True where the sender is an approver, or none is configured; a client of the gateway needs a scope, too. */
+function mayAnswerQuestions(
+  { channel, senderId, gatewayClientScopes }: CommandMessage,
   { config }: SharedRuntime,
 ): boolean {
   // Whoever may only write in the gateway must not answer by writing.
@@ -239,54 +257,55 @@ function mayAnswer(
   return senderId !== undefined && senderId !== "" && approvers.includes(`${channel}:${senderId}`);
 }
 
-function sessionOf({ sessionKey }: ChatMessage): SessionKey | undefined {
+function readMessageSession({ sessionKey }: CommandMessage): SessionKey | undefined {
   return sessionKeySchema.safeParse(sessionKey).data;
 }
 
-function answererOf({ channel, senderId }: ChatMessage, session: SessionKey | undefined): Answerer {
+function createAnswerer({ channel, senderId }: CommandMessage, session: SessionKey | undefined): Answerer {
   const id = (senderId ? `${channel}:${senderId}` : channel).slice(0, BOUNDS.idCharsMax).toWellFormed();
   return { kind: "person", ...(id !== "" && { id }), ...(session && { session }) };
 }
 
-function replyOn(answered: AnswerTold, id: string | undefined): string {
+function formatAnswerReply(answered: AnswerTold, id: string | undefined): string {
   if (answered.ok) {
     const { questionId, resolution, happened } = answered.told;
-    return `${capitalize(resolution)}: ${formatLine(happened)}. (${formatLine(questionId)})`;
+    return `${capitalize(resolution)}: ${formatChatLine(happened)}. (${formatChatLine(questionId)})`;
   }
   const hint = id === undefined && answered.code === "INPUT_INVALID" ? " Name one of them." : "";
-  return `${capitalize(formatLine(answered.message))}.${hint}`;
+  return `${capitalize(formatChatLine(answered.message))}.${hint}`;
 }
 
 const QUESTIONS_MAX = 5;
 /** The words of agents in one reply; one question alone may have all of them. */
 const WORD_CHARS = 3_000;
 
-function tell(
+/** Returns the reply that lists at most five open questions, of this session or of all. */
+function tellOpenQuestions(
   { use }: CommandDependencies,
-  message: ChatMessage,
+  message: CommandMessage,
   { isAll }: { readonly isAll: boolean },
 ): Promise<string> {
   return use(async (_: Plans, runtime) => {
     const { reads } = await runtime.coordinator();
-    const session = sessionOf(message);
+    const session = readMessageSession(message);
     const { findNewestQuestions: newestQuestions } = await import("../../reports/find-questions.ts");
     const { createQuestionReport: questionReport } = await import("../../reports/question-report.ts");
-    const { questions: found, unreadable } = await newestQuestions(reads, {
+    const { questions: openQuestions, unreadable } = await newestQuestions(reads, {
       wanted: "open",
       limit: QUESTIONS_MAX + 1,
       ...(!isAll && session && { ownerSession: session }),
     });
     const damaged =
       unreadable.length > 0 ? ["Questions of a damaged coordination cannot be read: run `verify`."] : [];
-    if (found.length + damaged.length === 0)
+    if (openQuestions.length + damaged.length === 0)
       return isAll ? "No question is open." : "No question is open here. Others: /coordination questions all";
     const lines: string[] = [];
-    const shown = found.slice(0, QUESTIONS_MAX);
+    const shown = openQuestions.slice(0, QUESTIONS_MAX);
     for (const each of shown) {
       const report = await questionReport(reads, each, { isForOperator: false });
       lines.push(await formatQuestionLine(report, Math.floor(WORD_CHARS / shown.length)));
     }
-    const more = found.length > QUESTIONS_MAX ? ["And more."] : [];
+    const more = openQuestions.length > QUESTIONS_MAX ? ["And more."] : [];
     return [...lines, ...more, ...damaged].join("\n");
   });
 }
@@ -297,35 +316,40 @@ async function formatQuestionLine(question: QuestionReport, wordChars: number): 
   const { formatShellArguments } = await import("../../../agents/coordination/std/shell-arguments.ts");
   const { questionId, answers, deadlineAtMs, asked: askedText, reason, wordsWithheld } = question;
   const written = reason === undefined ? askedText : { question: reason };
-  const words = written ? formatWords(written, formatShellArguments(questionId), wordChars) : "";
+  const words = written ? formatQuestionText(written, formatShellArguments(questionId), wordChars) : "";
   const withheld = wordsWithheld ? " Its words are withheld until its result is let through." : "";
-  const subject = formatLine(`${describeSubject(question)}: ${describeCause(question)}`);
-  return `${formatLine(questionId)} (${describeAnswers(answers)}; until ${formatInstant(deadlineAtMs)}): ${subject}.${words}${withheld}`;
+  const subject = formatChatLine(`${describeSubject(question)}: ${describeCause(question)}`);
+  return `${formatChatLine(questionId)} (${describeAnswers(answers)}; until ${formatInstant(deadlineAtMs)}): ${subject}.${words}${withheld}`;
 }
 
 /**
- * Formats the question of an agent and its options: half of the room for each, and a part of that for every option. `typedId`: the
- * question's id as it is typed into a shell.
+ * Formats an agent's question and its options: half of the room for each, and a part of that for every option.
+ * `typedId`: the question's id as it is typed into a shell.
  */
-function formatWords({ question, options = [] }: QuestionText, typedId: string, charsMax: number): string {
+function formatQuestionText(
+  { question, options = [] }: QuestionText,
+  typedId: string,
+  charsMax: number,
+): string {
   const half = Math.floor(charsMax / 2);
   const optionChars = Math.floor(half / Math.max(1, options.length));
-  const isNumbered = canBeNumbered(options);
+  const isNumbered = canNumberOptions(options);
   const offered = options.map((option, index) => {
-    const shown = JSON.stringify(formatLine(option, optionChars));
+    const shown = JSON.stringify(formatChatLine(option, optionChars));
     return isNumbered ? `${index + 1} ${shown}` : shown;
   });
   const head = isNumbered ? "one of these, or its number:" : "exactly one of";
   const choice = offered.length === 0 ? "" : ` It takes ${head} ${offered.join(", ")}.`;
-  const isCut = isLonger(question, half) || options.some((option) => isLonger(option, optionChars));
+  const isCut =
+    isLongerAsLine(question, half) || options.some((option) => isLongerAsLine(option, optionChars));
   const cut = isCut
     ? ` Cut here: read all of it with \`openclaw coordination questions show ${typedId}\`.`
     : "";
-  return ` It wrote: ${JSON.stringify(formatLine(question, half))}.${choice}${cut}`;
+  return ` It wrote: ${JSON.stringify(formatChatLine(question, half))}.${choice}${cut}`;
 }
 
-function isLonger(text: string, charsMax: number): boolean {
-  return formatLine(text, Infinity).length > charsMax;
+function isLongerAsLine(text: string, charsMax: number): boolean {
+  return formatChatLine(text, Infinity).length > charsMax;
 }
 
 function capitalize(text: string): string {

@@ -24,6 +24,10 @@ const answerParams = z
     message: "either answer or deny: true",
   });
 
+/**
+ * Records the calling session's answer to a question of its child, or its refusal where there is no text, and returns
+ * what that resolved the question to, or why it was refused.
+ */
 export async function answerChild(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(answerParams, params, ENVELOPE_BOUNDS);
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));

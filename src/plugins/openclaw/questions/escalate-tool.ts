@@ -37,7 +37,11 @@ const ESCALATE_BOUNDS = { ...ENVELOPE_BOUNDS, charsMax: BOUNDS.questionCharsMax 
 const LATER =
   "Nobody has answered yet. End your turn now; you will be told the answer once, in this session. Do not take this for an approval.";
 
-export async function escalate(use: Use, params: unknown): Promise<ToolAnswer> {
+/**
+ * Records an agent's question to people or to its parent and waits for a while; returns how it was resolved, that it
+ * is still open and the session is told later, or why it was refused.
+ */
+export async function askAndWait(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(escalateParams, params, ESCALATE_BOUNDS);
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
   const { waitMs, to, options, otherwise, answerMs, ...question } = parsed.value;
@@ -54,7 +58,7 @@ export async function escalate(use: Use, params: unknown): Promise<ToolAnswer> {
   );
   if (answer.kind === "refused") return { status: "refused", message: answer.reason };
   const { questionId, deadlineAtMs } = answer;
-  const outcome = await awaitOutcome(use, questionId, waitMs);
+  const outcome = await waitForOutcome(use, questionId, waitMs);
   if (outcome.kind === "open")
     return { status: "open", questionId, answerBy: formatTimestamp(deadlineAtMs), note: LATER };
   return {
@@ -67,8 +71,11 @@ export async function escalate(use: Use, params: unknown): Promise<ToolAnswer> {
 /** One look may take as long as any request; people take longer. */
 const LOOK_MS = 20_000;
 
-/** Looks at least once: an agent that asks again may be told an answer without a wait. */
-async function awaitOutcome(use: Use, questionId: string, waitMs: number): Promise<QuestionOutcome> {
+/**
+ * Waits for an answer, at most `waitMs`. Looks at least once: an agent that asks again may be told an answer without a
+ * wait.
+ */
+async function waitForOutcome(use: Use, questionId: string, waitMs: number): Promise<QuestionOutcome> {
   let outcome: QuestionOutcome;
   let leftMs = waitMs;
   do {

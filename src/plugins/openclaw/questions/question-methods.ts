@@ -18,7 +18,13 @@ import type { QuestionView } from "../../../agents/coordination/runtime/log/coor
 import type { QuestionAnswered } from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import type { NamedQuestion, QuestionReads, Wanted } from "../../reports/find-questions.ts";
 import type { FoundQuestion, QuestionReport } from "../../reports/question-report.ts";
-import { answer, read, createRefusedAnswer, type MethodAnswer, type Refusal } from "../host/method-answer.ts";
+import {
+  createOkAnswer,
+  actOnParams,
+  createRefusedAnswer,
+  type MethodAnswer,
+  type Refusal,
+} from "../host/method-answer.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 
@@ -49,16 +55,20 @@ const questionsParams = z.union([
   }),
 ]);
 
-export function tellQuestions(use: UsePlans, params: unknown): Promise<MethodAnswer> {
-  return read({ schema: questionsParams, params, bounds: ENVELOPE_BOUNDS }, (query) =>
+/**
+ * Returns the answer of the gateway method that reads questions: the one whose id is given, the newest of a
+ * coordination or of all, or a refusal where the id finds none.
+ */
+export function handleQuestions(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return actOnParams({ schema: questionsParams, params, bounds: ENVELOPE_BOUNDS }, (query) =>
     use(async (_, runtime) => {
       const { reads } = await runtime.coordinator();
-      if (!("questionId" in query)) return answer(await listQuestions(reads, query));
+      if (!("questionId" in query)) return createOkAnswer(await listQuestions(reads, query));
       const { findQuestion } = await loadFind();
       const named = await findQuestion(reads, query.questionId);
       return named.kind === "found"
-        ? answer({ question: await reportOf(reads, named.found) })
-        : refuseUnnamed(named, query.questionId);
+        ? createOkAnswer({ question: await loadQuestionReport(reads, named.found) })
+        : refuseUnfoundQuestion(named, query.questionId);
     }),
   );
 }
@@ -70,17 +80,17 @@ async function listQuestions(
   const { findNewestQuestions: newestQuestions, selectQuestions: questionsIn } = await loadFind();
   const wanted: Wanted = which;
   const view = coordinationId && (await reads.view(coordinationId));
-  const found =
+  const selected =
     coordinationId === undefined
       ? await newestQuestions(reads, { wanted, limit })
       : { questions: view ? questionsIn(view, wanted).slice(0, limit) : [], unreadable: [] };
   const questions: QuestionReport[] = [];
-  for (const each of found.questions) questions.push(await reportOf(reads, each));
-  const unreadable = found.unreadable.length;
+  for (const each of selected.questions) questions.push(await loadQuestionReport(reads, each));
+  const unreadable = selected.unreadable.length;
   return { questions, ...(unreadable > 0 && { unreadable }) };
 }
 
-async function reportOf(reads: QuestionReads, found: FoundQuestion): Promise<QuestionReport> {
+async function loadQuestionReport(reads: QuestionReads, found: FoundQuestion): Promise<QuestionReport> {
   return (await loadReport()).createQuestionReport(reads, found, { isForOperator: false });
 }
 
@@ -106,13 +116,16 @@ const answerParams = z
     path: ["text"],
   });
 
-/** A gateway client is whoever has the gateway's token: an operator. */
+/**
+ * Records the answer that a client of the gateway gives to a question, and returns what it brought about or a refusal.
+ * Whoever has the gateway's token is an operator.
+ */
 export function answerByOperator(
   use: UsePlans,
   params: unknown,
   caller: MethodCaller,
 ): Promise<MethodAnswer> {
-  return read({ schema: answerParams, params, bounds: ANSWER_BOUNDS }, (givenAnswer) =>
+  return actOnParams({ schema: answerParams, params, bounds: ANSWER_BOUNDS }, (givenAnswer) =>
     use(async (plans, runtime) => {
       const { clientId } = caller;
       const id = clientId?.slice(0, BOUNDS.idCharsMax);
@@ -125,7 +138,7 @@ export function answerByOperator(
         ...(givenAnswer.text !== undefined && { text: givenAnswer.text }),
       });
       return outcome.ok
-        ? answer(outcome.told)
+        ? createOkAnswer(outcome.told)
         : createRefusedAnswer(outcome.code, outcome.message, outcome.details);
     }),
   );
@@ -157,24 +170,27 @@ export type AnswerTold =
   | { readonly ok: true; readonly told: ToldAnswer }
   | { readonly ok: false; readonly code: string; readonly message: string; readonly details?: object };
 
-/** Finds the question, has the answer ruled on, and says what it brought about or what came first. */
+/**
+ * Finds the question that is named, or the only open one, and records the answer to it; returns what that brought
+ * about, or a record that says why it was refused, such as an answer that came first.
+ */
 export async function answerQuestion(
   { plans, runtime }: { readonly plans: Plans; readonly runtime: SharedRuntime },
   which: Which,
   givenAnswer: GivenAnswer,
 ): Promise<AnswerTold> {
   const { reads } = await runtime.coordinator();
-  const { findQuestion, findOnlyQuestion: onlyQuestion } = await loadFind();
+  const { findQuestion, findOnlyOpenQuestion: onlyQuestion } = await loadFind();
   const named = await (which.id === undefined
     ? onlyQuestion(reads, which.ownerSession)
     : findQuestion(reads, which.id));
   if (named.kind !== "found") {
-    const { error } = refuseUnnamed(named, which.id);
+    const { error } = refuseUnfoundQuestion(named, which.id);
     return { ok: false, ...error };
   }
-  const report = await reportOf(reads, named.found);
+  const report = await loadQuestionReport(reads, named.found);
   const answered = await plans.answer({ questionId: report.questionId, ...givenAnswer });
-  if (answered.kind === "refused") return refuseAnswer(reads, named.found, answered);
+  if (answered.kind === "refused") return createAnswerRefusal(reads, named.found, answered);
   const { describeEffect: happenedText } = await loadText();
   const { questionId: id, coordinationId, stepId, wordsWithheld } = report;
   const { resolution, option } = answered;
@@ -188,17 +204,23 @@ export async function answerQuestion(
   };
 }
 
-function refuseUnnamed(named: Exclude<NamedQuestion, { kind: "found" }>, id: string | undefined): Refusal {
+/** Refuses an id that means no question, or several. */
+function refuseUnfoundQuestion(
+  named: Exclude<NamedQuestion, { kind: "found" }>,
+  id: string | undefined,
+): Refusal {
   if (named.kind === "ambiguous") {
     const { questionIds } = named;
     const problem =
       id === undefined ? "several questions are open" : `${JSON.stringify(id)} names several questions`;
     return createRefusedAnswer("INPUT_INVALID", `${problem}: ${questionIds.join(", ")}`, { questionIds });
   }
-  return createRefusedAnswer("REQUEST_REFUSED", describeAbsence(named, id), { refusal: "UNKNOWN_QUESTION" });
+  return createRefusedAnswer("REQUEST_REFUSED", describeMissingQuestion(named, id), {
+    refusal: "UNKNOWN_QUESTION",
+  });
 }
 
-function describeAbsence(
+function describeMissingQuestion(
   named: Extract<NamedQuestion, { kind: "pruned" | "unknown" }>,
   id: string | undefined,
 ): string {
@@ -207,7 +229,8 @@ function describeAbsence(
   return id === undefined ? "no question is open" : `no question has the id ${JSON.stringify(id)}`;
 }
 
-async function refuseAnswer(
+/** Returns why an answer did not count; to somebody who is late, who or what came first. */
+async function createAnswerRefusal(
   reads: QuestionReads,
   { view: { coordinationId }, question: { escalationId } }: FoundQuestion,
   { code, reason }: QuestionAnswered & { kind: "refused" },
@@ -219,19 +242,19 @@ async function refuseAnswer(
   return {
     ok: false,
     code: "REQUEST_REFUSED",
-    message: isLate ? await formatFirstAnswer(newest) : reason,
-    details: { refusal: code, ...(isLate && firstOf(newest)) },
+    message: isLate ? await describeEarlierClosing(newest) : reason,
+    details: { refusal: code, ...(isLate && pickClosing(newest)) },
   };
 }
 
 const LATE: ReadonlySet<string> = new Set(["QUESTION_CLOSED", "COORDINATION_ENDED"]);
 
 /** Describes who or what came first, for somebody who is late. */
-async function formatFirstAnswer(question: QuestionView): Promise<string> {
+async function describeEarlierClosing(question: QuestionView): Promise<string> {
   const { describeClosing: closedText } = await loadText();
   return `the question is closed already: ${closedText(question)}`;
 }
 
-function firstOf({ closed, answered }: QuestionView): object {
+function pickClosing({ closed, answered }: QuestionView): object {
   return { ...(closed && { closed }), ...(answered && { answered }) };
 }

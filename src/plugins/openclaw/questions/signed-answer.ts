@@ -53,20 +53,28 @@ export interface SignedAnswerDependencies {
   readonly logger: Logger;
 }
 
+/**
+ * Checks the signed answer to a question in an HTTP request, records it, and sends the response; one that is refused
+ * also closes the connection.
+ */
 export async function takeSignedAnswer(
   dependencies: SignedAnswerDependencies,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const { status, body } = await replyTo(dependencies, request);
+  const { status, body } = await replyToSignedAnswer(dependencies, request);
   // The rest of a refused message's body is not waited for.
   const ending = status === 200 ? {} : { connection: "close" };
   response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store", ...ending });
   response.end(JSON.stringify(body));
 }
 
-async function replyTo(dependencies: SignedAnswerDependencies, request: IncomingMessage): Promise<Reply> {
-  const name = nameIn(request.url ?? "");
+/** Checks a request before its body is read, then the signature; returns the reply and logs a refusal. */
+async function replyToSignedAnswer(
+  dependencies: SignedAnswerDependencies,
+  request: IncomingMessage,
+): Promise<Reply> {
+  const name = readWebhookName(request.url ?? "");
   const stop = (status: number, because: string, message: string): Reply => {
     const webhook = name?.slice(0, LOGGED_CHARS_MAX);
     dependencies.logger.warn(
@@ -84,11 +92,11 @@ async function replyTo(dependencies: SignedAnswerDependencies, request: Incoming
     const hopeless = await dependencies.use(async (plans) =>
       (await plans.signedAnswers()).checkHeaders({ name, headers }),
     );
-    if (hopeless) return stopFor(hopeless, stop);
-    if (!hasRoom()) return stop(429, "too_many", "too many answers at once; send it again");
-    const rawBody = await bodyOf(request);
+    if (hopeless) return refuseForObjection(hopeless, stop);
+    if (!takeReadingPlace()) return stop(429, "too_many", "too many answers at once; send it again");
+    const rawBody = await readBoundedBody(request);
     if (rawBody === undefined) return stop(413, "body", "the body is too large or too slow");
-    return await rule(dependencies, { name, headers, rawBody }, stop);
+    return await recordSignedAnswer(dependencies, { name, headers, rawBody }, stop);
   } catch (error) {
     const because = isCoordinationError(error) ? error.code : "failed";
     return stop(503, because, "the answer could not be recorded; send it again");
@@ -97,13 +105,13 @@ async function replyTo(dependencies: SignedAnswerDependencies, request: Incoming
 
 type Stop = (status: number, because: string, message: string) => Reply;
 
-function stopFor({ because, message }: AnswerRefusal, stop: Stop): Reply {
+function refuseForObjection({ because, message }: AnswerRefusal, stop: Stop): Reply {
   const status = STATUS[because];
   return stop(status, because, status === 401 ? NOT_SIGNED : message);
 }
 
-/** Takes the place of the slowest body where there is no other. */
-function hasRoom(): boolean {
+/** True where one more body may be read. Takes the place of the slowest body where there is no other. */
+function takeReadingPlace(): boolean {
   const [oldest] = readings;
   if (readings.size < READING_MAX || !oldest) return true;
   if (performance.now() - oldest.startedAtMs < SLOW_BODY_MS) return false;
@@ -111,10 +119,15 @@ function hasRoom(): boolean {
   return true;
 }
 
-function rule({ use }: SignedAnswerDependencies, message: AnswerMessage, stop: Stop): Promise<Reply> {
+/** Checks the signature, gives the answer to its question, and returns the reply. */
+function recordSignedAnswer(
+  { use }: SignedAnswerDependencies,
+  message: AnswerMessage,
+  stop: Stop,
+): Promise<Reply> {
   return use(async (plans) => {
     const checked = (await plans.signedAnswers()).check(message);
-    if (!checked.ok) return stopFor(checked, stop);
+    if (!checked.ok) return refuseForObjection(checked, stop);
     try {
       const answered = await plans.answer({ ...checked.answer, through: `webhook:${message.name}` });
       return answered.kind === "accepted"
@@ -132,14 +145,14 @@ function createRefusedReply(status: number, message: string): Reply {
   return { status, body: { ok: false, message } };
 }
 
-function nameIn(url: string): string | undefined {
+function readWebhookName(url: string): string | undefined {
   const [path = ""] = url.split("?");
   const name = path.startsWith(`${ANSWER_PATH}/`) ? path.slice(ANSWER_PATH.length + 1) : "";
   return /^[a-z0-9][a-z0-9_-]*$/u.test(name) ? name : undefined;
 }
 
-/** `undefined` for one that is too large, too slow, or breaks off. */
-function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
+/** Reads the body of a request; `undefined` for one that is too large, too slow, or breaks off. */
+function readBoundedBody(request: IncomingMessage): Promise<Buffer | undefined> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let bytes = 0;

@@ -15,7 +15,7 @@ import {
 } from "../../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
-import { messageOf, type HostRuntime } from "../host/host-runs.ts";
+import { formatErrorSentence, type HostRuntime } from "../host/host-runs.ts";
 
 export interface FlowSnapshot {
   readonly coordinationId: CoordinationId;
@@ -79,6 +79,10 @@ interface Shown {
   sleep: (() => void) | undefined;
 }
 
+/**
+ * Creates the mirror that keeps each plan's entry in the host's list of flows up to date, and cancels the plan where
+ * its flow was cancelled there.
+ */
 export function createFlowMirror(dependencies: FlowMirrorDependencies): FlowMirror {
   const { clock } = dependencies;
   const plans = new Map<CoordinationId, Shown>();
@@ -90,12 +94,12 @@ export function createFlowMirror(dependencies: FlowMirrorDependencies): FlowMirr
   };
   const run = (plan: Shown): Promise<void> => {
     wake(plan);
-    plan.work = plan.work.then(() => keepWriting(dependencies, plan)).then(() => schedule(plan));
+    plan.work = plan.work.then(() => updateFlow(dependencies, plan)).then(() => schedule(plan));
     return plan.work;
   };
   const schedule = (plan: Shown): void => {
     if (stopped || plan.sleep) return;
-    if (isForgotten(plan)) {
+    if (mayBeForgotten(plan)) {
       plans.delete(plan.snapshot.coordinationId);
       return;
     }
@@ -105,7 +109,7 @@ export function createFlowMirror(dependencies: FlowMirrorDependencies): FlowMirr
   return {
     show: (snapshot) => {
       if (stopped) return;
-      const plan = plans.get(snapshot.coordinationId) ?? createShown(snapshot, clock.now());
+      const plan = plans.get(snapshot.coordinationId) ?? createShownPlan(snapshot, clock.now());
       plans.set(snapshot.coordinationId, plan);
       plan.snapshot = snapshot;
       if (!plan.due) wake(plan);
@@ -121,7 +125,7 @@ export function createFlowMirror(dependencies: FlowMirrorDependencies): FlowMirr
   };
 }
 
-function createShown(snapshot: FlowSnapshot, now: EpochMs): Shown {
+function createShownPlan(snapshot: FlowSnapshot, now: EpochMs): Shown {
   return {
     snapshot,
     flowId: undefined,
@@ -134,56 +138,66 @@ function createShown(snapshot: FlowSnapshot, now: EpochMs): Shown {
   };
 }
 
-/** The end is in the flow, or could not be brought there for long enough. */
-function isForgotten({ snapshot, due, failures }: Shown): boolean {
+/** True when the plan's end is in its flow, or could not be brought there for long enough. */
+function mayBeForgotten({ snapshot, due, failures }: Shown): boolean {
   return snapshot.status !== "running" && (!due || failures >= FAILURES_MAX);
 }
 
-async function keepWriting(dependencies: FlowMirrorDependencies, plan: Shown): Promise<void> {
+/**
+ * Writes the plan to its flow where that is due, else looks whether the flow was cancelled. A failure is logged once,
+ * and tried again.
+ */
+async function updateFlow(dependencies: FlowMirrorDependencies, plan: Shown): Promise<void> {
   const { clock, logger } = dependencies;
-  const writes = plan.due;
+  const isWriteDue = plan.due;
   plan.due = false;
   plan.nextWriteAtMs = addMs(clock.now(), WRITE_EVERY_MS);
   try {
-    await (writes ? write(dependencies, plan) : look(dependencies, plan));
+    await (isWriteDue ? writeFlow(dependencies, plan) : cancelWithFlow(dependencies, plan));
     plan.failures = 0;
   } catch (error) {
-    plan.due ||= writes;
+    plan.due ||= isWriteDue;
     plan.nextWriteAtMs = addMs(clock.now(), LOOK_EVERY_MS);
     plan.failures += 1;
     if (plan.failures > 1) return;
     const { coordinationId: runId } = plan.snapshot;
-    logger.warn({ runId }, `the plan is not in the host's list of flows: ${messageOf(error)}`);
+    logger.warn({ runId }, `the plan is not in the host's list of flows: ${formatErrorSentence(error)}`);
   }
 }
 
-async function look(dependencies: FlowMirrorDependencies, plan: Shown): Promise<void> {
-  const flow = await findFlow(flowsOf(dependencies, plan), plan);
-  if (flow && wasCancelled(flow)) tell(dependencies, plan);
+/** Cancels the plan where its flow was cancelled. */
+async function cancelWithFlow(dependencies: FlowMirrorDependencies, plan: Shown): Promise<void> {
+  const flow = await findFlow(bindFlows(dependencies, plan), plan);
+  if (flow && wasCancelled(flow)) cancelPlanOnce(dependencies, plan);
 }
 
-async function write(dependencies: FlowMirrorDependencies, plan: Shown): Promise<void> {
-  const flows = flowsOf(dependencies, plan);
+/**
+ * Writes the newest snapshot to the plan's flow, which is created where there is none and ended where the plan has
+ * ended. Cancels the plan where its flow was cancelled; leaves a flow that is over as it is. Throws when other writers
+ * come first each time.
+ */
+async function writeFlow(dependencies: FlowMirrorDependencies, plan: Shown): Promise<void> {
+  const flows = bindFlows(dependencies, plan);
   for (let tries = 0; tries < WRITES_MAX; tries += 1) {
     const { snapshot } = plan;
     const flow = (await findFlow(flows, plan)) ?? (await createFlow(flows, snapshot));
     plan.flowId = flow.flowId;
-    if (wasCancelled(flow)) tell(dependencies, plan);
-    if (isOver(flow)) return;
+    if (wasCancelled(flow)) cancelPlanOnce(dependencies, plan);
+    if (isFlowOver(flow)) return;
     const written =
       snapshot.status === "running"
         ? wasCancelled(flow) || (await writeProgress(flows, flow, snapshot)) !== undefined
-        : await end(dependencies, flows, flow, snapshot);
+        : await endFlow(dependencies, flows, flow, snapshot);
     if (written) return;
   }
   throw new Error("others keep changing it");
 }
 
-function flowsOf({ runtime }: FlowMirrorDependencies, { snapshot }: Shown): BoundFlows {
+function bindFlows({ runtime }: FlowMirrorDependencies, { snapshot }: Shown): BoundFlows {
   return runtime.tasks.async.managedFlows.bindSession({ sessionKey: snapshot.ownerSession });
 }
 
-/** The plan's flow, also the one that a process before this one created. */
+/** Finds the plan's flow, also the one that a process before this one created. */
 async function findFlow(flows: BoundFlows, { flowId, snapshot }: Shown): Promise<Flow | undefined> {
   if (flowId !== undefined) return flows.get(flowId);
   const all = await flows.list();
@@ -200,7 +214,7 @@ async function createFlow(flows: BoundFlows, snapshot: FlowSnapshot): Promise<Fl
     status: "running",
     // The owner is told by us.
     notifyPolicy: "silent",
-    ...pictureOf(snapshot),
+    ...formatFlowState(snapshot),
   });
 }
 
@@ -208,28 +222,32 @@ function wasCancelled({ status, cancelRequestedAt }: Flow): boolean {
   return status === "cancelled" || typeof cancelRequestedAt === "number";
 }
 
-function isOver({ status }: Flow): boolean {
+function isFlowOver({ status }: Flow): boolean {
   return !OPEN.has(status);
 }
 
-function tell({ cancel, logger }: FlowMirrorDependencies, plan: Shown): void {
+/** Cancels a running plan whose flow was cancelled, once, and does not wait for it. */
+function cancelPlanOnce({ cancel, logger }: FlowMirrorDependencies, plan: Shown): void {
   if (plan.told || plan.snapshot.status !== "running") return;
   plan.told = true;
   const { coordinationId } = plan.snapshot;
   // Not waited for: cancelling reaches every agent of the plan, and shows the plan here meanwhile.
   cancel(coordinationId).catch((error: unknown) => {
     plan.told = false;
-    logger.warn({ runId: coordinationId }, `a plan was not cancelled with its flow: ${messageOf(error)}`);
+    logger.warn(
+      { runId: coordinationId },
+      `a plan was not cancelled with its flow: ${formatErrorSentence(error)}`,
+    );
   });
 }
 
-/** The flow as it is then; `undefined` when another writer was faster. */
+/** Writes how far the plan is. Returns the flow as it is then; `undefined` when another writer was faster. */
 async function writeProgress(
   flows: BoundFlows,
   flow: Flow,
   snapshot: FlowSnapshot,
 ): Promise<Flow | undefined> {
-  const picture = pictureOf(snapshot);
+  const picture = formatFlowState(snapshot);
   if (flow.currentStep === picture.currentStep) return flow;
   const { flowId, revision: expectedRevision } = flow;
   const result = await flows.resume({ flowId, expectedRevision, status: "running", ...picture });
@@ -237,7 +255,8 @@ async function writeProgress(
   return result.applied ? result.flow : undefined;
 }
 
-async function end(
+/** Ends the flow as its plan ended; false when another writer was faster. */
+async function endFlow(
   { runtime }: FlowMirrorDependencies,
   flows: BoundFlows,
   flow: Flow,
@@ -252,14 +271,14 @@ async function end(
   // The last step is shown first, because ending a flow does not change what it shows.
   const shown = wasCancelled(flow) ? flow : await writeProgress(flows, flow, snapshot);
   if (!shown) return false;
-  const ending = { flowId, expectedRevision: shown.revision, stateJson: pictureOf(snapshot).stateJson };
+  const ending = { flowId, expectedRevision: shown.revision, stateJson: formatFlowState(snapshot).stateJson };
   const result = GOOD.has(snapshot.status)
     ? await flows.finish(ending)
     : await flows.fail({ ...ending, blockedSummary: `the plan ended as ${snapshot.status}` });
   return result.applied;
 }
 
-function pictureOf({ coordinationId, status, stepsTotal, stepsEnded, running }: FlowSnapshot) {
+function formatFlowState({ coordinationId, status, stepsTotal, stepsEnded, running }: FlowSnapshot) {
   const named = running.slice(0, NAMED_STEPS_MAX).join(", ");
   const more = running.length - NAMED_STEPS_MAX;
   const atWork = running.length === 0 ? "" : `; running: ${named}${more > 0 ? ` and ${more} more` : ""}`;

@@ -12,11 +12,11 @@ import type {
 } from "../../../agents/coordination/contracts/observation.ts";
 import type { SpawnObserver, SpawnQuery } from "../../../agents/coordination/ports/spawn-observer.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
-import { cancelRow, cancelSpawnsOf } from "./cancel-rows.ts";
-import { findLastEndBelow } from "./rows-below.ts";
-import { isOpen, messageOf } from "../host/host-runs.ts";
+import { cancelRowRun, cancelSpawnsBelow } from "./cancel-rows.ts";
+import { findLastSpawnEnd } from "./rows-below.ts";
+import { isRowOpen, formatErrorSentence } from "../host/host-runs.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
-import { noteInEntry } from "../host/session-entry.ts";
+import { writeSessionNotes } from "../host/session-entry.ts";
 import { formatSentence } from "../host/spawn-result.ts";
 
 /** The host writes the row up to 0.1 s after the intent; clocks of one machine may still differ a little. */
@@ -34,16 +34,20 @@ type TaskRow = Awaited<
   ReturnType<ReturnType<OpenClawPluginApi["runtime"]["tasks"]["async"]["runs"]["bindSession"]>["list"]>
 >[number];
 
-export function createHostRunner(runtime: OpenClawPluginApi["runtime"], logger: Logger): SpawnObserver {
+/**
+ * Creates the observer of spawned children, by the host's task rows; where these cannot be read, a child's state is
+ * `unknown`, and one that cannot be stopped `unreachable`, each with a warning in the log.
+ */
+export function createSpawnObserver(runtime: OpenClawPluginApi["runtime"], logger: Logger): SpawnObserver {
   return {
     observe: async (query) => {
       try {
-        const seen = await observeRows(runtime, query);
+        const seen = await observeSpawn(runtime, query);
         return seen.kind === "absent" && mayBeQueued(query) ? { kind: "unknown" } : seen;
       } catch (error) {
         logger.warn(
           { session: query.sourceSession },
-          `the host's task rows are unreadable: ${messageOf(error)}`,
+          `the host's task rows are unreadable: ${formatErrorSentence(error)}`,
         );
         return { kind: "unknown" };
       }
@@ -52,7 +56,10 @@ export function createHostRunner(runtime: OpenClawPluginApi["runtime"], logger: 
       try {
         return await stopSpawn(runtime, query);
       } catch (error) {
-        logger.warn({ session: query.sourceSession }, `the host does not stop a spawn: ${messageOf(error)}`);
+        logger.warn(
+          { session: query.sourceSession },
+          `the host does not stop a spawn: ${formatErrorSentence(error)}`,
+        );
         return "unreachable";
       }
     },
@@ -61,48 +68,51 @@ export function createHostRunner(runtime: OpenClawPluginApi["runtime"], logger: 
       if (isAcpSession(envelope.targetSession)) return;
       try {
         const notes = { envelope: copyAsJson(envelope) };
-        await noteInEntry(runtime.agent.session, envelope.targetSession, notes);
+        await writeSessionNotes(runtime.agent.session, envelope.targetSession, notes);
       } catch (error) {
         const { coordinationId: runId, stepId } = envelope;
         logger.warn(
           { runId, stepId },
-          `the envelope is not in the child's session entry: ${messageOf(error)}`,
+          `the envelope is not in the child's session entry: ${formatErrorSentence(error)}`,
         );
       }
     },
   };
 }
 
-/** Reads the rows under the session that asked for the spawn, where they lie also for nested ones. */
-async function observeRows(runtime: OpenClawPluginApi["runtime"], query: SpawnQuery): Promise<Observation> {
+/** Returns how a spawn stands by the rows under the session that asked for it, where nested ones lie, too. */
+async function observeSpawn(runtime: OpenClawPluginApi["runtime"], query: SpawnQuery): Promise<Observation> {
   const rows = await runtime.tasks.async.runs.bindSession({ sessionKey: query.sourceSession }).list();
   const now = Date.now();
-  const row = findRow(rows, query);
-  const seen = observationOf(row, query, now);
-  if (seen.kind !== "ended" || !row || !isPending(row)) return seen;
+  const row = findSpawnRow(rows, query);
+  const seen = observeRow(row, query, now);
+  if (seen.kind !== "ended" || !row || !isDeliveryPending(row)) return seen;
   // The child may wait for what it has spawned without our knowledge.
-  const lastEndMs = await findLastEndBelow(runtime, seen.childSessionKey);
+  const lastEndMs = await findLastSpawnEnd(runtime, seen.childSessionKey);
   const isWaiting = lastEndMs === undefined || now - lastEndMs < DELIVERY_MS_MAX;
   const { childSessionKey, childRunId } = seen;
   return isWaiting ? { kind: "running", childSessionKey, childRunId } : seen;
 }
 
-/** The host stops what a running child has spawned, too; what a child that ended left at work is stopped by itself. */
+/**
+ * Stops a child and all that it has spawned. The host stops what a running child has spawned, too; what a child that
+ * ended left at work is stopped by itself.
+ */
 async function stopSpawn(runtime: OpenClawPluginApi["runtime"], query: SpawnQuery): Promise<Cancellation> {
   const { sourceSession, childSessionKey } = query;
   if (!childSessionKey) return "unreachable";
   const rows = await runtime.tasks.async.runs.bindSession({ sessionKey: sourceSession }).list();
   const row = rows.find((candidate) => candidate.childSessionKey === childSessionKey);
   if (!row) return isOutOfReach(query) ? "unreachable" : "already_ended";
-  const cancellation = isOpen(row) ? await cancelRow(runtime, sourceSession, row) : "already_ended";
-  const below = await cancelSpawnsOf(runtime, childSessionKey);
+  const cancellation = isRowOpen(row) ? await cancelRowRun(runtime, sourceSession, row) : "already_ended";
+  const below = await cancelSpawnsBelow(runtime, childSessionKey);
   if (below === "unreachable") return below;
   return cancellation === "already_ended" && isWaitingForOwn(row, query) ? below : cancellation;
 }
 
 /** True when the first turn of a child is over, and what it says at last is to come. In a turn it is not stopped with its own. */
 function isWaitingForOwn(row: TaskRow, { quietSinceMs }: SpawnQuery): boolean {
-  return isPending(row) && quietSinceMs !== undefined;
+  return isDeliveryPending(row) && quietSinceMs !== undefined;
 }
 
 /** Copies without the properties that are undefined, which the host's JSON type does not know. */
@@ -115,8 +125,9 @@ function isAcpSession(sessionKey: SessionKey): boolean {
 }
 
 /**
- * The host writes the row of an ACP child when its first turn starts, seconds after the spawn where the backend has to
- * start first. Until then the turn waits in the host's memory: only a new process has lost it.
+ * True when an ACP child of this process may run without a row. The host writes the row when the child's first turn
+ * starts, seconds after the spawn where the backend has to start first. Until then the turn waits in the host's
+ * memory: only a new process has lost it.
  */
 function mayBeQueued({ childSessionKey, dispatchedAtMs }: SpawnQuery): boolean {
   return (
@@ -129,21 +140,27 @@ function isOutOfReach(query: SpawnQuery): boolean {
   return mayBeQueued(query) && Date.now() - query.dispatchedAtMs >= QUEUED_MS_MAX;
 }
 
-/** Finds the row of a spawn. */
-export function findRow(rows: readonly TaskRow[], query: SpawnQuery): TaskRow | undefined {
-  return rows.find((candidate) => isRowOf(candidate, query));
+/** Returns the task row of a spawn among these rows of its session; `undefined` where none is. */
+export function findSpawnRow(rows: readonly TaskRow[], query: SpawnQuery): TaskRow | undefined {
+  return rows.find((candidate) => isRowOfSpawn(candidate, query));
 }
 
-/** Returns what the row of a spawn says of its child. */
-export function observationOf(row: TaskRow | undefined, query: SpawnQuery, now: number): Observation {
+/**
+ * Returns what the task row of a spawn says of its child: running, or ended once the host has also delivered the
+ * result or no longer may; `absent` without a row or a child.
+ */
+export function observeRow(row: TaskRow | undefined, query: SpawnQuery, now: number): Observation {
   if (!row?.childSessionKey) return { kind: "absent" };
   const child = { childSessionKey: row.childSessionKey as SessionKey, childRunId: row.runId ?? row.id };
-  const ending = isUndelivered(row, query, now) ? undefined : endingOf(row);
+  const ending = isUndelivered(row, query, now) ? undefined : readSpawnEnding(row);
   return ending ? { kind: "ended", ...child, ...ending } : { kind: "running", ...child };
 }
 
-/** A child that we know is found by its key; a spawn whose answer was lost, by its task text. */
-function isRowOf(row: TaskRow, query: SpawnQuery): boolean {
+/**
+ * True for the row of a spawn. A child that we know is found by its key; a spawn whose answer was lost, by its task
+ * text.
+ */
+function isRowOfSpawn(row: TaskRow, query: SpawnQuery): boolean {
   const key = row.childSessionKey;
   if (!key || key === query.sourceSession) return false;
   if (query.childSessionKey) return key === query.childSessionKey;
@@ -155,23 +172,24 @@ function isRowOf(row: TaskRow, query: SpawnQuery): boolean {
 }
 
 /**
- * Tells whether the host has not delivered the last words of a child. An orchestrator's row says "succeeded" when its
+ * True while the host may still deliver the last words of a child. An orchestrator's row says "succeeded" when its
  * first turn ends, though it still waits for its children and is woken when they have ended: delivery tells. But the
  * host gives up some deliveries after three tries and leaves them pending for ever, and delivers nothing of a child
  * that was cancelled.
  */
 function isUndelivered(row: TaskRow, { quietSinceMs }: SpawnQuery, now: number): boolean {
-  if (!isPending(row)) return false;
+  if (!isDeliveryPending(row)) return false;
   const { endedAt } = row;
   if (quietSinceMs === undefined || endedAt === undefined) return true;
   return now - Math.max(endedAt, quietSinceMs) < DELIVERY_MS_MAX;
 }
 
-function isPending({ status, deliveryStatus }: TaskRow): boolean {
+function isDeliveryPending({ status, deliveryStatus }: TaskRow): boolean {
   return deliveryStatus === "pending" && status !== "cancelled";
 }
 
-function endingOf({ status, error }: TaskRow): ChildEnding | undefined {
+/** Returns how the child of a row ended; `undefined` while it has not. */
+function readSpawnEnding({ status, error }: TaskRow): ChildEnding | undefined {
   switch (status) {
     case "queued":
     case "running":

@@ -18,18 +18,18 @@ import type { AgentRunner, Attempt, Start } from "../../../agents/coordination/p
 import { readSessionEntry } from "../host/session-entry.ts";
 import {
   BEGIN_MS_MAX,
-  endingOf,
-  findRow,
+  readRowEnding,
+  findRunRow,
   findFirstAnswer,
-  followBy,
-  isOpen,
-  isRefusal,
-  mayStillBegin,
-  messageOf,
+  observeUntilEnd,
+  isRowOpen,
+  isHostRefusal,
+  mayStillGetRow,
+  formatErrorSentence,
   readTranscript,
-  runIdOf,
-  sliceSinceBegin,
-  startOf,
+  getHostRunId,
+  sliceFromRunBegin,
+  createObservedStart,
   type HostRuntime,
   type RunnerDependencies,
   type TaskRow,
@@ -41,6 +41,10 @@ const ROWS_KEPT_MS = 6 * 24 * 3_600_000;
 /** Between a run that failed and the next one. */
 const PAUSE_MS = 60_000;
 
+/**
+ * Creates the runner whose runs are turns of a plan's owner session, by which the owner is told the plan's result at
+ * most once; what is not certain is `unknown`, and is not told again.
+ */
 export function createOwnerRunner(runtime: HostRuntime, { clock, logger }: RunnerDependencies): AgentRunner {
   /** Keys of attempts that are being started right now. */
   const starting = new Set<string>();
@@ -49,28 +53,28 @@ export function createOwnerRunner(runtime: HostRuntime, { clock, logger }: Runne
   const mayHaveBegun = (attempt: Attempt, { nextRun, notBeforeMs }: Nothing): boolean => {
     if (clock.now() < notBeforeMs) return false;
     if (starting.has(attempt.idempotencyKey) || requested.has(nextRun.idempotencyKey)) return true;
-    return nextRun === attempt && mayStillBegin(attempt, clock);
+    return nextRun === attempt && mayStillGetRow(attempt, clock);
   };
   const observe = async (attempt: Attempt): Promise<Observation> => {
     try {
-      const seen = await look(runtime, attempt);
-      if (seen.kind !== "nothing") return seen.seen;
+      const telling = await findTelling(runtime, attempt);
+      if (telling.kind !== "nothing") return telling.seen;
       const ageMs = clock.now() - attempt.dispatchedAtMs;
-      return { kind: mayHaveBegun(attempt, seen) || ageMs > ROWS_KEPT_MS ? "unknown" : "absent" };
+      return { kind: mayHaveBegun(attempt, telling) || ageMs > ROWS_KEPT_MS ? "unknown" : "absent" };
     } catch (error) {
       logger.warn(
         { key: attempt.idempotencyKey },
-        `the host does not say whether an owner was told: ${messageOf(error)}`,
+        `the host does not say whether an owner was told: ${formatErrorSentence(error)}`,
       );
       return { kind: "unknown" };
     }
   };
   const request = async (order: Telling, nextRun: Attempt): Promise<Start> => {
-    if (nextRun === order) return runNext(runtime, order, nextRun);
+    if (nextRun === order) return runTelling(runtime, order, nextRun);
     const { idempotencyKey: key } = nextRun;
     requested.add(key);
     clock.wakeAt(addMs(clock.now(), BEGIN_MS_MAX), () => requested.delete(key));
-    const started = await runNext(runtime, order, nextRun);
+    const started = await runTelling(runtime, order, nextRun);
     if (started.kind === "refused") requested.delete(key);
     return started;
   };
@@ -79,21 +83,21 @@ export function createOwnerRunner(runtime: HostRuntime, { clock, logger }: Runne
       const calledAtMs = clock.now();
       starting.add(order.idempotencyKey);
       try {
-        const seen = await look(runtime, order);
-        if (seen.kind !== "nothing") return startOf(seen.seen);
+        const seen = await findTelling(runtime, order);
+        if (seen.kind !== "nothing") return createObservedStart(seen.seen);
         // Who observed nothing before the pause was over may rely on it, also where this look takes longer.
         if (calledAtMs < seen.notBeforeMs) return PAUSING;
         return await request(order, seen.nextRun);
       } catch (error) {
-        return { kind: "unknown", message: messageOf(error) };
+        return { kind: "unknown", message: formatErrorSentence(error) };
       } finally {
         starting.delete(order.idempotencyKey);
       }
     },
     observe,
     follow: (attempt, signal) => {
-      const findAnswerOrObserve = () => lookForAnswer(runtime, attempt).catch(() => observe(attempt));
-      return followBy(runtime, { clock, observe: findAnswerOrObserve }, attempt, signal);
+      const findAnswerOrObserve = () => observeAnswer(runtime, attempt).catch(() => observe(attempt));
+      return observeUntilEnd(runtime, { clock, observe: findAnswerOrObserve }, attempt, signal);
     },
     // An owner's turn is not ours to stop.
     cancel: () => Promise.resolve("already_ended"),
@@ -123,52 +127,65 @@ interface Nothing {
 
 type Seen = Nothing | Something;
 
-async function look(
+/** Returns how the run stands that tells the message; without one, which run is to begin, and not before when. */
+async function findTelling(
   runtime: HostRuntime,
   attempt: Attempt,
   { number, notBeforeMs } = { number: 1, notBeforeMs: 0 },
 ): Promise<Seen> {
-  const run = nameRun(attempt, number);
-  const row = await findRow(runtime, run);
+  const run = createNumberedRun(attempt, number);
+  const row = await findRunRow(runtime, run);
   // After the row: what a run that has ended wrote is there by now.
-  const since = sliceSinceBegin(await readTranscript(runtime, run.childSessionKey), runIdOf(run));
-  if (since) return describeTold(run, row, since);
+  const messagesOfRun = sliceFromRunBegin(
+    await readTranscript(runtime, run.childSessionKey),
+    getHostRunId(run),
+  );
+  if (messagesOfRun) return createToldObservation(run, row, messagesOfRun);
   if (!row) return { kind: "nothing", nextRun: run, notBeforeMs };
-  const nextMs = number < RUNS_MAX ? findNextTime(attempt, row) : undefined;
-  if (nextMs !== undefined) return look(runtime, attempt, { number: number + 1, notBeforeMs: nextMs });
-  if (row.status === "succeeded" && !wasLost(row)) return describeTold(run, row, []);
-  return describeUntold(run, row);
+  const nextMs = number < RUNS_MAX ? findNextRunTime(attempt, row) : undefined;
+  if (nextMs !== undefined) return findTelling(runtime, attempt, { number: number + 1, notBeforeMs: nextMs });
+  if (row.status === "succeeded" && !wasRunLost(row)) return createToldObservation(run, row, []);
+  return createUntold(run, row);
 }
 
-/** Finds from when on another run is to tell it, where this one did not for sure: at once, or a minute after it failed. */
-function findNextTime(attempt: Attempt, row: TaskRow): number | undefined {
-  if (wasLost(row)) return 0;
-  const hasFailed = !isOpen(row) && endingOf(row).outcome === "failed";
+/** Returns when another run may tell it, where this one surely did not: at once, or a minute after it failed. */
+function findNextRunTime(attempt: Attempt, row: TaskRow): number | undefined {
+  if (wasRunLost(row)) return 0;
+  const hasFailed = !isRowOpen(row) && readRowEnding(row).outcome === "failed";
   return attempt.isRepeated && hasFailed ? (row.endedAt ?? attempt.dispatchedAtMs) + PAUSE_MS : undefined;
 }
 
-/** The first run has the key of the attempt. */
-function nameRun(attempt: Attempt, number: number): Attempt {
+/** Returns the attempt under the key of its run of that number; the first run has the key of the attempt. */
+function createNumberedRun(attempt: Attempt, number: number): Attempt {
   if (number === 1) return attempt;
   const { childRunId: _, ...others } = attempt;
   const key = `run-${number}:${attempt.idempotencyKey}` as Attempt["idempotencyKey"];
   return { ...others, idempotencyKey: key };
 }
 
-function describeTold(
+/** Returns how a run stands that told the owner: completed, with the first answer among the messages since. */
+function createToldObservation(
   run: Attempt,
   row: TaskRow | undefined,
   since: readonly TranscriptMessage[],
 ): Something {
-  const seen = { kind: "ended", ...childOf(run), outcome: "completed", ...findFirstAnswer(since) } as const;
-  return { kind: "something", seen, answers: isAnswering(row) };
+  const seen = {
+    kind: "ended",
+    ...createObservedChild(run),
+    outcome: "completed",
+    ...findFirstAnswer(since),
+  } as const;
+  return { kind: "something", seen, answers: isTurnUnderWay(row) };
 }
 
-/** A run that was lost did not tell, whatever its row says; nor did one that failed. */
-function describeUntold(run: Attempt, row: TaskRow): Something {
-  const child = childOf(run);
-  if (isOpen(row)) return { kind: "something", seen: { kind: "running", ...child }, answers: false };
-  const ending = row.status === "succeeded" ? LOST : endingOf(row);
+/**
+ * Returns how a run stands that has not told. A run that was lost did not tell, whatever its row says; nor did one
+ * that failed.
+ */
+function createUntold(run: Attempt, row: TaskRow): Something {
+  const child = createObservedChild(run);
+  if (isRowOpen(row)) return { kind: "something", seen: { kind: "running", ...child }, answers: false };
+  const ending = row.status === "succeeded" ? LOST : readRowEnding(row);
   return { kind: "something", seen: { kind: "ended", ...child, ...ending }, answers: false };
 }
 
@@ -177,28 +194,31 @@ const LOST: ChildEnding = {
   message: "a crash took the run before its message was written",
 };
 
-function childOf(run: Attempt): ObservedChild {
-  return { childSessionKey: run.childSessionKey, childRunId: runIdOf(run) };
+function createObservedChild(run: Attempt): ObservedChild {
+  return { childSessionKey: run.childSessionKey, childRunId: getHostRunId(run) };
 }
 
 /**
  * True for a run of a process before that this process closed. Without its message in the transcript nobody read it: the host
  * closes it as failed, or as succeeded where it went on with the turn that the run had been waiting for.
  */
-function wasLost(row: TaskRow): boolean {
+function wasRunLost(row: TaskRow): boolean {
   const { status, createdAt, endedAt = Infinity } = row;
   const begun = performance.timeOrigin;
-  return !isOpen(row) && status !== "cancelled" && createdAt < begun && endedAt >= begun;
+  return !isRowOpen(row) && status !== "cancelled" && createdAt < begun && endedAt >= begun;
 }
 
-/** A turn that the host interrupted goes on under another run, and its own row stays open for ever. */
-function isAnswering(row: TaskRow | undefined): boolean {
-  return row !== undefined && isOpen(row) && row.createdAt >= performance.timeOrigin;
+/**
+ * True while the run's own turn goes on. A turn that the host interrupted goes on under another run, and its own row
+ * stays open for ever.
+ */
+function isTurnUnderWay(row: TaskRow | undefined): boolean {
+  return row !== undefined && isRowOpen(row) && row.createdAt >= performance.timeOrigin;
 }
 
-/** Looks for the owner's answer like `look`; a turn that goes on counts as running, although the owner was told. */
-async function lookForAnswer(runtime: HostRuntime, attempt: Attempt): Promise<Observation> {
-  const looked = await look(runtime, attempt);
+/** Returns how the owner's answer stands; a turn that goes on counts as running, although the owner was told. */
+async function observeAnswer(runtime: HostRuntime, attempt: Attempt): Promise<Observation> {
+  const looked = await findTelling(runtime, attempt);
   if (looked.kind === "nothing") return { kind: "unknown" };
   const { childSessionKey, childRunId } = looked.seen;
   return looked.answers ? { kind: "running", childSessionKey, childRunId } : looked.seen;
@@ -209,20 +229,25 @@ export interface Telling extends Attempt {
   readonly message: string;
 }
 
-export async function tell(runtime: HostRuntime, order: Telling): Promise<Start> {
-  const seen = await look(runtime, order);
-  return seen.kind === "nothing" ? runNext(runtime, order, seen.nextRun) : startOf(seen.seen);
+/**
+ * Starts a turn of a session that tells it the message, unless a run under this key told it before; returns the start
+ * of either.
+ */
+export async function tellSessionOnce(runtime: HostRuntime, order: Telling): Promise<Start> {
+  const seen = await findTelling(runtime, order);
+  return seen.kind === "nothing" ? runTelling(runtime, order, seen.nextRun) : createObservedStart(seen.seen);
 }
 
-async function runNext(runtime: HostRuntime, order: Telling, { idempotencyKey }: Attempt): Promise<Start> {
+/** Starts the run that tells a message, with delivery to the session's chat, or without it where that is refused. */
+async function runTelling(runtime: HostRuntime, order: Telling, { idempotencyKey }: Attempt): Promise<Start> {
   const next = { ...order, idempotencyKey };
   const deliver = hasChat(runtime, order.childSessionKey);
-  const first = await run(runtime, next, deliver);
+  const first = await startTurn(runtime, next, deliver);
   // The chat cannot be written to any more: the owner is told all the same. A refused run left nothing behind.
-  return deliver && first.kind === "refused" ? await run(runtime, next, false) : first;
+  return deliver && first.kind === "refused" ? await startTurn(runtime, next, false) : first;
 }
 
-async function run(runtime: HostRuntime, order: Telling, deliver: boolean): Promise<Start> {
+async function startTurn(runtime: HostRuntime, order: Telling, deliver: boolean): Promise<Start> {
   try {
     const { runId, sessionKey } = await runtime.subagent.run({
       sessionKey: order.childSessionKey,
@@ -233,13 +258,13 @@ async function run(runtime: HostRuntime, order: Telling, deliver: boolean): Prom
     const childSessionKey = (sessionKey ?? order.childSessionKey) as SessionKey;
     return { kind: "started", child: { childSessionKey, childRunId: runId } };
   } catch (error) {
-    return { kind: isRefusal(error) ? "refused" : "unknown", message: messageOf(error) };
+    return { kind: isHostRefusal(error) ? "refused" : "unknown", message: formatErrorSentence(error) };
   }
 }
 
 /**
- * Whether the session belongs to a chat, which then shows the answer. For a session without one the host would look for
- * any chat that is configured, and could tell a stranger.
+ * True where the session belongs to a chat, which then shows the answer. For a session without one the host would look
+ * for any chat that is configured, and could tell a stranger.
  */
 function hasChat(runtime: HostRuntime, sessionKey: SessionKey): boolean {
   const agentId = sessionKey.split(":")[1] ?? "main";

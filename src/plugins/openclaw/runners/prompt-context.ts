@@ -2,8 +2,9 @@
 import type { CoordinationEnvelope } from "../../../agents/coordination/contracts/envelope.ts";
 
 /**
- * Formats the text that a child reads about its place. It is the same text in every turn of the child, so that the provider can cache the
- * system prompt, and it gives the model nothing to act with: authority is the ledger's record (H3).
+ * Returns the block of a child's system prompt that says which step of which coordination it works on. It is the same
+ * text in every turn of the child, so that the provider can cache the system prompt, and it gives the model nothing to
+ * act with: authority is the ledger's record (H3).
  */
 export function formatPromptContext(envelope: CoordinationEnvelope): string {
   const { coordinationId, stepId, parentStepId, sourceSession, targetSession, intent, priority, deadlineMs } =

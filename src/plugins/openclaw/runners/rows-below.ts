@@ -2,7 +2,7 @@
  * Owns: finding the host's task rows of all that a session has spawned, at any depth, also where the ledger knows
  * nothing of it.
  */
-import { isOpen, type HostRuntime, type TaskRow } from "../host/host-runs.ts";
+import { isRowOpen, type HostRuntime, type TaskRow } from "../host/host-runs.ts";
 
 /** The host lets agents spawn no deeper. */
 const SPAWN_DEPTH_MAX = 5;
@@ -13,8 +13,11 @@ interface RowBelow {
   readonly row: TaskRow;
 }
 
-/** Yields the rows of what the agents of a session have spawned, each before those below it are read. */
-export async function* walkRowsBelow(
+/**
+ * Yields, with the session that it lies under, the host's task row of each run that a session has spawned, to a
+ * bounded depth, each before those below it are read.
+ */
+export async function* walkSpawnRows(
   runtime: HostRuntime,
   session: string,
   depth = SPAWN_DEPTH_MAX,
@@ -24,18 +27,18 @@ export async function* walkRowsBelow(
   for (const row of rows) {
     yield { owner: session, row };
     const key = row.childSessionKey;
-    if (key && key !== session) yield* walkRowsBelow(runtime, key, depth - 1);
+    if (key && key !== session) yield* walkSpawnRows(runtime, key, depth - 1);
   }
 }
 
 /**
- * Returns when the last of all that a session has spawned ended; 0 where it has spawned none, `undefined` while one is
- * at work.
+ * Returns the time in Unix milliseconds at which the last of all runs below a session ended; 0 where it has spawned
+ * none, and `undefined` while one is at work.
  */
-export async function findLastEndBelow(runtime: HostRuntime, session: string): Promise<number | undefined> {
+export async function findLastSpawnEnd(runtime: HostRuntime, session: string): Promise<number | undefined> {
   let lastEndMs = 0;
-  for await (const { row } of walkRowsBelow(runtime, session)) {
-    if (isOpen(row)) return undefined;
+  for await (const { row } of walkSpawnRows(runtime, session)) {
+    if (isRowOpen(row)) return undefined;
     lastEndMs = Math.max(lastEndMs, row.endedAt ?? 0);
   }
   return lastEndMs;

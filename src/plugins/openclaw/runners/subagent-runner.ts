@@ -12,27 +12,27 @@ import type {
 } from "../../../agents/coordination/contracts/observation.ts";
 import type { AgentRunner, Attempt, Order, Start } from "../../../agents/coordination/ports/agent-runner.ts";
 import { waitWithin } from "../../../agents/coordination/std/wait-for.ts";
-import { cancelRow, cancelSpawnsOf } from "./cancel-rows.ts";
+import { cancelRowRun, cancelSpawnsBelow } from "./cancel-rows.ts";
 import {
-  endingOf,
-  findReply,
-  findRow,
-  followBy,
-  isOpen,
-  isRefusal,
-  mayStillBegin,
-  messageOf,
+  readRowEnding,
+  readLastReply,
+  findRunRow,
+  observeUntilEnd,
+  isRowOpen,
+  isHostRefusal,
+  mayStillGetRow,
+  formatErrorSentence,
   readTranscript,
-  rowOwnerOf,
-  runIdOf,
-  sliceSinceBegin,
-  startOf,
+  formatRowOwner,
+  getHostRunId,
+  sliceFromRunBegin,
+  createObservedStart,
   sumUsage,
   type HostRuntime,
   type RunnerDependencies,
   type TaskRow,
 } from "../host/host-runs.ts";
-import { readRefusal, type Refusal } from "../host/provider-refusal.ts";
+import { readProviderRefusal, type Refusal } from "../host/provider-refusal.ts";
 import { formatPromptContext } from "./prompt-context.ts";
 
 /** The host takes 0.2 s for an agent and its agents, and gives up itself after 15 s. */
@@ -55,6 +55,10 @@ export interface SubagentRunnerDependencies extends RunnerDependencies {
   readonly assignedFolders: { set(session: string, folder: string): unknown };
 }
 
+/**
+ * Creates the runner that starts, observes and follows the attempts of steps as subagents of the host; an attempt that
+ * may still begin is not reported as absent.
+ */
 export function createSubagentRunner(
   runtime: HostRuntime,
   dependencies: SubagentRunnerDependencies,
@@ -62,7 +66,7 @@ export function createSubagentRunner(
   /** Keys that the host is being asked to run right now. */
   const starting = new Set<string>();
   const observe = (attempt: Attempt): Promise<Observation> => {
-    const mayBegin = starting.has(attempt.idempotencyKey) || mayStillBegin(attempt, dependencies.clock);
+    const mayBegin = starting.has(attempt.idempotencyKey) || mayStillGetRow(attempt, dependencies.clock);
     return observeAttempt(runtime, dependencies, attempt, mayBegin);
   };
   return {
@@ -76,7 +80,12 @@ export function createSubagentRunner(
     },
     observe,
     follow: (attempt, signal) =>
-      followBy(runtime, { clock: dependencies.clock, observe: () => observe(attempt) }, attempt, signal),
+      observeUntilEnd(
+        runtime,
+        { clock: dependencies.clock, observe: () => observe(attempt) },
+        attempt,
+        signal,
+      ),
     cancel: (attempt) =>
       waitWithin(
         dependencies.clock,
@@ -87,16 +96,17 @@ export function createSubagentRunner(
   };
 }
 
+/** Starts the run of an attempt; returns how it stands where it had begun before. */
 async function startAttempt(
   runtime: HostRuntime,
   dependencies: SubagentRunnerDependencies,
   order: Order,
 ): Promise<Start> {
   try {
-    const before = await findRow(runtime, order);
-    if (before) return startOf(await readRow(runtime, order, before));
+    const before = await findRunRow(runtime, order);
+    if (before) return createObservedStart(await readRunRow(runtime, order, before));
   } catch (error) {
-    return { kind: "unknown", message: messageOf(error) };
+    return { kind: "unknown", message: formatErrorSentence(error) };
   }
   const { folder } = order;
   if (folder !== undefined) dependencies.assignedFolders.set(order.childSessionKey, folder);
@@ -104,7 +114,7 @@ async function startAttempt(
     const { runId, sessionKey } = await runtime.subagent.run({
       sessionKey: order.childSessionKey,
       message: order.message,
-      extraSystemPrompt: stepContext(order),
+      extraSystemPrompt: formatStepContext(order),
       lane: nameHostLane(order),
       deliver: false,
       idempotencyKey: order.idempotencyKey,
@@ -112,15 +122,18 @@ async function startAttempt(
       ...(dependencies.tools.length > 0 && { toolsAlsoAllow: [...dependencies.tools] }),
     });
     const childSessionKey = (sessionKey ?? order.childSessionKey) as SessionKey;
-    if (folder !== undefined) await keepFolder(runtime, dependencies, { order, folder });
+    if (folder !== undefined) await writeRunFolder(runtime, dependencies, { order, folder });
     return { kind: "started", child: { childSessionKey, childRunId: runId } };
   } catch (error) {
-    return { kind: isRefusal(error) ? "refused" : "unknown", message: messageOf(error) };
+    return { kind: isHostRefusal(error) ? "refused" : "unknown", message: formatErrorSentence(error) };
   }
 }
 
-/** The host goes on with a run after a restart, and then finds its folder in the session's entry alone. */
-async function keepFolder(
+/**
+ * Writes the folder of a run to its session's entry. The host goes on with a run after a restart, and then finds its
+ * folder there alone.
+ */
+async function writeRunFolder(
   runtime: HostRuntime,
   { logger }: RunnerDependencies,
   { order, folder }: { readonly order: Order; readonly folder: string },
@@ -134,10 +147,14 @@ async function keepFolder(
       update: () => ({ spawnedCwd: folder }),
     });
   } catch (error) {
-    logger.warn({ session: sessionKey }, `the host does not keep the folder of a run: ${messageOf(error)}`);
+    logger.warn(
+      { session: sessionKey },
+      `the host does not keep the folder of a run: ${formatErrorSentence(error)}`,
+    );
   }
 }
 
+/** Returns how the run of an attempt stands; without a row `absent`, or `unknown` where it may still begin. */
 async function observeAttempt(
   runtime: HostRuntime,
   { logger }: RunnerDependencies,
@@ -145,33 +162,37 @@ async function observeAttempt(
   mayBegin: boolean,
 ): Promise<Observation> {
   try {
-    const row = await findRow(runtime, attempt);
-    if (row) return await readRow(runtime, attempt, row);
+    const row = await findRunRow(runtime, attempt);
+    if (row) return await readRunRow(runtime, attempt, row);
     return { kind: mayBegin ? "unknown" : "absent" };
   } catch (error) {
-    logger.warn({ key: attempt.idempotencyKey }, `the host does not say how a run goes: ${messageOf(error)}`);
+    logger.warn(
+      { key: attempt.idempotencyKey },
+      `the host does not say how a run goes: ${formatErrorSentence(error)}`,
+    );
     return { kind: "unknown" };
   }
 }
 
-async function readRow(
+/** Returns how a run stands by its row; of one that ended also its reply, its usage and a provider's refusal. */
+async function readRunRow(
   runtime: HostRuntime,
   attempt: Attempt,
   row: TaskRow,
 ): Promise<Extract<Observation, ObservedChild>> {
   const { childSessionKey } = attempt;
-  const child = { childSessionKey, childRunId: runIdOf(attempt) };
-  if (isOpen(row)) return { kind: "running", ...child };
+  const child = { childSessionKey, childRunId: getHostRunId(attempt) };
+  if (isRowOpen(row)) return { kind: "running", ...child };
   const transcript = await readTranscript(runtime, childSessionKey);
   // A session that revises its result has the words of earlier attempts, too.
-  const messages = sliceSinceBegin(transcript, runIdOf(attempt)) ?? transcript;
+  const messages = sliceFromRunBegin(transcript, getHostRunId(attempt)) ?? transcript;
   const usage = sumUsage(messages);
-  const refusal = readRefusal(messages.findLast(({ role }) => role === "assistant"));
+  const refusal = readProviderRefusal(messages.findLast(({ role }) => role === "assistant"));
   return {
     kind: "ended",
     ...child,
-    ...endingOf(row),
-    ...findReply(messages),
+    ...readRowEnding(row),
+    ...readLastReply(messages),
     ...(usage && { usage }),
     ...(refusal && { refusal: omitProvider(refusal) }),
   };
@@ -181,28 +202,32 @@ function omitProvider({ retryAfterMs }: Refusal): { readonly retryAfterMs?: numb
   return { ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 
+/** Stops the run of an attempt and all that its agent has spawned. */
 async function cancelAttempt(
   runtime: HostRuntime,
   { clock, logger }: RunnerDependencies,
   attempt: Attempt,
 ): Promise<Cancellation> {
   try {
-    const row = await findRow(runtime, attempt);
-    if (!row) return mayStillBegin(attempt, clock) ? "unreachable" : "already_ended";
-    const cancellation = isOpen(row)
-      ? await cancelRow(runtime, rowOwnerOf(runtime, attempt.childSessionKey), row)
+    const row = await findRunRow(runtime, attempt);
+    if (!row) return mayStillGetRow(attempt, clock) ? "unreachable" : "already_ended";
+    const cancellation = isRowOpen(row)
+      ? await cancelRowRun(runtime, formatRowOwner(runtime, attempt.childSessionKey), row)
       : "already_ended";
     // The host stops the agents below a running one, but an agent that ended may have left some at work.
-    const below = await cancelSpawnsOf(runtime, attempt.childSessionKey);
+    const below = await cancelSpawnsBelow(runtime, attempt.childSessionKey);
     return below === "unreachable" ? below : cancellation;
   } catch (error) {
-    logger.warn({ key: attempt.idempotencyKey }, `the host does not cancel a run: ${messageOf(error)}`);
+    logger.warn(
+      { key: attempt.idempotencyKey },
+      `the host does not cancel a run: ${formatErrorSentence(error)}`,
+    );
     return "unreachable";
   }
 }
 
-/** The envelope, and how the result gets back. */
-function stepContext({ envelope, outputSchema }: Order): string {
+/** Formats what the agent of a step reads besides its task: its envelope, and how the result gets back. */
+function formatStepContext({ envelope, outputSchema }: Order): string {
   return [
     formatPromptContext(envelope),
     "<coordination-report>",

@@ -5,20 +5,23 @@
 import type { EpochMs, IdempotencyKey, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { ChatRun } from "../../chat-agents.ts";
-import { messageOf, type HostRuntime } from "../host/host-runs.ts";
-import { tell } from "./owner-runner.ts";
-import { agentOf } from "../host/session-entry.ts";
+import { formatErrorSentence, type HostRuntime } from "../host/host-runs.ts";
+import { tellSessionOnce } from "./owner-runner.ts";
+import { readSessionAgent } from "../host/session-entry.ts";
 
-/** Tells a session late. It never rejects, because the session can also ask for it. */
-export async function tellLate(
+/**
+ * Starts a turn of a session that tells it that the agent called there is done or waits for a person; a failure is
+ * logged, because the session can also ask. Never rejects.
+ */
+export async function tellSessionLate(
   { runtime, logger }: { readonly runtime: HostRuntime; readonly logger: Logger },
   sessionKey: SessionKey,
   { agentId, runId }: ChatRun,
 ): Promise<void> {
   try {
-    const delivery = await tell(runtime, {
+    const delivery = await tellSessionOnce(runtime, {
       idempotencyKey: `${runId}:told` as IdempotencyKey,
-      agentId: agentOf(sessionKey) as never,
+      agentId: readSessionAgent(sessionKey) as never,
       childSessionKey: sessionKey,
       dispatchedAtMs: Date.now() as EpochMs,
       message: `[Coordination] The agent ${agentId}, which somebody called in this chat, is done or waits for a person. Tell the person you work for, and that /coordination run ${runId} shows what came of it. There is nothing else for you to do about it.`,
@@ -26,6 +29,6 @@ export async function tellLate(
     if (delivery.kind !== "started")
       logger.warn({ runId }, `a chat was not told of an agent's end: ${delivery.message}`);
   } catch (error) {
-    logger.warn({ runId }, `a chat was not told of an agent's end: ${messageOf(error)}`);
+    logger.warn({ runId }, `a chat was not told of an agent's end: ${formatErrorSentence(error)}`);
   }
 }

@@ -1,6 +1,6 @@
 /** Owns: the metrics of this gateway: one for each runtime. Nothing of it is loaded where the operator does not want them. */
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
-import { createOnce } from "../../../agents/coordination/std/load-once.ts";
+import { createOnceLoader } from "../../../agents/coordination/std/load-once.ts";
 import type { RunningCoordinator } from "../../compose.ts";
 import type { MetricsHost } from "../../compose-metrics.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
@@ -21,6 +21,10 @@ export interface MetricsFaceDependencies {
   readonly coordinator: () => Promise<RunningCoordinator>;
 }
 
+/**
+ * Creates the runtime's access to the metrics, which are loaded at their first use; they count from the ledger's
+ * position at `countFromNow`.
+ */
 export function createMetricsFace({ logger, place, coordinator }: MetricsFaceDependencies): MetricsFace {
   let isUsed = false;
   let start: number | undefined;
@@ -29,7 +33,7 @@ export function createMetricsFace({ logger, place, coordinator }: MetricsFaceDep
     return start;
   };
   // Counting begins here, so it is made with the runtime.
-  const load = createOnce(() => {
+  const load = createOnceLoader(() => {
     isUsed = true;
     return runOutsideCalls(async () => {
       const { createMetricsHost } = await import("../../compose-metrics.ts");

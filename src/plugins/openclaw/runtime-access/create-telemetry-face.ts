@@ -18,6 +18,10 @@ export interface TelemetryFaceDependencies {
   readonly coordinator: () => Promise<RunningCoordinator>;
 }
 
+/**
+ * Begins to export spans in the background, and returns the handle whose `close` stops that; where the exporter cannot
+ * start, that is logged and nothing is thrown.
+ */
 export function createTelemetryFace({
   settings,
   logger,

@@ -13,7 +13,7 @@ import {
 import type { KeptText } from "../../../agents/coordination/results/read-on.ts";
 import { createSpokenWords, type SpokenWords } from "./spoken-words.ts";
 import { createLongTexts, type LongTexts } from "./long-texts.ts";
-import { createRecent, type Recent } from "../../../agents/coordination/std/recent.ts";
+import { createRecentMap, type Recent } from "../../../agents/coordination/std/recent.ts";
 import { shareInProcess } from "../host/share-in-process.ts";
 
 export interface GatedNow extends GatedSession {
@@ -25,13 +25,16 @@ export interface GatedNow extends GatedSession {
   readonly changes?: ReadonlySet<string>;
 }
 
-/** True when every text of the session is kept back now, whatever it states. */
+/**
+ * True where every text of a gated session is kept back now, whatever confidence it states: its gate is strict, or a
+ * call that may change something is under way.
+ */
 export function isKeptBack({ isStrict, changes }: GatedNow): boolean {
   return isStrict || (changes !== undefined && changes.size > 0);
 }
 
 /** A session whose words reach others: its parent, or a chat. */
-export interface ChildNow {
+export interface SpeakingChild {
   readonly session: SessionKey;
   /** Absent where the ledger does not say yet whose child it is. */
   readonly of?: KeptText["of"];
@@ -47,7 +50,7 @@ export interface GateMemory {
   readonly spans: Recent<SessionKey>;
   readonly gated: Recent<GatedNow>;
   readonly texts: WithheldTexts;
-  readonly children: Recent<ChildNow>;
+  readonly children: Recent<SpeakingChild>;
   readonly longTexts: LongTexts;
   /** Sessions whose children's words might go to a chat in their name. */
   readonly spoken: SpokenWords;
@@ -71,23 +74,26 @@ export const accessGateMemory = shareInProcess("gate-memory.5", createGateMemory
 
 function createGateMemory(): GateMemory {
   const memory: GateMemory = {
-    spans: createRecent<SessionKey>(SPANS_MAX),
-    gated: createRecent<GatedNow>(SESSIONS_MAX),
+    spans: createRecentMap<SessionKey>(SPANS_MAX),
+    gated: createRecentMap<GatedNow>(SESSIONS_MAX),
     texts: createWithheldTexts((session, text) =>
       createHmac("sha256", memory.key).update(`${session}\0${text}`).digest("hex"),
     ),
-    children: createRecent<ChildNow>(SESSIONS_MAX),
+    children: createRecentMap<SpeakingChild>(SESSIONS_MAX),
     longTexts: createLongTexts(),
     spoken: createSpokenWords(),
-    addressed: createRecent<true>(SESSIONS_MAX),
+    addressed: createRecentMap<true>(SESSIONS_MAX),
     parentCharsMax: PARENT_CHARS_MAX,
     key: randomBytes(KEY_BYTES),
   };
   return memory;
 }
 
-/** Notes what the agent has just reported, because that decides at once what it may say. */
-export function noteReported(session: string, confidence: number | undefined): void {
+/**
+ * Sets in the memory of gates how sure the session's agent has just reported to be, which decides at once what it may
+ * say; does nothing for a session without a gate.
+ */
+export function noteReportedConfidence(session: string, confidence: number | undefined): void {
   const { gated } = accessGateMemory();
   const gatedSession = gated.get(session);
   if (!gatedSession) return;

@@ -17,10 +17,10 @@ interface GatewayRequest {
 }
 
 /**
- * Answers that nothing is served now where `handle` returns false, having answered nothing, or fails. That is logged,
- * unless the plugin is stopped (`LEDGER_CLOSED`).
+ * Runs `handle`; answers that nothing is served now where it fails, or returns false without an answer. A failure is
+ * logged, unless the plugin is stopped (`LEDGER_CLOSED`).
  */
-async function takeRequest(
+async function handleOrRefuse(
   api: OpenClawPluginApi,
   { subject, response, answerUnavailable }: GatewayRequest,
   handle: () => Promise<boolean>,
@@ -35,21 +35,21 @@ async function takeRequest(
   }
 }
 
-/** Answers a request of OpenWOP. */
+/** Passes an HTTP request to the OpenWOP host of the open runtime, or answers itself that there is none now. */
 export function takeOpenWopRequest(
   api: OpenClawPluginApi,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   const gatewayRequest = { subject: "an OpenWOP request", response, answerUnavailable: answerWithoutOpenWop };
-  return takeRequest(api, gatewayRequest, async () => {
+  return handleOrRefuse(api, gatewayRequest, async () => {
     const { openwop } = await withRuntime(api, (runtime) => Promise.resolve(runtime));
     await openwop?.handle(request, response);
     return openwop !== undefined;
   });
 }
 
-/** Lets `handle` answer a request for the page, or answers itself that there is no page now. */
+/** Runs `handle` with the page of the open runtime to answer a request, or answers itself that there is no page now. */
 export function takePageRequest(
   api: OpenClawPluginApi,
   response: ServerResponse,
@@ -58,16 +58,19 @@ export function takePageRequest(
   const gatewayRequest = {
     subject: "a request for the page",
     response,
-    answerUnavailable: answerWithoutPage,
+    answerUnavailable: answerPageUnavailable,
   };
-  return takeRequest(api, gatewayRequest, async () => {
+  return handleOrRefuse(api, gatewayRequest, async () => {
     const { page } = await withRuntime(api, (runtime) => Promise.resolve(runtime));
     if (page) await handle(page);
     return page !== undefined;
   });
 }
 
-/** Answers a request for metrics. */
+/**
+ * Answers an HTTP request for the metrics of the open runtime; with 405 for any method but GET and HEAD, and with a
+ * refusal where there are no metrics now.
+ */
 export async function takeMetricsRequest(
   api: OpenClawPluginApi,
   method: string | undefined,
@@ -80,9 +83,9 @@ export async function takeMetricsRequest(
   const gatewayRequest = {
     subject: "a request for metrics",
     response,
-    answerUnavailable: answerWithoutMetrics,
+    answerUnavailable: answerMetricsUnavailable,
   };
-  await takeRequest(api, gatewayRequest, async () => {
+  await handleOrRefuse(api, gatewayRequest, async () => {
     const scraped = await withRuntime(api, ({ metrics }) => metrics?.scrape() ?? Promise.resolve(undefined));
     if (!scraped) return false;
     const text = method === "HEAD" ? "" : scraped.text;
@@ -96,7 +99,7 @@ const NO_PAGE = JSON.stringify({
   message: "Coordination is starting or stopping here: wait a moment, and try again.",
 });
 
-function answerWithoutPage(response: ServerResponse): void {
+function answerPageUnavailable(response: ServerResponse): void {
   response.writeHead(503, {
     "content-type": "application/json",
     "cache-control": "no-store",
@@ -105,7 +108,7 @@ function answerWithoutPage(response: ServerResponse): void {
   response.end(NO_PAGE);
 }
 
-function answerWithoutMetrics(response: ServerResponse): void {
+function answerMetricsUnavailable(response: ServerResponse): void {
   const text = "The ledger cannot be read now: wait a moment, and try again.\n";
   sendText(response, 503, text, { "retry-after": "2" });
 }

@@ -8,15 +8,21 @@ import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import { accessGateMemory } from "./gate-memory.ts";
 import { findRuntime, type SharedRuntime } from "./shared-runtime.ts";
 
-/** From here on whatever the child says is kept from its parent, as it is of a child whose results are checked. */
+/**
+ * Makes the gate of a child's session strict, so that all that it says from here on is kept from its parent; does
+ * nothing for a session without a gate.
+ */
 export function keepEverythingBack(session: string): void {
   const { gated } = accessGateMemory();
   const gatedSession = gated.get(session);
   if (gatedSession) gated.set(session, { ...gatedSession, isStrict: true });
 }
 
-/** Notes a call that may change something, of a child whose result is held where that lies outside of the folder asked. */
-export function beginChange(runtime: SharedRuntime, session: string, callKey: string): void {
+/**
+ * Notes a tool call that may change something, until whose end all words of the child are kept back. It does so only
+ * for a child whose result is held where it changes something outside of the folder asked.
+ */
+export function beginChangingCall(runtime: SharedRuntime, session: string, callKey: string): void {
   const watched = runtime.children.get(session)?.watched;
   if (!watched?.isHeldOnMismatch || watched.asked.folder === undefined) return;
   const { gated } = accessGateMemory();
@@ -25,8 +31,15 @@ export function beginChange(runtime: SharedRuntime, session: string, callKey: st
   gated.set(session, { ...gatedSession, changes: new Set(gatedSession.changes).add(callKey) });
 }
 
-/** Ends the call: what it changed is recorded. */
-export async function endChange(runtime: SharedRuntime, session: string, callKey: string): Promise<void> {
+/**
+ * Forgets a tool call that may have changed something, so that the child's words pass again; where the ledger now
+ * holds the child, all of its words are kept back instead.
+ */
+export async function endChangingCall(
+  runtime: SharedRuntime,
+  session: string,
+  callKey: string,
+): Promise<void> {
   const { gated } = accessGateMemory();
   if (!gated.get(session)?.changes?.has(callKey)) return;
   const { heldSessions } = await runtime.coordinator();
@@ -40,7 +53,10 @@ export async function endChange(runtime: SharedRuntime, session: string, callKey
   gated.set(session, { ...newest, changes });
 }
 
-/** Has the end of a child wait for work that says whether it ran as it was asked. */
-export function holdEndUntil(session: string, work: Promise<unknown>): void {
+/**
+ * Delays the end of a child's run until `work` settles, which says whether it ran as it was asked; does nothing for a
+ * session that is no child known to the runtime.
+ */
+export function holdChildEndUntil(session: string, work: Promise<unknown>): void {
   if (findRuntime()?.children.get(session)) accessGateMemory().texts.following(session as SessionKey, work);
 }

@@ -30,6 +30,10 @@ export interface LongTexts {
   restore(session: SessionKey, text: string): string;
 }
 
+/**
+ * Creates the memory of children's long texts that were shortened for their parents: whole ones until the ledger has
+ * them, and, of those it has, the smaller ones to restore them.
+ */
 export function createLongTexts(): LongTexts {
   let unkept: readonly LongText[] = [];
   let kept: readonly LongText[] = [];
@@ -40,7 +44,7 @@ export function createLongTexts(): LongTexts {
       const longText = createLongText(session, text, charsMax, of);
       // One that is still being written comes again and again, longer each time.
       const others = unkept.filter((each) => each !== newest || !text.startsWith(newest.text));
-      unkept = keepNewest([...others, longText], UNKEPT_CHARS_MAX);
+      unkept = keepNewestTexts([...others, longText], UNKEPT_CHARS_MAX);
       return longText.shown;
     },
     takeWritten: (session, message) => {
@@ -48,7 +52,7 @@ export function createLongTexts(): LongTexts {
       if (written.length === 0) return [];
       unkept = unkept.filter((each) => each.session !== session);
       const ownTexts = written.filter(({ text }) => text.length <= OWN_CHARS_MAX);
-      kept = keepNewest([...kept, ...ownTexts], KEPT_CHARS_MAX);
+      kept = keepNewestTexts([...kept, ...ownTexts], KEPT_CHARS_MAX);
       return written;
     },
     restore: (session, text) => {
@@ -62,14 +66,15 @@ export function createLongTexts(): LongTexts {
   };
 }
 
+/** Shortens a text for others, with how to read on. */
 function createLongText(session: SessionKey, text: string, charsMax: number, of: KeptText["of"]): LongText {
   const sha256 = hash("sha256", text);
   const readOn = createReadOn({ sha256, chars: text.length, of });
   return { session, text, sha256, shown: shortenText(text, { charsMax, readOn }) };
 }
 
-/** The newest one stays, however long it is. */
-function keepNewest(texts: readonly LongText[], charsMax: number): readonly LongText[] {
+/** Returns the newest texts that fit the bound together; the newest one stays, however long it is. */
+function keepNewestTexts(texts: readonly LongText[], charsMax: number): readonly LongText[] {
   let chars = 0;
   const first = texts.findLastIndex(({ text }) => (chars += text.length) > charsMax);
   return first === -1 ? texts : texts.slice(Math.min(first + 1, texts.length - 1));

@@ -12,7 +12,7 @@ import {
 } from "../../../agents/coordination/contracts/config/config.ts";
 import {
   composeCoordinator,
-  readWithheldKey,
+  readOrCreateWithheldKey,
   systemClock,
   type ComposeOptions,
   type LedgerLocation,
@@ -25,8 +25,8 @@ import { readPackageVersion } from "../../../platform/package-files.ts";
 import { createFlowMirror } from "../runners/flow-mirror.ts";
 import { createChatChannel } from "../runners/chat-channel.ts";
 import { createProviderLanes } from "../../../agents/coordination/runtime/providers/provider-lanes.ts";
-import { isStrict } from "../../../agents/coordination/ledger/withheld-words.ts";
-import { gateOf } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
+import { isStrictGate } from "../../../agents/coordination/ledger/withheld-words.ts";
+import { buildGate } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
 import { waitWithin } from "../../../agents/coordination/std/wait-for.ts";
 import { createHookHost, type HookHost } from "../../hooks/hook-host.ts";
 import { accessObserverQueues } from "../../hooks/observers.ts";
@@ -34,37 +34,37 @@ import { accessGateMemory } from "./gate-memory.ts";
 import { createCompactions } from "../host/compactions.ts";
 import { accessOwnerTurns } from "./turns-memory.ts";
 import { accessUsageBook } from "./usage-memory.ts";
-import { createAgentEvents } from "../host/host-event-stream.ts";
-import { createHostApproval } from "../host/host-approval.ts";
+import { createEventTeller } from "../host/host-event-stream.ts";
+import { createApprovalChannel } from "../host/host-approval.ts";
 import { createHostModel } from "../host/host-model.ts";
 import { createHealthRecord } from "../host/health-record.ts";
-import { createDefaultAgents, createHostNames } from "../host/host-names.ts";
+import { createDefaultAgentFinder, createHostNames } from "../host/host-names.ts";
 import { hashConfig } from "../host/operator-config.ts";
 import { createHostLogger } from "../host/host-logger.ts";
 import { readTranscript } from "../host/host-runs.ts";
-import { openWopFace } from "../openwop/openwop-face.ts";
+import { createOpenWopFace } from "../openwop/openwop-face.ts";
 import { createPageFace } from "../page/page-face.ts";
 import { createMetricsFace } from "./create-metrics-face.ts";
 import { createTelemetryFace } from "./create-telemetry-face.ts";
-import { createHostRunner } from "../runners/host-runner.ts";
+import { createSpawnObserver } from "../runners/host-runner.ts";
 import { createOwnerRunner } from "../runners/owner-runner.ts";
-import { createRecent } from "../../../agents/coordination/std/recent.ts";
+import { createRecentMap } from "../../../agents/coordination/std/recent.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
 import {
   withRuntime,
-  type ChildNow,
+  type ChildAtWork,
   type Faces,
   type PendingSpawn,
   type SharedRuntime,
 } from "./shared-runtime.ts";
-import { createPlanShow } from "../runners/show-plan.ts";
+import { createShowPlan } from "../runners/show-plan.ts";
 import { createSubagentRunner } from "../runners/subagent-runner.ts";
 import { CHILD_TOOLS } from "../host/tool-declarations.ts";
 import {
-  createAssignedFolders,
-  createWorkingFolders,
+  createAssignedFolderMap,
+  createWorkingFolderFinder,
   findAgentFolder,
-  findWorkspace,
+  findAgentWorkspace,
   type AssignedFolders,
 } from "../host/working-folder.ts";
 
@@ -73,17 +73,20 @@ const PENDING_SPAWNS_MAX = 10_000;
 const REQUESTS_MAX = 1_000;
 const CHILDREN_MAX = 1_000;
 
-/** @throws CoordinationError `CONFIG_INVALID` */
+/**
+ * Creates the plugin's runtime from its configuration; the ledger is opened when the coordinator is first asked for.
+ * @throws CoordinationError `CONFIG_INVALID`
+ */
 export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const config = parsePluginConfig(api.pluginConfig);
   const ruled = parseRuledConfigs(api.pluginConfig);
   const policies = ruled.size > 0 ? createPolicyBook(config, ruled) : undefined;
   const logger = createHostLogger(api.logger);
-  const ledger = findLedger(api, config);
-  const runner = createHostRunner(api.runtime, logger);
+  const ledger = locateLedger(api, config);
+  const runner = createSpawnObserver(api.runtime, logger);
   const hooks = createHookHost({ clock: systemClock, logger, observerQueues: accessObserverQueues() });
-  const assignedFolders = createAssignedFolders();
-  const providers = createProviders(config, logger);
+  const assignedFolders = createAssignedFolderMap();
+  const providers = createProvidersIfEnabled(config, logger);
   const stopping = new AbortController();
   const start = async (): Promise<RunningCoordinator> => {
     const coordinator = await composeForHost(api, {
@@ -95,7 +98,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       ...(providers && { providers }),
       observer: runner,
       assignedFolders,
-      onEvents: createAgentEvents(api, logger),
+      onEvents: createEventTeller(api, logger),
       onReplaced: (failure) => opened.refuse(health.replaced(failure)),
       signal: stopping.signal,
       ...(faces.openwop && { onAppended: faces.openwop.appended }),
@@ -106,13 +109,13 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     return coordinator;
   };
   const opened = createOpenOnce(start, createStoppedError);
-  const health = createHealth(api, () => (opened.isClosed() ? undefined : hashConfig(config)));
+  const health = createGatewayHealth(api, () => (opened.isClosed() ? undefined : hashConfig(config)));
   const faces = createFaces(api, { ...ledger, config, logger, coordinator: opened.get });
   return {
     hooks,
-    ...createRules([config, ...ruled.values()], hooks),
+    ...collectRules([config, ...ruled.values()], hooks),
     ...(policies && { policies }),
-    findDefaultAgent: createDefaultAgents(api),
+    findDefaultAgent: createDefaultAgentFinder(api),
     config,
     logger,
     ledger,
@@ -120,7 +123,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     ...(providers && { providers }),
     health,
     ...createHookMemory(),
-    folderOf: createWorkingFolders(api.runtime, assignedFolders),
+    folderOf: createWorkingFolderFinder(api.runtime, assignedFolders),
     ...createHostReads(api, logger),
     coordinator: opened.get,
     get closed() {
@@ -137,7 +140,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   };
 }
 
-/** Creates what tells how the host has sessions, models and folders. */
+/** Creates the reading of the host's transcripts, compactions and names. */
 function createHostReads(
   api: OpenClawPluginApi,
   logger: Logger,
@@ -149,17 +152,20 @@ function createHostReads(
   };
 }
 
-/** Creates what hooks leave for later ones. */
+/** Creates the memory in which hooks leave for later ones what they know of spawns, children and requests. */
 function createHookMemory(): Pick<SharedRuntime, "pendingSpawns" | "children" | "requests"> {
   return {
-    pendingSpawns: createRecent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
-    children: createRecent<ChildNow>(CHILDREN_MAX),
-    requests: createRecent<string>(REQUESTS_MAX),
+    pendingSpawns: createRecentMap<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
+    children: createRecentMap<ChildAtWork>(CHILDREN_MAX),
+    requests: createRecentMap<string>(REQUESTS_MAX),
   };
 }
 
-/** Creates what tells how the gateway is. It needs no valid configuration; without one there is no hash of it to tell. */
-export function createHealth(
+/**
+ * Creates the health record of this gateway, which goes on from what was last written beside the ledger. It needs no
+ * valid configuration; without one there is no hash of it to tell.
+ */
+export function createGatewayHealth(
   api: OpenClawPluginApi,
   readConfigHash: () => string | undefined = () => undefined,
 ): SharedRuntime["health"] {
@@ -174,8 +180,8 @@ export function createHealth(
   });
 }
 
-/** Finds the ledger that is used, the one in the state folder, beside which keys lie, and what this gateway is called. */
-function findLedger({ runtime }: OpenClawPluginApi, config: Phase1Config): LedgerLocation {
+/** Returns which ledger is used, the one in the state folder, beside which keys lie, and the gateway's name. */
+function locateLedger({ runtime }: OpenClawPluginApi, config: Phase1Config): LedgerLocation {
   const stateDir = runtime.state.resolveStateDir();
   return {
     ledgerPath: joinLedgerPath(stateDir),
@@ -190,15 +196,15 @@ interface FaceDependencies extends LedgerLocation {
   readonly coordinator: () => Promise<RunningCoordinator>;
 }
 
-function createOpenWop(
+function createOpenWopIfEnabled(
   { runtime }: OpenClawPluginApi,
   dependencies: FaceDependencies,
 ): SharedRuntime["openwop"] {
   if (!dependencies.config.openwop.enabled) return undefined;
-  return openWopFace({ ...dependencies, runtime, version: readPackageVersion() });
+  return createOpenWopFace({ ...dependencies, runtime, version: readPackageVersion() });
 }
 
-function createPage(
+function createPageIfEnabled(
   { runtime }: OpenClawPluginApi,
   dependencies: FaceDependencies,
   openwop: SharedRuntime["openwop"],
@@ -212,20 +218,20 @@ function createPage(
   });
 }
 
-function createMetrics({ config, ...dependencies }: FaceDependencies): SharedRuntime["metrics"] {
+function createMetricsIfEnabled({ config, ...dependencies }: FaceDependencies): SharedRuntime["metrics"] {
   return config.metrics.enabled ? createMetricsFace(dependencies) : undefined;
 }
 
-function createTelemetry({ config, ...dependencies }: FaceDependencies): SharedRuntime["telemetry"] {
+function createTelemetryIfEnabled({ config, ...dependencies }: FaceDependencies): SharedRuntime["telemetry"] {
   const { telemetry: settings } = config;
   return settings.enabled ? createTelemetryFace({ ...dependencies, settings }) : undefined;
 }
 
 function createFaces(api: OpenClawPluginApi, dependencies: FaceDependencies): Faces {
-  const openwop = createOpenWop(api, dependencies);
-  const page = createPage(api, dependencies, openwop);
-  const metrics = createMetrics(dependencies);
-  const telemetry = createTelemetry(dependencies);
+  const openwop = createOpenWopIfEnabled(api, dependencies);
+  const page = createPageIfEnabled(api, dependencies, openwop);
+  const metrics = createMetricsIfEnabled(dependencies);
+  const telemetry = createTelemetryIfEnabled(dependencies);
   return {
     ...(openwop && { openwop }),
     ...(page && { page }),
@@ -234,7 +240,7 @@ function createFaces(api: OpenClawPluginApi, dependencies: FaceDependencies): Fa
   };
 }
 
-/** Closes what reads the ledger or has runs in it. */
+/** Closes what reads the ledger or has runs in it: telemetry, OpenWOP, the page and metrics. */
 async function closeFaces({ openwop, page, metrics, telemetry }: Faces): Promise<void> {
   await telemetry?.close();
   await openwop?.close();
@@ -242,7 +248,7 @@ async function closeFaces({ openwop, page, metrics, telemetry }: Faces): Promise
   await metrics?.close();
 }
 
-function createProviders(
+function createProvidersIfEnabled(
   { lanes: { providers: rules } }: Phase1Config,
   logger: Logger,
 ): ProviderLanes | undefined {
@@ -250,25 +256,26 @@ function createProviders(
   return createProviderLanes({ clock: systemClock, logger, rules, drawFraction: Math.random });
 }
 
-/** Creates the rules of the gateway and of each pack, for where nobody can tell which of them holds. */
-function createRules(
+/** Collects the rules of the gateway and of each pack, for where nobody can tell which of them holds. */
+function collectRules(
   configs: readonly Phase1Config[],
   hooks: HookHost,
 ): Pick<SharedRuntime, "gateOfAgent" | "gateRules" | "privilegeRules"> {
   return {
-    gateOfAgent: createGateOfAgent(configs, hooks),
+    gateOfAgent: createGateFinder(configs, hooks),
     gateRules: configs.map(({ gates }) => gates),
     privilegeRules: configs.map(({ privileges }) => privileges),
   };
 }
 
-function createGateOfAgent(configs: readonly Phase1Config[], hooks: HookHost): SharedRuntime["gateOfAgent"] {
+/** Creates the function that finds an agent's gate under any of the configurations, a strict one first. */
+function createGateFinder(configs: readonly Phase1Config[], hooks: HookHost): SharedRuntime["gateOfAgent"] {
   return (agentId) => {
     const plugins = hooks.verifiersFor(agentId);
     const gates = configs.map(({ gates: rules, truth: { onMismatch } }) =>
-      gateOf(rules, { agentId, runner: "subagent", onMismatch, plugins }),
+      buildGate(rules, { agentId, runner: "subagent", onMismatch, plugins }),
     );
-    return gates.find((gate) => gate && isStrict(gate)) ?? gates[0];
+    return gates.find((gate) => gate && isStrictGate(gate)) ?? gates[0];
   };
 }
 
@@ -294,7 +301,7 @@ interface HostOptions extends Pick<
   readonly metrics: SharedRuntime["metrics"];
 }
 
-/** The coordinator with the host's agents behind it, shown in the host's own list of flows. */
+/** Composes the coordinator with the host's agents behind it, shown in the host's own list of flows. */
 async function composeForHost(
   api: OpenClawPluginApi,
   { assignedFolders, metrics, ...options }: HostOptions,
@@ -302,7 +309,7 @@ async function composeForHost(
   const { runtime } = api;
   const { logger } = options;
   const gateMemory = accessGateMemory();
-  gateMemory.key = readWithheldKey(options.ledgerPath);
+  gateMemory.key = readOrCreateWithheldKey(options.ledgerPath);
   gateMemory.parentCharsMax = options.config.results.parentCharsMax;
   const mirror = createFlowMirror({
     runtime,
@@ -312,7 +319,7 @@ async function composeForHost(
       await coordinator.cancel({ coordinationId, by: "task_flow" });
     },
   });
-  const show = createPlanShow(mirror, (sha256) => coordinator.reads.get(sha256));
+  const show = createShowPlan(mirror, (sha256) => coordinator.reads.get(sha256));
   const owner = createOwnerRunner(runtime, { clock: systemClock, logger });
   const hostConfig = runtime.config.current();
   const take = createAnswerTaker(api);
@@ -334,11 +341,11 @@ async function composeForHost(
     usage: accessUsageBook(),
     turns: accessOwnerTurns(),
     channels: {
-      host: createHostApproval({ pluginId: "coordination", logger, now: () => systemClock.now(), take }),
+      host: createApprovalChannel({ pluginId: "coordination", logger, now: () => systemClock.now(), take }),
       chat: createChatChannel(owner, () => systemClock.now()),
     },
     takeAnswer: take,
-    workspaceOf: (agent) => findWorkspace(runtime, agent),
+    workspaceOf: (agent) => findAgentWorkspace(runtime, agent),
     workingFolderOf: (agent) => findAgentFolder(runtime, agent),
     onPlan: show,
     // A host that does not answer about flows must not keep the ledger open.
@@ -348,7 +355,10 @@ async function composeForHost(
   return coordinator;
 }
 
-/** Takes answers on the runtime that is open then: a reload may have closed the one that told people of the question. */
+/**
+ * Creates the function that gives an answer to the runtime that is open then, and returns its refusal if any. A reload
+ * may have closed the one that told people of the question.
+ */
 function createAnswerTaker(api: OpenClawPluginApi): TakeChannelAnswer {
   return async (request, through) => {
     const answered = await withRuntime(api, async (runtime) =>

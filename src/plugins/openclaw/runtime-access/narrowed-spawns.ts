@@ -17,8 +17,8 @@ interface NarrowedSpawn {
 export const accessNarrowedSpawns = shareInProcess("narrowed-spawns", () => new Map<string, NarrowedSpawn>());
 
 /**
- * Notes what the host told of the spawn of a call: which session its child is, or that there is none. Whether the ledger can record it
- * or not, other children of the same session need wait no longer.
+ * Notes, for a spawn with bounds, which session the host told as its child, or forgets the spawn where the host
+ * refused it. Whether the ledger can record it or not, other children of the same session need wait no longer.
  */
 export function noteNarrowedChild(call: string, event: Parameters<typeof readSpawnResult>[0]): void {
   const narrowedSpawns = accessNarrowedSpawns();
@@ -32,15 +32,18 @@ export function noteNarrowedChild(call: string, event: Parameters<typeof readSpa
 }
 
 /**
- * Forgets the spawn of a call. Where it could not be recorded and the host has told its child, it stays: nothing else says that this
- * session is to be held.
+ * Forgets the spawn with bounds that a tool call made. Where it could not be recorded and the host has told its child,
+ * it stays: nothing else says that this session is to be held.
  */
 export function forgetNarrowedSpawn(call: string, isRecorded: boolean): void {
   const narrowedSpawns = accessNarrowedSpawns();
   if (isRecorded || narrowedSpawns.get(call)?.child === undefined) narrowedSpawns.delete(call);
 }
 
-/** True of a session that may be the child of such a spawn. Where nobody knows who spawned it, any spawn may be its own. */
+/**
+ * True of a session that may be the child of a spawn whose bounds are not in the ledger yet. Where nobody knows who
+ * spawned it, any spawn may be its own.
+ */
 export function isNarrowedChild(session: string, parent: SessionKey | undefined): boolean {
   return [...accessNarrowedSpawns().values()].some((spawn) =>
     spawn.child === undefined ? parent === undefined || parent === spawn.parent : session === spawn.child,

@@ -36,7 +36,11 @@ export type UsePlans = <T>(work: (plans: Plans, runtime: SharedRuntime) => Promi
 /** Admitting a plan of 10,000 steps takes seconds. */
 const REQUEST_BUDGET_MS = 30_000;
 
-export function planAccess(api: OpenClawPluginApi): UsePlans {
+/**
+ * Creates the function that runs work on this process's coordinator and runtime; it rejects after 30 seconds, while
+ * the work goes on.
+ */
+export function createPlanAccess(api: OpenClawPluginApi): UsePlans {
   return (work) =>
     runWithinBudget(
       withRuntime(api, async (runtime) => work(await runtime.coordinator(), runtime)),

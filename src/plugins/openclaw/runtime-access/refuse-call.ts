@@ -9,11 +9,15 @@ type BeforeResult = HookResult<"before_tool_call">;
 /** The act that the host is asked for. */
 export type HostAct = "spawn" | "call";
 
-export function createRefusal(refusedThing: HostAct, reason: string): BeforeResult {
+/** Returns the result of a host hook that blocks a spawn or a tool call, with the reason for its model. */
+export function createCallRefusal(refusedThing: HostAct, reason: string): BeforeResult {
   return { block: true, blockReason: `Coordination refused this ${refusedThing}: ${reason}` };
 }
 
-/** Reports that the ledger failed. The call goes on, unless the operator wants it otherwise. */
+/**
+ * Reports that the ledger failed under a hook, and returns what the hook does then: `undefined`, by which the spawn or
+ * call goes on, or a refusal where the operator is strict.
+ */
 export async function continueOrRefuse(
   api: OpenClawPluginApi,
   error: unknown,
@@ -23,7 +27,7 @@ export async function continueOrRefuse(
   const failure = await reportFailure(api, error, refusedThing === "spawn" && !strict ? 1 : 0);
   if (!failure) api.logger.error(`coordination: ${describeError(error)}`);
   if (!strict) return undefined;
-  return createRefusal(
+  return createCallRefusal(
     refusedThing,
     failure ? `${failure.message}. ${failure.advice}` : "the ledger is not open",
   );

@@ -4,8 +4,8 @@ import type { OpenClawPluginApi } from "../host/sdk.ts";
 import { findRuntime } from "./shared-runtime.ts";
 
 /**
- * Reports a failure, because of which so many spawns go on uncoordinated. Returns it with its advice; `undefined` where it could
- * not be reported.
+ * Reports a failure of the ledger, because of which `spawns` spawns go on uncoordinated, to the gateway's health, and
+ * returns it with its advice; `undefined` where it could not be reported.
  */
 export async function reportFailure(
   api: OpenClawPluginApi,
@@ -13,7 +13,7 @@ export async function reportFailure(
   spawns: number,
 ): Promise<CoordinationError | undefined> {
   try {
-    const health = findRuntime()?.health ?? (await import("./make-runtime.ts")).createHealth(api);
+    const health = findRuntime()?.health ?? (await import("./make-runtime.ts")).createGatewayHealth(api);
     return health.failed(error, spawns);
   } catch {
     // The host cannot name its state folder.

@@ -12,13 +12,13 @@ import type { SharedRuntime } from "./shared-runtime.ts";
 const OPEN_MAX = 1_000;
 
 /**
- * Logs an error where the runtime before used another ledger and left coordinations open there, which the ledger of now does not have.
- * Never throws.
+ * Logs an error where the replaced runtime left open coordinations in another ledger, which the ledger of the next
+ * runtime does not have. Never throws.
  */
 export async function reportLeftLedger(previous: SharedRuntime, next: SharedRuntime): Promise<void> {
-  const open = await listOpen(previous.ledger);
+  const open = await listOpenCoordinations(previous.ledger);
   const [newest] = open;
-  if (newest === undefined || (await isInLedger(next, newest))) return;
+  if (newest === undefined || (await hasCoordination(next, newest))) return;
   const place = formatLedgerPlace(previous.ledger.place);
   next.logger.error(
     { open: open.length },
@@ -26,8 +26,11 @@ export async function reportLeftLedger(previous: SharedRuntime, next: SharedRunt
   );
 }
 
-/** Lists the open coordinations of this gateway, the newest first; none of a ledger that cannot be read, as where it never was there. */
-async function listOpen(location: LedgerLocation): Promise<readonly CoordinationId[]> {
+/**
+ * Lists the open coordinations of this gateway, the newest first. None of a ledger that cannot be read, as where it
+ * never was there.
+ */
+async function listOpenCoordinations(location: LedgerLocation): Promise<readonly CoordinationId[]> {
   try {
     const reader = await openLedgerForReading(location.place);
     try {
@@ -42,8 +45,8 @@ async function listOpen(location: LedgerLocation): Promise<readonly Coordination
   }
 }
 
-/** True where the ledger was taken along. */
-async function isInLedger(runtime: SharedRuntime, runId: CoordinationId): Promise<boolean> {
+/** True where the runtime's ledger has the coordination, because the old ledger was taken along. */
+async function hasCoordination(runtime: SharedRuntime, runId: CoordinationId): Promise<boolean> {
   try {
     const { reads } = await runtime.coordinator();
     return (await reads.entry(runId)) !== undefined;

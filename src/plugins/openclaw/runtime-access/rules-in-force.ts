@@ -27,7 +27,10 @@ export interface RulesInForce {
   };
 }
 
-/** Returns the rules of the open runtime, and without one those that are written. */
+/**
+ * Returns the rules for coordinated agents and tools by which the open runtime goes; without one, those that the
+ * written configuration has, whether or not it is valid.
+ */
 export function readRulesInForce({ pluginConfig }: OpenClawPluginApi): RulesInForce {
   const runtime = findRuntime();
   if (runtime && !runtime.closed) return runtime.config;
@@ -41,7 +44,7 @@ export function readRulesInForce({ pluginConfig }: OpenClawPluginApi): RulesInFo
   };
 }
 
-/** True where a plugin decides about spawns and plans. */
+/** True where a plugin has a `decide` hook, which decides about spawns and plans. */
 export function hasDeciders(): boolean {
   return listHooks("decide", Date.now()).length > 0;
 }
@@ -49,7 +52,10 @@ export function hasDeciders(): boolean {
 /** Bounds on children by the gateway's rules and by those of each pack; "unreadable": nobody can tell whom they bound. */
 export type PrivilegeRules = readonly PrivilegesConfig[] | "unreadable";
 
-/** Returns the bounds on children of the open runtime, and without one those that are written. */
+/**
+ * Returns the rules that bound the privileges of children, of the open runtime; without one, those that are written,
+ * or `unreadable` where one of them is not valid.
+ */
 export function readPrivilegeRules({ pluginConfig }: OpenClawPluginApi): PrivilegeRules {
   const runtime = findRuntime();
   if (runtime && !runtime.closed) return runtime.privilegeRules;

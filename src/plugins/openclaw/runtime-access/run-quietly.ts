@@ -17,26 +17,29 @@ export interface ChildHooks {
   readonly isChild: (session: string) => boolean;
 }
 
-/** Returns how hooks run their work through `use`: a failure is reported to the operator, and the hook answers nothing. */
+/**
+ * Creates the function that runs a hook's work through `use` and returns its result; a failure is reported and makes
+ * the result `undefined`.
+ */
 export function createRunQuietly(api: OpenClawPluginApi, use: <T>(work: Work<T>) => Promise<T>): RunQuietly {
   return async (hook, work) => {
     try {
       return await use(work);
     } catch (error) {
-      await reportHook(api, hook, error);
+      await reportHookFailure(api, hook, error);
       return undefined;
     }
   };
 }
 
 /** Reports a failure; a stopped plugin is no news. */
-async function reportHook(api: OpenClawPluginApi, hook: string, error: unknown): Promise<void> {
+async function reportHookFailure(api: OpenClawPluginApi, hook: string, error: unknown): Promise<void> {
   if (isStopError(error)) return;
   const failure = await reportFailure(api, error, 0);
   if (!failure) api.logger.error(`coordination: ${hook} failed: ${describeError(error)}`);
 }
 
-/** True when something failed because the plugin is stopped. */
+/** True of the `LEDGER_CLOSED` error, by which work fails because the plugin is stopped. */
 export function isStopError(error: unknown): boolean {
   return isCoordinationError(error) && error.code === "LEDGER_CLOSED";
 }

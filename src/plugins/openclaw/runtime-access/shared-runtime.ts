@@ -80,7 +80,7 @@ export interface SharedRuntime extends Faces {
   /** The host's names of models and folders, in one form. */
   readonly names: HostNames;
   /** Children at work, by session; what is forgotten is asked of the ledger before the next run. */
-  readonly children: Recent<ChildNow>;
+  readonly children: Recent<ChildAtWork>;
   /** The newest request to each session, the objective of a coordination that it opens. */
   readonly requests: Recent<string>;
   /** Opens the ledger at the first call and again after a failure. @throws CoordinationError */
@@ -90,7 +90,7 @@ export interface SharedRuntime extends Faces {
 }
 
 /** A child at work, as far as it is known. */
-export interface ChildNow {
+export interface ChildAtWork {
   readonly watched: WatchedChild;
   readonly ran: ChildRun;
   /** Names of the tools that its model was offered. */
@@ -127,11 +127,15 @@ interface FailedStarts {
 
 type Holder = { [KEY]?: SharedRuntime; [FAILURE_KEY]?: FailedStarts | undefined };
 
+/** Returns the runtime of this process, open or closed; `undefined` before there is one. */
 export function findRuntime(): SharedRuntime | undefined {
   return (globalThis as Holder)[KEY];
 }
 
-/** Notes why the service could not start; `undefined`: it starts. Until it does, whoever needs a runtime is told that. */
+/**
+ * Sets why the service could not start, or with `undefined` that it starts. Until it does, whoever needs a runtime is
+ * told that.
+ */
 export function noteStartFailure(error: Error | undefined): void {
   const holder = globalThis as Holder;
   const beforeMs = holder[FAILURE_KEY]?.sinceMs ?? Number.POSITIVE_INFINITY;
@@ -139,13 +143,19 @@ export function noteStartFailure(error: Error | undefined): void {
   holder[FAILURE_KEY] = { error, sinceMs: isUnserved ? Math.min(beforeMs, Date.now()) : beforeMs };
 }
 
-/** Returns why the service could not start; `undefined` where its newest start did not fail. */
+/**
+ * Returns the error with which the service's newest start failed, and since when nothing is served; `undefined` where
+ * it did not fail.
+ */
 export function findStartFailure(): StartFailure | undefined {
   const failed = (globalThis as Holder)[FAILURE_KEY];
   return failed?.error && { error: failed.error, sinceMs: failed.sinceMs };
 }
 
-/** Puts a runtime in place of the one before, and returns that one, closed. */
+/**
+ * Makes `next` the runtime of this process, forgets an earlier failure to start, closes the runtime before and returns
+ * it; `undefined` where there was none.
+ */
 export async function replaceRuntime(next: SharedRuntime): Promise<SharedRuntime | undefined> {
   const previous = findRuntime();
   const holder = globalThis as Holder;
@@ -156,40 +166,49 @@ export async function replaceRuntime(next: SharedRuntime): Promise<SharedRuntime
 }
 
 /**
- * Runs `work` on the open runtime. In a process whose service never starts, it makes one from `api`.
- *
- * @throws CoordinationError what `work` throws, why the service could not start, or `LEDGER_CLOSED` when the plugin is stopped.
+ * Runs `work` on the open runtime, outside of the host's call, and returns its result; waits for a runtime during a
+ * reload, and runs `work` once more where a reload closed its runtime meanwhile. In a process whose service never
+ * starts, it makes a runtime from `api`. @throws CoordinationError what `work` throws, why the service could not
+ * start, or `LEDGER_CLOSED` when the plugin is stopped.
  */
 export function withRuntime<T>(
   api: OpenClawPluginApi,
   work: (runtime: SharedRuntime) => Promise<T>,
 ): Promise<T> {
   // Work that it begins goes on when the hook, tool or method that reached us is over.
-  return runOutsideCalls(() => onOpenRuntime(api, work));
+  return runOutsideCalls(() => runOnOpenRuntime(api, work));
 }
 
-async function onOpenRuntime<T>(
+/** Runs `work` on the open runtime, and once more where a reload closed that meanwhile. */
+async function runOnOpenRuntime<T>(
   api: OpenClawPluginApi,
   work: (runtime: SharedRuntime) => Promise<T>,
 ): Promise<T> {
   if (!findRuntime()) await replaceRuntime(await loadRuntime(api));
-  const runtime = await openRuntime();
+  const runtime = await waitForOpenRuntime();
   try {
     return await work(runtime);
   } catch (error) {
     if (!isCoordinationError(error) || error.code !== "LEDGER_CLOSED") throw error;
     // Closed under the call by a reload: once more on the runtime that replaced it.
-    return await work(await openRuntime());
+    return await work(await waitForOpenRuntime());
   }
 }
 
-/** Makes a runtime. Only the instance that does so loads the parts it is made of. */
+/**
+ * Loads the code of the runtime and returns a new one; only the instance of the plugin that makes it loads the parts
+ * it is made of.
+ */
 export async function loadRuntime(api: OpenClawPluginApi): Promise<SharedRuntime> {
   const { makeRuntime } = await import("./make-runtime.ts");
   return makeRuntime(api);
 }
 
-async function openRuntime(): Promise<SharedRuntime> {
+/**
+ * Returns the open runtime; waits up to 2 seconds for one while a reload replaces it. @throws CoordinationError why
+ * the service could not start, or `LEDGER_CLOSED`
+ */
+async function waitForOpenRuntime(): Promise<SharedRuntime> {
   // By the clock: a busy process polls rarely, and a hook that the host no longer waits for must begin nothing.
   const untilMs = performance.now() + RELOAD_WAIT_MS;
   for (;;) {

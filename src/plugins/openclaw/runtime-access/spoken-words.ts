@@ -2,7 +2,7 @@
  * Owns: what parents and their children said last, so that words of a child are known when the host is about to send them in the name
  * of the parent. No truth, and nothing that outlives the process.
  */
-import { createRecent } from "../../../agents/coordination/std/recent.ts";
+import { createRecentMap } from "../../../agents/coordination/std/recent.ts";
 
 /** Texts of the children of one session, and how many sessions. */
 const TEXTS_MAX = 8;
@@ -48,40 +48,45 @@ interface Words {
   readonly shown: string;
 }
 
+/**
+ * Creates the memory of what sessions and their children said last, which finds the child whose words a message of its
+ * parent repeats.
+ */
 export function createSpokenWords(): SpokenWords {
   const byParents = createLetterMemory(OWN_LETTERS_MAX);
   const toTools = createLetterMemory(TO_TOOLS_LETTERS_MAX);
-  const byChildren = createRecent<readonly Words[]>(SESSIONS_MAX);
+  const byChildren = createRecentMap<readonly Words[]>(SESSIONS_MAX);
   const recallOfChild = (parent: string, child: string, text: string): void => {
-    const words = wordsOf(child, text);
+    const words = createWords(child, text);
     if (words.letters !== "")
       byChildren.set(parent, [words, ...(byChildren.get(parent) ?? [])].slice(-TEXTS_MAX));
   };
   const findSpeaker = (session: string, message: string, lettersMin: number): string | undefined => {
-    const letters = lettersOf(message, COMPARED_CHARS);
+    const letters = extractLetters(message, COMPARED_CHARS);
     if (letters === "" || byParents.includes(session, letters) || toTools.includes(session, letters))
       return undefined;
-    return byChildren.get(session)?.findLast((words) => isIn(words, letters, lettersMin))?.by;
+    return byChildren.get(session)?.findLast((words) => isWithinWords(words, letters, lettersMin))?.by;
   };
   // Before a child of it has said anything, nothing can be mistaken for its words.
   const canBeMistaken = (session: string): boolean => byChildren.get(session) !== undefined;
   return {
     noteOwn: (session, text) => {
-      if (canBeMistaken(session)) for (const letters of listOwn(text)) byParents.append(session, letters);
+      if (canBeMistaken(session))
+        for (const letters of listLetterForms(text)) byParents.append(session, letters);
     },
     noteToTools: (session, text) => {
-      if (canBeMistaken(session)) toTools.append(session, lettersOf(text, TO_TOOL_LETTERS_MAX));
+      if (canBeMistaken(session)) toTools.append(session, extractLetters(text, TO_TOOL_LETTERS_MAX));
     },
     noteOfChild: (parent, child, text) => {
-      const words = wordsOf(child, text);
+      const words = createWords(child, text);
       if (words.letters !== "")
         byChildren.set(parent, [...(byChildren.get(parent) ?? []), words].slice(-TEXTS_MAX));
     },
     recallOfChild,
     recallOwn: (session, text) => {
-      for (const letters of listOwn(text)) byParents.prepend(session, letters);
+      for (const letters of listLetterForms(text)) byParents.prepend(session, letters);
     },
-    recallToTools: (session, text) => toTools.prepend(session, lettersOf(text, TO_TOOL_LETTERS_MAX)),
+    recallToTools: (session, text) => toTools.prepend(session, extractLetters(text, TO_TOOL_LETTERS_MAX)),
     findChild: (session, message) => findSpeaker(session, message, TELLING_LETTERS_MIN),
     findChildOfFiles: (session, names) => findSpeaker(session, names, 1),
   };
@@ -95,7 +100,7 @@ interface LetterMemory {
 
 /** Creates a memory of the newest letters of each session, in one text: many short texts take no more than a long one. */
 function createLetterMemory(lettersMax: number): LetterMemory {
-  const memory = createRecent<string>(SESSIONS_MAX);
+  const memory = createRecentMap<string>(SESSIONS_MAX);
   const keep = (session: string, older: string, newer: string): void =>
     // The line's end is no letter: nothing is found across two texts.
     memory.set(session, `${older}\n${newer}`.slice(-lettersMax));
@@ -110,26 +115,35 @@ function createLetterMemory(lettersMax: number): LetterMemory {
   };
 }
 
-function wordsOf(by: string, text: string): Words {
-  return { by, letters: lettersOf(text, CHARS_MAX), shown: lettersOf(omitFiles(text), CHARS_MAX) };
+function createWords(by: string, text: string): Words {
+  return {
+    by,
+    letters: extractLetters(text, CHARS_MAX),
+    shown: extractLetters(omitFileLines(text), CHARS_MAX),
+  };
 }
 
 /** Lists the letters of a text as it was written and, where that is something else, as the host shows it. */
-function listOwn(text: string): Iterable<string> {
-  return new Set([lettersOf(text, OWN_LETTERS_MAX), lettersOf(omitFiles(text), OWN_LETTERS_MAX)]);
+function listLetterForms(text: string): Iterable<string> {
+  return new Set([
+    extractLetters(text, OWN_LETTERS_MAX),
+    extractLetters(omitFileLines(text), OWN_LETTERS_MAX),
+  ]);
 }
 
-function isIn({ letters, shown }: Words, message: string, lettersMin: number): boolean {
+/** True where a message is these words, or at least `lettersMin` letters in a row out of them. */
+function isWithinWords({ letters, shown }: Words, message: string, lettersMin: number): boolean {
   if (message === letters || message === shown) return true;
   return message.length >= lettersMin && (letters.includes(message) || shown.includes(message));
 }
 
 /** Leaves out the lines by which a session has the host send files. */
-function omitFiles(text: string): string {
+function omitFileLines(text: string): string {
   return text.replaceAll(/^[ \t]*MEDIA:.*$/gimu, "");
 }
 
-function lettersOf(text: string, charsMax: number): string {
+/** Returns the letters and digits of a text in lower case, at most `charsMax`. */
+function extractLetters(text: string, charsMax: number): string {
   // Twice as much has room for what is left out.
   return text
     .slice(0, 2 * charsMax)

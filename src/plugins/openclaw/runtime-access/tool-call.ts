@@ -22,6 +22,7 @@ export interface Calling {
 
 export type Use = <T>(work: (calling: Calling) => Promise<T>) => Promise<T>;
 
+/** Returns the answer of an agent tool that says what is wrong with the call; nothing is thrown. */
 export function createToolError(message: string): ToolAnswer {
   return { status: "error", message };
 }

@@ -10,7 +10,10 @@ import { shareInProcess } from "../host/share-in-process.ts";
 /** Returns the turns of this process. */
 export const accessOwnerTurns = shareInProcess("owner-turns", createOwnerTurns);
 
-/** Notes the end of a turn also while no ledger is open, because it is told only once. */
+/**
+ * Notes in this process's memory of turns that a session's run has ended, also while no ledger is open, because it is
+ * told only once.
+ */
 export function noteTurnEnd({ sessionKey, runId }: HookContext<"agent_end">): void {
   if (sessionKey && runId) accessOwnerTurns().ended(sessionKey as SessionKey, runId, Date.now() as EpochMs);
 }

@@ -4,7 +4,7 @@ import type { ChatAgents, ChatRun } from "../../chat-agents.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
 import { withRuntime, type SharedRuntime } from "./shared-runtime.ts";
-import { tellLate } from "../runners/tell-late.ts";
+import { tellSessionLate } from "../runners/tell-late.ts";
 import { runWithinBudget } from "../host/within-budget.ts";
 
 export interface OpenChats {
@@ -18,6 +18,10 @@ export interface OpenChats {
 /** Runs `work` where the agents can be called. @throws CoordinationError */
 export type UseChats = <T>(work: (open: OpenChats) => Promise<T>) => Promise<T>;
 
+/**
+ * Creates the function that runs work with the open runtime and the agents that chats can call, which are missing
+ * where OpenWOP is not served.
+ */
 export function createChatAccess(api: OpenClawPluginApi): UseChats {
   return async (work) => {
     const runtime = await withRuntime(api, (open) => Promise.resolve(open));
@@ -25,7 +29,7 @@ export function createChatAccess(api: OpenClawPluginApi): UseChats {
     const chats = runtime.openwop && (await runWithinBudget(runtime.openwop.chats()));
     const tellIn: OpenChats["tellIn"] = (key) => (run) => {
       const session = sessionKeySchema.safeParse(key).data;
-      if (session) void tellLate({ runtime: api.runtime, logger: runtime.logger }, session, run);
+      if (session) void tellSessionLate({ runtime: api.runtime, logger: runtime.logger }, session, run);
     };
     return runOutsideCalls(() => work({ runtime, tellIn, ...(chats && { chats }) }));
   };

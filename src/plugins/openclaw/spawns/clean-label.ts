@@ -4,8 +4,8 @@ const BREAKS = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
 const TAG = /<(?=[\s/]*coordination)/giu;
 
 /**
- * The host writes a label into the child's system prompt as it came, above our block: it stays one line and begins no block.
- * Nothing where the label is no text, or stays as it is.
+ * Returns a field with the spawn's label on one line and `(` for the `<` of a coordination tag, so that it begins no
+ * block in the child's system prompt; an empty object where the label is no text, or clean already.
  */
 export function cleanLabel(label: unknown): { readonly label?: string } {
   if (typeof label !== "string") return {};

@@ -3,8 +3,8 @@
  * lane and the ledger their part of the path's budget.
  *
  * Fails closed: who is late, fails or cannot be told who would work says no. A spawn cannot wait for people, so that a confidence
- * below the operator's floor says no too: that of the policy pack under which the spawn would be, and where the ledger cannot tell
- * which one that is, the highest floor of all.
+ * below the operator's floor says no too: that of the policy pack under which the spawn would be, and where the ledger cannot tell,
+ * or not in time, which one that is, the highest floor of all.
  */
 import type { StepId } from "../../../agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../../agents/coordination/runtime/coordinator.ts";
@@ -20,11 +20,18 @@ import { runWithinBudget } from "../host/within-budget.ts";
 /** For how long plugins are asked at most, in milliseconds. */
 export const SPAWN_DECIDE_MS = 4_000;
 
+/** For how long the ledger is asked where the spawn would be, in milliseconds; at most half of what is left for the plugins. */
+const PLACE_MS = 1_500;
+
 /** A plugin that names its own deadline is given this on top, so that it can be named. */
 const GRACE_MS = 250;
 
-/** Returns why the spawn must not happen; `undefined` where it may. Answers by `untilMs`, or `SPAWN_DECIDE_MS` from now. */
-export async function findDenial(
+/**
+ * Asks the `decide` hooks of plugins about a spawn and returns the reason for which one denied it, which is logged;
+ * `undefined` where it may happen. A spawn that cannot be read is denied. Answers by `untilMs`, or `SPAWN_DECIDE_MS`
+ * from now.
+ */
+export async function findSpawnDenial(
   runtime: SharedRuntime,
   request: SpawnRequest | undefined,
   untilMs: number,
@@ -32,14 +39,21 @@ export async function findDenial(
   const { hooks, logger } = runtime;
   if (!hooks.hasAny("decide")) return undefined;
   if (!request) return "it names no session or agent that plugins could decide about";
-  const denial = await ask(runtime, request, Math.min(untilMs - GRACE_MS, Date.now() + SPAWN_DECIDE_MS));
+  const denial = await askInTime(
+    runtime,
+    request,
+    Math.min(untilMs - GRACE_MS, Date.now() + SPAWN_DECIDE_MS),
+  );
   if (denial)
     logger.info({ session: request.sourceSession, plugin: denial.plugin }, "a plugin denied a spawn");
   return denial?.reason;
 }
 
-/** Returns why a spawn must not happen about which nobody could be asked; `undefined` where no plugin decides about spawns. */
-export function explainUndecided(): string | undefined {
+/**
+ * Returns the reason to refuse a spawn where plugins decide about spawns and could not be asked; `undefined` where
+ * none decides.
+ */
+export function explainUndecidedSpawn(): string | undefined {
   return hasDeciders() ? "the plugins that decide about spawns could not be asked" : undefined;
 }
 
@@ -49,21 +63,22 @@ interface Denial {
   readonly reason: string;
 }
 
-async function ask(
+/** Asks the plugins about the spawn; one that fails or does not answer in time is a denial. */
+async function askInTime(
   runtime: SharedRuntime,
   request: SpawnRequest,
   untilMs: number,
 ): Promise<Denial | undefined> {
   try {
     // Work that it begins, such as opening the ledger, goes on when the call is over.
-    const deciding = runOutsideCalls(() => decide(runtime, request, untilMs));
+    const deciding = runOutsideCalls(() => askPlugins(runtime, request, untilMs));
     return await runWithinBudget(deciding, untilMs - Date.now() + GRACE_MS);
   } catch {
     return { plugin: "", reason: "the plugins that decide about spawns did not answer in time" };
   }
 }
 
-async function decide(
+async function askPlugins(
   runtime: SharedRuntime,
   request: SpawnRequest,
   untilMs: number,
@@ -72,7 +87,11 @@ async function decide(
     sourceSession,
     spawn: { agentId, runner },
   } = request;
-  const place = await findPlace(runtime, request);
+  const placeMs = Math.min(PLACE_MS, (untilMs - Date.now()) / 2);
+  const place = await runWithinBudget(findSpawnPlace(runtime, request), placeMs).catch((): SpawnPlace => ({
+    described: {},
+    gates: runtime.gateRules,
+  }));
   const decision: SpawnDecision = { kind: "spawn", agentId, sourceSession, runner, ...place.described };
   const ruling = await runtime.hooks.decide(decision, untilMs);
   return ruling && readDenial(place.gates, ruling);
@@ -88,22 +107,19 @@ interface SpawnPlace {
   readonly gates: readonly GatesConfig[];
 }
 
-async function findPlace(runtime: SharedRuntime, request: SpawnRequest): Promise<SpawnPlace> {
-  const { config, policies, gateRules } = runtime;
-  try {
-    const coordinator = await runtime.coordinator();
-    const envelope = await coordinator.envelopeForChild(request.sourceSession);
-    const view = envelope && (await coordinator.view(envelope.coordinationId));
-    if (!envelope || view?.endedAtMs !== undefined)
-      return await findPlaceOfOwner(runtime, coordinator, { request, ended: view });
-    const { coordinationId, stepId } = envelope;
-    return {
-      described: { coordinationId, depth: 1 + depthOf(view, stepId) },
-      gates: [(policies?.find(view?.policy) ?? config).gates],
-    };
-  } catch {
-    return { described: {}, gates: gateRules };
-  }
+/** Returns where in which coordination the spawn would be, and the gate rules that hold there. */
+async function findSpawnPlace(runtime: SharedRuntime, request: SpawnRequest): Promise<SpawnPlace> {
+  const { config, policies } = runtime;
+  const coordinator = await runtime.coordinator();
+  const envelope = await coordinator.envelopeForChild(request.sourceSession);
+  const view = envelope && (await coordinator.view(envelope.coordinationId));
+  if (!envelope || view?.endedAtMs !== undefined)
+    return findOwnerSpawnPlace(runtime, coordinator, { request, ended: view });
+  const { coordinationId, stepId } = envelope;
+  return {
+    described: { coordinationId, depth: 1 + countSpawnDepth(view, stepId) },
+    gates: [(policies?.find(view?.policy) ?? config).gates],
+  };
 }
 
 interface OwnerSpawn {
@@ -116,7 +132,7 @@ interface OwnerSpawn {
  * Finds the place of a spawn by a session that works for no other one any more: in the coordination that its turn has open, or in a
  * new one. After the end of its coordination it opens one of its own, under the same pack.
  */
-async function findPlaceOfOwner(
+async function findOwnerSpawnPlace(
   { config, policies }: SharedRuntime,
   coordinator: Coordinator,
   { request, ended }: OwnerSpawn,
@@ -131,8 +147,11 @@ async function findPlaceOfOwner(
 
 type View = Awaited<ReturnType<Coordinator["view"]>>;
 
-/** Counts the spawns between a step and the owner. */
-function depthOf(view: View, stepId: StepId): number {
+/**
+ * Counts the spawns from the owner down to a step, that of the step among them: 1 for a child of the owner, and where
+ * there is no view.
+ */
+function countSpawnDepth(view: View, stepId: StepId): number {
   const parents = new Map(view?.steps.map((step) => [step.stepId, step.parentStepId]));
   let depth = 1;
   for (let parent = parents.get(stepId); parent && depth <= parents.size; parent = parents.get(parent))
@@ -140,6 +159,7 @@ function depthOf(view: View, stepId: StepId): number {
   return depth;
 }
 
+/** Returns the denial of a ruling; `undefined` where it allows the spawn and is as sure as the operator wants. */
 function readDenial(gates: readonly GatesConfig[], ruling: DecisionRuling): Denial | undefined {
   if (ruling.action === "deny") return ruling;
   const { plugin, confidence } = ruling;

@@ -12,21 +12,27 @@ import { isAgentListed } from "../../../agents/coordination/contracts/host-agent
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../../agents/coordination/runtime/coordinator.ts";
 import { explainUnenforceable } from "../../../agents/coordination/runtime/privileges/admitted-privilege.ts";
-import { continueOrRefuse, createRefusal } from "../runtime-access/refuse-call.ts";
+import { createCallKey } from "../runtime-access/call-key.ts";
+import { continueOrRefuse, createCallRefusal } from "../runtime-access/refuse-call.ts";
 import { reportFailure } from "../runtime-access/report-failure.ts";
 import { readPrivilegeRules, readRulesInForce, type RulesInForce } from "../runtime-access/rules-in-force.ts";
-import { createDefaultAgents } from "../host/host-names.ts";
+import { createDefaultAgentFinder } from "../host/host-names.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { findRuntime, type PendingSpawn, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
-import { findRepetition } from "./forgotten-children.ts";
-import { explainUndecided, findDenial } from "./spawn-decision.ts";
+import { explainRepetition } from "./children-after-compaction.ts";
+import { explainUndecidedSpawn, findSpawnDenial } from "./spawn-decision.ts";
 import { cleanLabel } from "./clean-label.ts";
 import {
   accessNarrowedSpawns,
   forgetNarrowedSpawn,
   noteNarrowedChild,
 } from "../runtime-access/narrowed-spawns.ts";
-import { isAskedToHold, refuseUngated, refuseUnrecordable, refuseUnrecorded } from "./refuse-unrecorded.ts";
+import {
+  isChildBounded,
+  refuseUncheckedResult,
+  refuseUnholdableSpawn,
+  refuseUnboundedChild,
+} from "./refuse-unrecorded.ts";
 import { readSpawnCall, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
 import { readSpawnResult } from "../host/spawn-result.ts";
 
@@ -55,17 +61,20 @@ export interface SpawnHandlers {
  */
 export const SPAWN_BUDGET_MS = 8_000;
 
-/** The part of the budget that plugins leave to the lane and the ledger, in milliseconds. */
+/** Left by plugins to the lane and the ledger, and to plugins also where a ledger that hangs took their time before. */
 const ADMISSION_MS = 3_500;
+const DECIDE_MS_MIN = 2_000;
 
 export function createSpawnHandlers(dependencies: SpawnHandlerDependencies): SpawnHandlers {
   return {
-    beforeSpawn: (event, ctx, untilMs) => ruleOnSpawn(dependencies, { event, ctx, untilMs }),
+    beforeSpawn: (event, ctx, untilMs) => admitOrRefuse(dependencies, { event, ctx, untilMs }),
     afterSpawn: async (event, { sessionKey }) => {
-      const key = callKey(sessionKey ?? "", event.runId, event.toolCallId);
+      const key = createCallKey(sessionKey ?? "", event.runId, event.toolCallId);
       // Also where there is no open runtime, whose ledger would take it.
       noteNarrowedChild(key, event);
-      await dependencies.quietly("after_tool_call", (runtime) => settle(runtime, { event, sessionKey, key }));
+      await dependencies.quietly("after_tool_call", (runtime) =>
+        settleSpawn(runtime, { event, sessionKey, key }),
+      );
     },
   };
 }
@@ -94,43 +103,42 @@ interface EarlyAnswer {
   kind?: "refused" | "goes on";
 }
 
-/** Enters the shared runtime once and reads the call once, within one budget for the whole path. */
-async function ruleOnSpawn(
+async function admitOrRefuse(
   { api, use, isHeld }: SpawnHandlerDependencies,
   { event, ctx, untilMs }: HookedSpawn,
 ): Promise<BeforeResult> {
-  const decideUntilMs = untilMs - ADMISSION_MS;
+  const decideUntilMs = Math.min(untilMs, Math.max(untilMs - ADMISSION_MS, Date.now() + DECIDE_MS_MIN));
   const early: EarlyAnswer = {};
   let reading: SpawnReading | undefined;
   let deciding: Promise<string | undefined> | undefined;
   try {
     return await use(async (runtime) => {
-      reading = readSpawnCall(callOf(runtime, event, ctx));
-      const isRecorded = isCoordinated(runtime.config, ctx);
+      reading = readSpawnCall(createSpawnCall(runtime, event, ctx));
+      const isRecorded = isAgentCoordinated(runtime.config, ctx);
       const unrecorded =
         !isRecorded &&
-        refuseUnrecorded(runtime.privilegeRules, reading, "this agent's spawns are not coordinated");
+        refuseUnboundedChild(runtime.privilegeRules, reading, "this agent's spawns are not coordinated");
       if (unrecorded) return unrecorded;
       if (isRecorded) {
         // Plugins are asked before the ledger is read, since they may deny also where it cannot be.
         const request = reading.kind === "spawn" ? reading.request : undefined;
-        deciding ??= findDenial(runtime, request, decideUntilMs);
+        deciding ??= findSpawnDenial(runtime, request, decideUntilMs);
         const denial = await deciding;
-        if (denial !== undefined) return createRefusal("spawn", denial);
+        if (denial !== undefined) return createCallRefusal("spawn", denial);
       }
-      const unheld = await findUnheld(runtime, reading, isHeld);
-      if (unheld !== undefined) return createRefusal("spawn", unheld);
+      const unheld = await explainUnheldChild(runtime, reading, isHeld);
+      if (unheld !== undefined) return createCallRefusal("spawn", unheld);
       if (!isRecorded) return undefined;
-      const repetition = await findRepetition(runtime, reading);
+      const repetition = await explainRepetition(runtime, reading);
       return repetition === undefined
-        ? admit(runtime, { reading, event, early })
-        : createRefusal("spawn", repetition);
+        ? admitToLedger(runtime, { reading, event, early })
+        : createCallRefusal("spawn", repetition);
     }, untilMs - Date.now());
   } catch (error) {
-    const denial = await (deciding ?? explainUndecided());
-    const answer = await answerUnrecorded(api, { event, ctx, reading, denial, error });
+    const denial = await (deciding ?? explainUndecidedSpawn());
+    const answer = await answerUnrecordedSpawn(api, { event, ctx, reading, denial, error });
     early.kind = answer ? "refused" : "goes on";
-    if (!answer) expectSettling(callKey(ctx.sessionKey ?? "", event.runId, event.toolCallId));
+    if (!answer) markUnansweredSpawn(createCallKey(ctx.sessionKey ?? "", event.runId, event.toolCallId));
     return answer;
   }
 }
@@ -143,27 +151,25 @@ interface UnrecordedSpawn extends SpawnCalled {
   readonly error: unknown;
 }
 
-/** Answers a spawn that could not be recorded. That of an agent which is not to be coordinated is no failure. */
-async function answerUnrecorded(
+async function answerUnrecordedSpawn(
   api: OpenClawPluginApi,
   { event, ctx, reading, denial, error }: UnrecordedSpawn,
 ): Promise<BeforeResult> {
-  const unheld = refuseUnheld(api, { event, ctx }, reading);
-  if (!isCoordinated(readRulesInForce(api), ctx)) return unheld;
-  const refusal = denial === undefined ? unheld : createRefusal("spawn", denial);
+  const unheld = refuseUnheldSpawn(api, { event, ctx }, reading);
+  if (!isAgentCoordinated(readRulesInForce(api), ctx)) return unheld;
+  const refusal = denial === undefined ? unheld : createCallRefusal("spawn", denial);
   if (!refusal) return continueOrRefuse(api, error, "spawn");
   await reportFailure(api, error, 0);
   return refusal;
 }
 
-/** The ledger may still take a spawn that goes on: the hook behind it takes the mark away, and with it the place to wait for it. */
-function expectSettling(key: string): void {
+function markUnansweredSpawn(key: string): void {
   const pending = findRuntime()?.pendingSpawns;
   if (pending && !pending.get(key)) pending.set(key, []);
 }
 
-/** Says why a child could not be held to what it may do; `undefined` where it can, or is held to nothing. */
-async function findUnheld(
+/** Returns why a child could not be held to what it may do; `undefined` where it can, or is held to nothing. */
+async function explainUnheldChild(
   runtime: SharedRuntime,
   reading: SpawnReading,
   isHeld: SpawnHandlerDependencies["isHeld"],
@@ -173,7 +179,7 @@ async function findUnheld(
   const { target, request } = reading;
   if (target.runner !== "acp") return undefined;
   const isNarrowed =
-    isAskedToHold(runtime.privilegeRules, reading) || (await isHeld(runtime, request.sourceSession));
+    isChildBounded(runtime.privilegeRules, reading) || (await isHeld(runtime, request.sourceSession));
   return explainUnenforceable(target, isNarrowed);
 }
 
@@ -181,32 +187,32 @@ async function findUnheld(
  * Refuses a spawn that could not be recorded although its result would have to be held, or its child. Other spawns go on. Where
  * the runtime could not be entered, the call was not read before.
  */
-function refuseUnheld(
+function refuseUnheldSpawn(
   api: OpenClawPluginApi,
   { event, ctx }: SpawnCalled,
   read: SpawnReading | undefined,
 ): BeforeResult {
   const runtime = findRuntime();
-  const reading = read ?? readSpawnCall(callOf(runtime ?? createWithoutRuntime(api), event, ctx));
+  const reading = read ?? readSpawnCall(createSpawnCall(runtime ?? createUnresolvedNames(api), event, ctx));
   const ungated =
-    runtime && !runtime.closed && isCoordinated(runtime.config, ctx)
-      ? refuseUngated(runtime, reading.target, "it could not be recorded")
+    runtime && !runtime.closed && isAgentCoordinated(runtime.config, ctx)
+      ? refuseUncheckedResult(runtime, reading.target, "it could not be recorded")
       : undefined;
-  return ungated ?? refuseUnrecorded(readPrivilegeRules(api), reading, "it could not be recorded");
+  return ungated ?? refuseUnboundedChild(readPrivilegeRules(api), reading, "it could not be recorded");
 }
 
 type CallSource = Pick<SharedRuntime, "findDefaultAgent" | "names"> &
   Partial<Pick<SharedRuntime, "requests">>;
 
-/** Nothing is recorded without a runtime, so models and folders keep the names that the call has for them. */
-function createWithoutRuntime(api: OpenClawPluginApi): CallSource {
+/** Creates names that stay as the call has them, for reading a call without a runtime, when nothing is recorded. */
+function createUnresolvedNames(api: OpenClawPluginApi): CallSource {
   return {
-    findDefaultAgent: createDefaultAgents(api),
+    findDefaultAgent: createDefaultAgentFinder(api),
     names: { modelOf: String, folderOf: String, thinkingOf: () => undefined },
   };
 }
 
-function isCoordinated(
+function isAgentCoordinated(
   { agents }: Pick<RulesInForce, "agents">,
   { agentId }: Pick<BeforeContext, "agentId">,
 ): boolean {
@@ -219,15 +225,22 @@ interface Admitting {
   readonly early: EarlyAnswer;
 }
 
-async function admit(runtime: SharedRuntime, { reading, event, early }: Admitting): Promise<BeforeResult> {
+/**
+ * Records the spawn in the ledger and hands over its envelope. Where the ledger does not take the spawn, it is
+ * refused, or goes on uncoordinated.
+ */
+async function admitToLedger(
+  runtime: SharedRuntime,
+  { reading, event, early }: Admitting,
+): Promise<BeforeResult> {
   const { strict } = runtime.config;
-  if (reading.kind === "unreadable") return admitUnreadable(runtime, reading);
+  if (reading.kind === "unreadable") return answerUnreadableSpawn(runtime, reading);
   const coordinator = await runtime.coordinator();
   const admission = await coordinator.admitSpawn(reading.request);
   runtime.health.succeeded();
   if (admission.kind === "refused") {
-    if (strict || BLOCKING.has(admission.code)) return createRefusal("spawn", admission.reason);
-    const unheld = refuseUnrecordable(runtime, reading, `it could not be recorded (${admission.reason})`);
+    if (strict || BLOCKING.has(admission.code)) return createCallRefusal("spawn", admission.reason);
+    const unheld = refuseUnholdableSpawn(runtime, reading, `it could not be recorded (${admission.reason})`);
     if (unheld) return unheld;
     runtime.logger.warn({ refusal: admission.code }, `a spawn goes on uncoordinated: ${admission.reason}`);
     return undefined;
@@ -238,22 +251,23 @@ async function admit(runtime: SharedRuntime, { reading, event, early }: Admittin
   return handOverEnvelope(runtime, { coordinator, reading, event, early, envelope, isNarrowed });
 }
 
-function admitUnreadable(
+/** Lets a spawn without a usable session or agent go on uncoordinated, or refuses it. */
+function answerUnreadableSpawn(
   runtime: SharedRuntime,
   reading: SpawnReading & { readonly kind: "unreadable" },
 ): BeforeResult {
-  const unheld = refuseUnrecordable(runtime, reading, "it cannot be recorded");
+  const unheld = refuseUnholdableSpawn(runtime, reading, "it cannot be recorded");
   if (unheld) return unheld;
   runtime.logger.warn(
     { session: reading.session },
     "a spawn without a usable session or agent goes on uncoordinated",
   );
   return runtime.config.strict
-    ? createRefusal("spawn", "the spawn names no session or agent that could be recorded")
+    ? createCallRefusal("spawn", "the spawn names no session or agent that could be recorded")
     : undefined;
 }
 
-function callOf(source: CallSource, event: BeforeEvent, ctx: BeforeContext): SpawnCall {
+function createSpawnCall(source: CallSource, event: BeforeEvent, ctx: BeforeContext): SpawnCall {
   const sessionKey = ctx.sessionKey ?? "";
   return {
     params: event.params,
@@ -278,6 +292,10 @@ interface HandOver extends Admitting {
 
 const REFUSED_BEFORE = "the spawn was refused before the ledger took it";
 
+/**
+ * Returns the spawn's params with the envelope, and remembers the spawn until the hook behind it. In strict mode
+ * malformed params are refused.
+ */
 async function handOverEnvelope(
   runtime: SharedRuntime,
   { coordinator, reading, event, early, envelope, isNarrowed }: HandOver,
@@ -297,9 +315,9 @@ async function handOverEnvelope(
   if (runtime.config.strict && malformed.length > 0) {
     const reason = describeMalformed(malformed);
     await coordinator.refuseSpawn({ coordinationId, stepId, sourceSession }, reason);
-    return createRefusal("spawn", reason);
+    return createCallRefusal("spawn", reason);
   }
-  const key = callKey(sourceSession, event.runId, event.toolCallId);
+  const key = createCallKey(sourceSession, event.runId, event.toolCallId);
   // The host has told already what came of it: its records have the child.
   if (early.kind === "goes on" && !runtime.pendingSpawns.get(key)) return undefined;
   if (isNarrowed) accessNarrowedSpawns().set(key, { parent: sourceSession });
@@ -319,19 +337,19 @@ interface EndedSpawn {
   readonly key: string;
 }
 
-async function settle(runtime: SharedRuntime, ended: EndedSpawn): Promise<void> {
+async function settleSpawn(runtime: SharedRuntime, ended: EndedSpawn): Promise<void> {
   let isRecorded = false;
   try {
-    isRecorded = await settlePending(runtime, ended);
+    isRecorded = await recordSpawnOutcome(runtime, ended);
   } finally {
     forgetNarrowedSpawn(ended.key, isRecorded);
   }
 }
 
 /** Records what came of a spawn. Returns whether the ledger knows it now. */
-async function settlePending(runtime: SharedRuntime, ended: EndedSpawn): Promise<boolean> {
+async function recordSpawnOutcome(runtime: SharedRuntime, ended: EndedSpawn): Promise<boolean> {
   const { event, sessionKey, key } = ended;
-  const pending = takePending(runtime, event, key);
+  const pending = takePendingSpawn(runtime, event, key);
   if (!pending || !sessionKey) return false;
   const claim = { ...pending, sourceSession: sessionKey as SessionKey };
   const coordinator = await runtime.coordinator();
@@ -345,17 +363,17 @@ async function settlePending(runtime: SharedRuntime, ended: EndedSpawn): Promise
 }
 
 /**
- * The host gives the params back unchanged, with our envelope, only where it ran the tool; a call that was refused before
- * that is known by its tool call alone.
+ * Takes the pending spawn of an ended call out of memory. The host gives the params back unchanged, with our envelope,
+ * only where it ran the tool; a call that was refused before that is known by its tool call alone.
  */
-function takePending(
+function takePendingSpawn(
   runtime: SharedRuntime,
   event: HookEvent<"after_tool_call">,
   key: string,
 ): PendingSpawn | undefined {
   const pending = runtime.pendingSpawns.get(key);
   if (!pending) return undefined;
-  const named = stepNamedIn(event.params);
+  const named = readNamedStep(event.params);
   const index = Math.max(
     0,
     pending.findIndex(({ stepId }) => stepId === named),
@@ -366,13 +384,9 @@ function takePending(
   return pending[index];
 }
 
-function stepNamedIn(params: Readonly<Record<string, unknown>>): unknown {
+function readNamedStep(params: Readonly<Record<string, unknown>>): unknown {
   const envelope = params["coordination"];
   return typeof envelope === "object" && envelope !== null && "stepId" in envelope
     ? envelope.stepId
     : undefined;
-}
-
-function callKey(sessionKey: string, runId: string | undefined, toolCallId: string | undefined): string {
-  return JSON.stringify([sessionKey, runId, toolCallId]);
 }

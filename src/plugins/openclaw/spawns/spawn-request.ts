@@ -65,30 +65,36 @@ export type SpawnReading =
   /** The call names no session or agent that could be recorded; `target` is absent where it names nobody at all. */
   | { readonly kind: "unreadable"; readonly session: string; readonly target?: SpawnTarget };
 
-/** Reads a call once for the whole path of the spawn. */
+/**
+ * Reads the arguments of a spawn call into the request to record, with their problems and the child's target;
+ * `unreadable` where the session or the agents cannot be told.
+ */
 export function readSpawnCall(call: SpawnCall): SpawnReading {
   const sourceSession = sessionKeySchema.safeParse(call.sessionKey).data;
-  const sourceAgent = readAgentId(call.agentId);
-  const namedTarget = readAgentId(nameOfTarget(call) ?? call.agentId);
+  const sourceAgent = parseAgentId(call.agentId);
+  const namedTarget = parseAgentId(readTargetName(call) ?? call.agentId);
   const target = readTarget(call, namedTarget ?? sourceAgent);
   if (!sourceSession || !sourceAgent || !target)
     return { kind: "unreadable", session: call.sessionKey, ...(target && { target }) };
   const { askedPrivilege, privilegeProblem, rest } = readCoordinationParam(call.params["coordination"]);
   const isTargetValid = namedTarget !== undefined && isTextOrAbsent(readHostParam(call.params, "agentId"));
-  const problems = problemsOf(call.params, rest, isTargetValid);
+  const problems = listSpawnProblems(call.params, rest, isTargetValid);
   const source = { sourceSession, sourceAgent };
   return {
     kind: "spawn",
-    request: requestOf(call, { source, target, problems, askedPrivilege }),
+    request: createSpawnRequest(call, { source, target, problems, askedPrivilege }),
     target,
     problems,
-    isMeantAgain: isAgain(rest),
+    isMeantAgain: isInsisting(rest),
     ...(privilegeProblem !== undefined && { privilegeProblem }),
   };
 }
 
-/** The host runs the same agent for several spellings, and the operator's rules hold for it under each. */
-function readAgentId(spelling: unknown): AgentId | undefined {
+/**
+ * Returns the host's own spelling of an agent's id; `undefined` for what is none. The host runs the same agent for
+ * several spellings, and the operator's rules hold for it under each.
+ */
+function parseAgentId(spelling: unknown): AgentId | undefined {
   const read = agentIdSchema.safeParse(spelling).data;
   return read === undefined ? undefined : parseHostAgentId(read);
 }
@@ -115,11 +121,12 @@ const UNBOUNDING: ReadonlySet<string> = new Set([
   "again",
 ]);
 
+/** Splits the parameter `coordination` into the bounds on the child, or why these are unclear, and the rest. */
 function readCoordinationParam(param: unknown): CoordinationParam {
-  const value = readJsonText(param);
-  if (isBlank(value)) return { rest: param };
-  if (!isRecord(value)) return { privilegeProblem: describeUnclear(NO_OBJECT), rest: param };
-  const { tools, write, ...others } = value;
+  const parsedParam = parseJsonText(param);
+  if (isBlank(parsedParam)) return { rest: param };
+  if (!isRecord(parsedParam)) return { privilegeProblem: describeUnclearBounds(NO_OBJECT), rest: param };
+  const { tools, write, ...others } = parsedParam;
   const names = Object.keys(others);
   const isBounding = tools !== undefined || write !== undefined;
   const rest = isBounding && names.length === 0 ? undefined : others;
@@ -127,20 +134,20 @@ function readCoordinationParam(param: unknown): CoordinationParam {
   const unknownNames = names.filter((name) => !UNBOUNDING.has(name)).slice(0, 3);
   if (unknownNames.length > 0)
     return {
-      privilegeProblem: describeUnclear(`unknown field ${unknownNames.map(quoteName).join(", ")}`),
+      privilegeProblem: describeUnclearBounds(`unknown field ${unknownNames.map(quoteName).join(", ")}`),
       rest,
     };
-  return isBounding ? { ...readBounds(tools, write), rest } : { rest };
+  return isBounding ? { ...parseAskedPrivilege(tools, write), rest } : { rest };
 }
 
 const NO_OBJECT = `expected a JSON object of at most ${BOUNDS.envelopeCharsMax} characters`;
 
-function readBounds(tools: unknown, write: unknown): Omit<CoordinationParam, "rest"> {
+function parseAskedPrivilege(tools: unknown, write: unknown): Omit<CoordinationParam, "rest"> {
   const fields = { ...(tools !== undefined && { tools }), ...(write !== undefined && { write }) };
   const parsed = parseBounded(privilegeSchema, fields, ENVELOPE_BOUNDS);
   return parsed.ok
     ? { askedPrivilege: parsed.value }
-    : { privilegeProblem: describeUnclear(describeProblems(parsed.problems.slice(0, 3))) };
+    : { privilegeProblem: describeUnclearBounds(describeProblems(parsed.problems.slice(0, 3))) };
 }
 
 /** True where nothing was said. */
@@ -152,12 +159,12 @@ function quoteName(name: string): string {
   return JSON.stringify(name.slice(0, BOUNDS.nameCharsMax));
 }
 
-function describeUnclear(problem: string): string {
+function describeUnclearBounds(problem: string): string {
   return `what the child may do cannot be understood (coordination: ${problem}); write {"tools": {"allow": [...], "deny": [...]}, "write": [...]}, or leave coordination out, and spawn again`;
 }
 
-/** Models write objects as JSON texts, too. */
-function readJsonText(value: unknown): unknown {
+/** Parses a value that is a JSON text, as models write objects, too; returns any other value as it is. */
+function parseJsonText(value: unknown): unknown {
   if (typeof value !== "string" || value.length > BOUNDS.envelopeCharsMax) return value;
   try {
     return JSON.parse(value) as unknown;
@@ -168,7 +175,7 @@ function readJsonText(value: unknown): unknown {
 
 function readTarget({ params }: SpawnCall, agentId: AgentId | undefined): SpawnTarget | undefined {
   const hasOutputSchema = isCollector(params) && isRecord(params["outputSchema"]);
-  return agentId && { agentId, runner: runnerOf(params), ...(hasOutputSchema && { hasOutputSchema }) };
+  return agentId && { agentId, runner: readRunner(params), ...(hasOutputSchema && { hasOutputSchema }) };
 }
 
 interface ReadNames {
@@ -178,28 +185,31 @@ interface ReadNames {
   readonly askedPrivilege: Privilege | undefined;
 }
 
-function requestOf(call: SpawnCall, { source, target, problems, askedPrivilege }: ReadNames): SpawnRequest {
+function createSpawnRequest(
+  call: SpawnCall,
+  { source, target, problems, askedPrivilege }: ReadNames,
+): SpawnRequest {
   const { params, trace } = call;
   // The host knows the task by the trimmed text, by which a spawn without an answer is found again.
   const task = readHostTextParam(params, "task") ?? "";
   return {
     ...source,
     ...(trace?.traceId && { traceId: cutId(trace.traceId) }),
-    input: contentOf(task),
-    objective: contentOf(objectiveOf(call, nameOf(params) ?? task)),
+    input: createContentInput(task),
+    objective: createContentInput(formatObjective(call, readLabel(params) ?? task)),
     spawn: {
-      ...spawnOf(call, target),
+      ...createSpawnFields(call, target),
       ...(problems.length > 0 && { problems }),
       ...(askedPrivilege && { askedPrivilege }),
     },
   };
 }
 
-/** Names the target of a spawn. */
-function nameOfTarget({ params, agentId, findDefaultAgent }: SpawnCall): string | undefined {
+/** Returns the agent that a spawn names, or else the host's default for it; `undefined`: the agent that spawns. */
+function readTargetName({ params, agentId, findDefaultAgent }: SpawnCall): string | undefined {
   const named = readHostTextParam(params, "agentId");
   if (named !== undefined) return named;
-  if (runnerOf(params) === "acp") return findDefaultAgent?.("acp", agentId);
+  if (readRunner(params) === "acp") return findDefaultAgent?.("acp", agentId);
   return isCollector(params) ? findDefaultAgent?.("collector", agentId) : undefined;
 }
 
@@ -207,30 +217,33 @@ function isCollector(params: SpawnCall["params"]): boolean {
   return params["collect"] === true;
 }
 
-function runnerOf(params: SpawnCall["params"]): "acp" | "subagent" {
+function readRunner(params: SpawnCall["params"]): "acp" | "subagent" {
   return params["runtime"] === "acp" ? "acp" : "subagent";
 }
 
-function spawnOf(call: SpawnCall, target: SpawnTarget): SpawnRequest["spawn"] {
+function createSpawnFields(call: SpawnCall, target: SpawnTarget): SpawnRequest["spawn"] {
   const { params } = call;
-  const name = nameOf(params);
-  const timeoutMs = timeoutOf(readHostParam(params, "runTimeoutSeconds"));
-  const requested = readRequested(call, target.agentId);
+  const name = readLabel(params);
+  const timeoutMs = convertTimeout(readHostParam(params, "runTimeoutSeconds"));
+  const requested = readChildRequest(call, target.agentId);
   return {
     ...(name && { name }),
     ...(timeoutMs && { timeoutMs }),
     collect: isCollector(params),
     ...(requested && { requested }),
-    call: callOf(call),
+    call: pickCallIds(call),
     ...target,
   };
 }
 
-/** Reads the wishes of the spawn, as far as they can be recorded. For the host an empty text is none. */
-function readRequested({ params, names }: SpawnCall, agentId: AgentId): ChildRequest | undefined {
-  const model = readText(params["model"]);
-  const thinking = readText(params["thinking"]);
-  const folder = readText(params["cwd"]);
+/**
+ * Reads the model, the thinking and the folder that the spawn asks for, as far as they can be recorded. For the host
+ * an empty text is none.
+ */
+function readChildRequest({ params, names }: SpawnCall, agentId: AgentId): ChildRequest | undefined {
+  const model = readBoundedText(params["model"]);
+  const thinking = readBoundedText(params["thinking"]);
+  const folder = readBoundedText(params["cwd"]);
   const requested = childRequestSchema.safeParse({
     ...(model !== undefined && { model: names.modelOf(model, agentId) }),
     ...(thinking !== undefined && { thinking }),
@@ -239,18 +252,25 @@ function readRequested({ params, names }: SpawnCall, agentId: AgentId): ChildReq
   return requested && Object.keys(requested).length > 0 ? requested : undefined;
 }
 
-function readText(value: unknown): string | undefined {
+function readBoundedText(value: unknown): string | undefined {
   const text = typeof value === "string" ? value.trim() : "";
   return text === "" || text.length > BOUNDS.resourceCharsMax ? undefined : text;
 }
 
-/** `envelope`: the parameter `coordination` without the bounds on the child. */
-function problemsOf(params: SpawnCall["params"], envelope: unknown, targetIsValid: boolean): InputProblem[] {
+/**
+ * Lists what is malformed in the params, or claims authority. `envelope`: the parameter `coordination` without the
+ * bounds on the child.
+ */
+function listSpawnProblems(
+  params: SpawnCall["params"],
+  envelope: unknown,
+  targetIsValid: boolean,
+): InputProblem[] {
   const problems: InputProblem[] = [];
   if (readHostTextParam(params, "task") === undefined)
     problems.push({ code: "PARAMS_MALFORMED", path: "task" });
   if (!targetIsValid) problems.push({ code: "PARAMS_MALFORMED", path: "agentId" });
-  if (envelope === undefined || isAgain(envelope)) return problems;
+  if (envelope === undefined || isInsisting(envelope)) return problems;
   const claimed = parseBounded(coordinationEnvelopeSchema, envelope, ENVELOPE_BOUNDS);
   if (claimed.ok) problems.push({ code: "ENVELOPE_NOT_AUTHORITATIVE", path: "coordination" });
   for (const { path } of claimed.ok ? [] : claimed.problems.slice(0, 3)) {
@@ -262,11 +282,11 @@ function problemsOf(params: SpawnCall["params"], envelope: unknown, targetIsVali
 const againSchema = z.strictObject({ again: z.literal(true) });
 
 /** True of `{"again": true}`, by which a model insists on a spawn. It describes a wish, and authorises nothing. */
-function isAgain(coordination: unknown): boolean {
+function isInsisting(coordination: unknown): boolean {
   return againSchema.safeParse(coordination).success;
 }
 
-function callOf({ toolCallId, runId, trace }: SpawnCall): SpawnRequest["spawn"]["call"] {
+function pickCallIds({ toolCallId, runId, trace }: SpawnCall): SpawnRequest["spawn"]["call"] {
   return {
     ...(toolCallId && { toolCallId: cutId(toolCallId) }),
     ...(runId && { runId: cutId(runId) }),
@@ -274,8 +294,11 @@ function callOf({ toolCallId, runId, trace }: SpawnCall): SpawnRequest["spawn"][
   };
 }
 
-/** Labels are shown and kept in the log, so only what looks like a name passes. */
-function nameOf(params: SpawnCall["params"]): string | undefined {
+/**
+ * Returns the label, or the task's name, where it looks like a name; `undefined` otherwise. Labels are shown and kept
+ * in the log.
+ */
+function readLabel(params: SpawnCall["params"]): string | undefined {
   for (const candidate of [params["label"], params["taskName"]]) {
     if (typeof candidate === "string" && candidate.length <= BOUNDS.nameCharsMax && NAME.test(candidate))
       return candidate;
@@ -283,21 +306,24 @@ function nameOf(params: SpawnCall["params"]): string | undefined {
   return undefined;
 }
 
-function timeoutOf(seconds: unknown): number | undefined {
+/** Converts seconds to milliseconds, within the longest duration; `undefined` for what is no time. */
+function convertTimeout(seconds: unknown): number | undefined {
   if (typeof seconds !== "number" || !(seconds > 0)) return undefined;
   return Math.min(Math.ceil(seconds * 1_000), BOUNDS.durationMsMax);
 }
 
-function objectiveOf({ request, sessionKey }: SpawnCall, fallback: string): string {
+/** Returns the session's request, or else the fallback, on one line of at most 200 characters. */
+function formatObjective({ request, sessionKey }: SpawnCall, fallback: string): string {
   const text = (request ?? fallback).replace(/\s+/gu, " ").trim() || `spawns of ${sessionKey}`;
   return text.length <= 200 ? text : `${text.slice(0, 199)}…`;
 }
 
-/** The same text, cut to what an id may be long. */
+/** Cuts an id to the length that the ledger takes. */
 function cutId(id: string): string {
   return id.slice(0, BOUNDS.sessionKeyCharsMax);
 }
 
-export function contentOf(text: string): ContentInput {
+/** Returns a text together with the reference by which events name it: its digest and its length in bytes. */
+export function createContentInput(text: string): ContentInput {
   return { text, ref: { sha256: hash("sha256", text), bytes: Buffer.byteLength(text) } };
 }

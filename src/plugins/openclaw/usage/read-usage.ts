@@ -15,7 +15,10 @@ interface HostUsage {
   readonly cost?: unknown;
 }
 
-/** Returns what the model call behind a message used; `undefined` where the message tells of none. */
+/**
+ * Returns the model, tokens and cost of the model call behind a transcript message; `undefined` where the message is
+ * no agent's, or tells of none.
+ */
 export function readUsage(message: unknown): CallUsage | undefined {
   if (!isRecord(message) || message["role"] !== "assistant") return undefined;
   const usage = message["usage"];
@@ -23,7 +26,7 @@ export function readUsage(message: unknown): CallUsage | undefined {
   const { input, output, cacheRead, cacheWrite, cost }: HostUsage = usage;
   const costUsd = isRecord(cost) ? readAmount(cost["total"], COST_USD_MAX) : 0;
   const counted: CallUsage = {
-    model: nameModel(message["provider"], message["model"]),
+    model: formatModelName(message["provider"], message["model"]),
     inputTokens: Math.trunc(readAmount(input, TOKENS_MAX)),
     outputTokens: Math.trunc(readAmount(output, TOKENS_MAX)),
     cacheReadTokens: Math.trunc(readAmount(cacheRead, TOKENS_MAX)),
@@ -35,11 +38,12 @@ export function readUsage(message: unknown): CallUsage | undefined {
   return isNothing ? undefined : counted;
 }
 
+/** Returns a positive number up to `max`; 0 for anything else. */
 function readAmount(value: unknown, max: number): number {
   return typeof value === "number" && value > 0 && value <= max ? value : 0;
 }
 
-function nameModel(provider: unknown, model: unknown): string {
+function formatModelName(provider: unknown, model: unknown): string {
   const parts = [provider, model].filter((part) => typeof part === "string" && part !== "");
   return parts.join("/").slice(0, BOUNDS.modelNameCharsMax) || "unknown";
 }

@@ -7,7 +7,7 @@
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { RunCount } from "../../../agents/coordination/runtime/usage/usage-book.ts";
 import type { HookContext, HookResult } from "../host/sdk.ts";
-import { createRefusal } from "../runtime-access/refuse-call.ts";
+import { createCallRefusal } from "../runtime-access/refuse-call.ts";
 import type { RunQuietly } from "../runtime-access/run-quietly.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 
@@ -21,6 +21,10 @@ export interface UsageHandlers {
   beforeCall(ctx: HookContext<"before_tool_call">): Promise<HookResult<"before_tool_call">>;
 }
 
+/**
+ * Creates the handlers of host hooks that record the usage of model calls, and that block the runs and tool calls of a
+ * child whose budget is spent.
+ */
 export function createUsageHandlers(runQuietly: RunQuietly): UsageHandlers {
   return {
     noted: (run) => {
@@ -37,17 +41,20 @@ export function createUsageHandlers(runQuietly: RunQuietly): UsageHandlers {
     beforeCall: async ({ sessionKey, abortSignal }) => {
       if (!sessionKey) return undefined;
       const sentence = await runQuietly("before_tool_call", (runtime) =>
-        stopRun(runtime, sessionKey as SessionKey),
+        cancelStepOverBudget(runtime, sessionKey as SessionKey),
       );
       if (sentence === undefined) return undefined;
       await waitForAbort(abortSignal);
-      return createRefusal("call", sentence);
+      return createCallRefusal("call", sentence);
     },
   };
 }
 
-/** Cancels the step whose child has no budget left, and says why. */
-async function stopRun(runtime: SharedRuntime, session: SessionKey): Promise<string | undefined> {
+/** Cancels the step of a child whose budget is spent, and returns why; `undefined` while it may go on. */
+async function cancelStepOverBudget(
+  runtime: SharedRuntime,
+  session: SessionKey,
+): Promise<string | undefined> {
   const coordinator = await runtime.coordinator();
   const stop = await coordinator.usageRecorder.stopChild(session, "call");
   if (!stop) return undefined;
@@ -56,7 +63,7 @@ async function stopRun(runtime: SharedRuntime, session: SessionKey): Promise<str
   return sentence;
 }
 
-/** Waits until the host has ended the run, so that it does not ask the model once more. */
+/** Waits until the host has ended the run, at most 15 seconds, so that it does not ask the model once more. */
 async function waitForAbort(signal: AbortSignal | undefined): Promise<void> {
   if (!signal || signal.aborted) return;
   await new Promise<void>((resolve) => {

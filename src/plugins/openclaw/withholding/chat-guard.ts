@@ -25,30 +25,34 @@ export interface ChatGuard {
   ): Promise<HookResult<"reply_payload_sending">>;
 }
 
+/**
+ * Creates the handlers of host hooks that cancel chat messages and replies with a child's held words, sent by it or
+ * repeated by its parent, and record each in the ledger.
+ */
 export function createChatGuard({ quietly, isChild }: ChildHooks): ChatGuard {
   const recall = createRecallWords();
-  const isSuppressed = async (message: ChatMessage): Promise<boolean> => {
-    const found = await quietly("message_sending", async (runtime) => ({
-      child: await findSpeaker(runtime, recall, message),
+  const isSuppressed = async (message: OutgoingMessage): Promise<boolean> => {
+    const ledgerAnswer = await quietly("message_sending", async (runtime) => ({
+      child: await findSpeakingChild(runtime, recall, message),
     }));
-    const child = found ? found.child : findUnknownSpeaker(message, isChild);
+    const child = ledgerAnswer ? ledgerAnswer.child : findSpeakerWithoutLedger(message, isChild);
     if (child === undefined) return false;
     // Known for a child's words it is stopped, whether or not the ledger takes that it was.
-    await quietly("message_sending", (runtime) => recordStopped(runtime, child, message));
+    await quietly("message_sending", (runtime) => recordSuppressedWords(runtime, child, message));
     return true;
   };
   return {
     messageReceived: ({ sessionKey, channelId }) => {
-      if (sessionKey) accessGateMemory().addressed.set(conversationOf(sessionKey, channelId), true);
+      if (sessionKey) accessGateMemory().addressed.set(formatConversationKey(sessionKey, channelId), true);
     },
     messageSending: async ({ content, metadata }, { sessionKey, channelId }) => {
-      const media = mediaOf(metadata?.["mediaUrls"]);
+      const media = readMediaUrls(metadata?.["mediaUrls"]);
       const message = { through: "message", sessionKey, channel: channelId, text: content, media } as const;
       return (await isSuppressed(message)) ? { cancel: true, cancelReason: REASON } : undefined;
     },
     replySending: async ({ payload, channel, sessionKey: key }, { sessionKey = key, channelId }) => {
       const { text = "", mediaUrl, mediaUrls } = payload;
-      const media = mediaOf(mediaUrls ?? (mediaUrl === undefined ? [] : [mediaUrl]));
+      const media = readMediaUrls(mediaUrls ?? (mediaUrl === undefined ? [] : [mediaUrl]));
       const message = { through: "reply", sessionKey, channel: channel ?? channelId, text, media } as const;
       return (await isSuppressed(message)) ? { cancel: true, reason: REASON } : undefined;
     },
@@ -58,7 +62,7 @@ export function createChatGuard({ quietly, isChild }: ChildHooks): ChatGuard {
 /** The host tells it where it shows what became of a message. */
 const REASON = "coordination: what a subagent says goes to a chat through its parent only (chat.childText)";
 
-interface ChatMessage {
+interface OutgoingMessage {
   readonly through: SuppressedMessage["through"];
   readonly sessionKey: string | undefined;
   readonly channel: string;
@@ -66,19 +70,19 @@ interface ChatMessage {
   readonly media: readonly string[];
 }
 
-function mediaOf(urls: unknown): string[] {
+function readMediaUrls(urls: unknown): string[] {
   return Array.isArray(urls) ? urls.filter((url) => typeof url === "string") : [];
 }
 
-function conversationOf(sessionKey: string, channel: string): string {
+function formatConversationKey(sessionKey: string, channel: string): string {
   return `${channel}\0${sessionKey}`;
 }
 
 /** Records that words of a child did not go to a chat. */
-async function recordStopped(
+async function recordSuppressedWords(
   runtime: SharedRuntime,
   child: SessionKey,
-  { through, channel, text, media }: ChatMessage,
+  { through, channel, text, media }: OutgoingMessage,
 ): Promise<void> {
   runtime.logger.warn(
     { session: child, channel, chars: text.length },
@@ -96,43 +100,52 @@ async function recordStopped(
 const CHANNEL_CHARS_MAX = 64;
 
 /** Returns the child whose words a message is; `undefined` where it is somebody else's, or may be sent. */
-async function findSpeaker(
+async function findSpeakingChild(
   runtime: SharedRuntime,
   recall: RecallWords,
-  message: ChatMessage,
+  message: OutgoingMessage,
 ): Promise<SessionKey | undefined> {
   if (message.sessionKey === undefined) return undefined;
   const session = message.sessionKey as SessionKey;
   const { childWords } = await runtime.coordinator();
-  if (!isAnswer(message) && (await childWords.childOf(session))) return session;
+  if (!isAnswerToPerson(message) && (await childWords.childOf(session))) return session;
   await recall(runtime, session);
-  return findSpeakerAbove(message);
+  return findChildSpokenFor(message);
 }
 
-/** Returns it where the ledger does not answer: no session that an agent spawned speaks for itself then. */
-function findUnknownSpeaker(message: ChatMessage, isChild: ChildHooks["isChild"]): SessionKey | undefined {
+/**
+ * Returns the child whose words a message is, where the ledger does not answer. No session that an agent spawned
+ * speaks for itself then.
+ */
+function findSpeakerWithoutLedger(
+  message: OutgoingMessage,
+  isChild: ChildHooks["isChild"],
+): SessionKey | undefined {
   const { sessionKey } = message;
-  const isOfChild = sessionKey !== undefined && isChild(sessionKey) && !isAnswer(message);
-  return isOfChild ? (sessionKey as SessionKey) : findSpeakerAbove(message);
+  const isOfChild = sessionKey !== undefined && isChild(sessionKey) && !isAnswerToPerson(message);
+  return isOfChild ? (sessionKey as SessionKey) : findChildSpokenFor(message);
 }
 
-/** Who writes to a child's own session in a chat wants its answer there, though not that of a child of it. */
-function isAnswer({ sessionKey, channel }: ChatMessage): boolean {
+/**
+ * True where a person wrote to the session in this chat. Whoever writes to a child's own session wants its answer
+ * there, though not that of a child of it.
+ */
+function isAnswerToPerson({ sessionKey, channel }: OutgoingMessage): boolean {
   const { addressed } = accessGateMemory();
-  return sessionKey !== undefined && addressed.get(conversationOf(sessionKey, channel)) === true;
+  return sessionKey !== undefined && addressed.get(formatConversationKey(sessionKey, channel)) === true;
 }
 
 /** Returns the child whose words go out in the name of its parent, as far as they are remembered. */
-function findSpeakerAbove({ sessionKey, text, media }: ChatMessage): SessionKey | undefined {
+function findChildSpokenFor({ sessionKey, text, media }: OutgoingMessage): SessionKey | undefined {
   if (sessionKey === undefined) return undefined;
   const { spoken } = accessGateMemory();
   const child =
     text === ""
-      ? spoken.findChildOfFiles(sessionKey, media.map(nameOfFile).join(" "))
+      ? spoken.findChildOfFiles(sessionKey, media.map(readFileName).join(" "))
       : spoken.findChild(sessionKey, text);
   return child as SessionKey | undefined;
 }
 
-function nameOfFile(url: string): string {
+function readFileName(url: string): string {
   return url.slice(url.lastIndexOf("/") + 1);
 }

@@ -10,19 +10,19 @@ import type {
   SessionKey,
   StepId,
 } from "../../../agents/coordination/contracts/ids.ts";
-import { isStrict } from "../../../agents/coordination/ledger/withheld-words.ts";
-import { isOnlyPlaceholders, replaceHeldBack } from "../../../agents/coordination/gates/placeholder.ts";
+import { isStrictGate } from "../../../agents/coordination/ledger/withheld-words.ts";
+import { isOnlyPlaceholders, replacePlaceholders } from "../../../agents/coordination/gates/placeholder.ts";
 import { parseConfidence } from "../../../agents/coordination/gates/stated-confidence.ts";
 import { mustWithhold } from "../../../agents/coordination/gates/withholds.ts";
 import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
 import type { ChildHooks } from "../runtime-access/run-quietly.ts";
-import { agentOf } from "../host/session-entry.ts";
+import { readSessionAgent } from "../host/session-entry.ts";
 import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { ESCALATE_TOOL, PROGRESS_TOOL, REPORT_TOOL } from "../host/tool-declarations.ts";
 import type { ChildSession } from "../../../agents/coordination/runtime/results/child-words.ts";
 import type { LongText } from "../runtime-access/long-texts.ts";
 import { accessGateMemory, isKeptBack, type GatedNow } from "../runtime-access/gate-memory.ts";
-import { partsOf, readSaid, textsOf, type Part } from "./message-parts.ts";
+import { listMessageParts, readSpokenWords, listPartTexts, type Part } from "./message-parts.ts";
 import type { SpanOf } from "./text-transforms.ts";
 
 export interface GateHandlers {
@@ -38,6 +38,10 @@ export interface GateHandlerDependencies extends ChildHooks {
   readonly spanOf: SpanOf;
 }
 
+/**
+ * Creates the handlers of host hooks that keep back what children with a gate say, and pass what is kept on to the
+ * ledger.
+ */
 export function createGateHandlers({ quietly, spanOf, isChild }: GateHandlerDependencies): GateHandlers {
   // On the runtime that is open then, also in the middle of a reload.
   const keep = (session: SessionKey, shown: string): void => {
@@ -61,7 +65,7 @@ export function createGateHandlers({ quietly, spanOf, isChild }: GateHandlerDepe
       const session = sessionKey as SessionKey;
       if (trace?.spanId) accessGateMemory().spans.set(trace.spanId, session);
       const isKnown = await quietly("before_agent_run", (runtime) =>
-        learn(runtime, session, { isSpawned: isChild(session), waitMs: KNOWN_MS_MAX }),
+        learnSession(runtime, session, { isSpawned: isChild(session), waitMs: KNOWN_MS_MAX }),
       );
       if (!isKnown && isChild(session)) holdUntilKnown(session);
       return undefined;
@@ -70,45 +74,46 @@ export function createGateHandlers({ quietly, spanOf, isChild }: GateHandlerDepe
       const span = spanOf();
       if (span !== undefined && sessionKey) accessGateMemory().spans.set(span, sessionKey as SessionKey);
       if (!sessionKey) return;
-      forgetMessage(sessionKey);
+      forgetDoubt(sessionKey);
       // Confirmed meanwhile: what is still to come is gated as it should be.
       if (isProvisional(sessionKey))
         void quietly("model_call_started", (runtime) =>
-          learn(runtime, sessionKey as SessionKey, { isSpawned: true, waitMs: 0 }),
+          learnSession(runtime, sessionKey as SessionKey, { isSpawned: true, waitMs: 0 }),
         );
       // Since the run began its coordination may have ended, or its step have got its most long texts.
       else if (accessGateMemory().children.get(sessionKey)?.canKeepWhole)
-        void quietly("model_call_started", (runtime) => learnChild(runtime, sessionKey as SessionKey));
+        void quietly("model_call_started", (runtime) => refreshChild(runtime, sessionKey as SessionKey));
     },
     beforeMessageWrite: ({ message }, { sessionKey }) => {
       if (!sessionKey) return undefined;
       const session = sessionKey as SessionKey;
       if (message.role === "assistant") {
         keepLongTexts(message, { session, keepLong });
-        noteSpoken(message, session);
+        noteSpokenWords(message, session);
       }
-      return keepWritten(message, { session, keep });
+      return keepLastWords(message, { session, keep });
     },
   };
 }
 
 /** Notes words of the session itself: it may say them in a chat, and may not be made to say those of its child. */
-function noteSpoken(message: WrittenMessage, session: SessionKey): void {
+function noteSpokenWords(message: WrittenMessage, session: SessionKey): void {
   const { children, spoken } = accessGateMemory();
-  const { words, toTools } = readSaid(message.content);
+  const { words, toTools } = readSpokenWords(message.content);
   const parent = children.get(session)?.parent;
   if (parent !== undefined) spoken.noteOfChild(parent, session, words);
   spoken.noteOwn(session, words);
   spoken.noteToTools(session, toTools.join("\n"));
 }
 
+/** True while the ledger does not say what the session is, so that it is held for the time being. */
 function isProvisional(session: string): boolean {
   const { gated, children } = accessGateMemory();
   const child = children.get(session);
   return gated.get(session)?.isProvisional === true || (child !== undefined && !child.of);
 }
 
-/** Keeps a text of which the parent is shown a part in the ledger as a whole. */
+/** Has the ledger keep the whole of each text of which the parent is shown a part. */
 function keepLongTexts(
   message: WrittenMessage,
   {
@@ -118,12 +123,12 @@ function keepLongTexts(
 ): void {
   const { children, longTexts } = accessGateMemory();
   if (!children.get(session)) return;
-  const written = textsOf(partsOf(message.content)).join("\n");
+  const written = listPartTexts(listMessageParts(message.content)).join("\n");
   for (const text of longTexts.takeWritten(session, written)) keepLong(session, text);
 }
 
-/** Forgets what the last message stated, which says nothing of the next one. */
-function forgetMessage(session: string): void {
+/** Forgets that the last message stated a doubt, which says nothing of the next one. */
+function forgetDoubt(session: string): void {
   const { gated } = accessGateMemory();
   const gatedSession = gated.get(session);
   if (gatedSession?.isDoubted) gated.set(session, { ...gatedSession, isDoubted: false });
@@ -139,8 +144,8 @@ interface Learning {
   readonly waitMs: number;
 }
 
-/** Resolves with whether the ledger says what the session is. */
-async function learn(
+/** Asks the ledger what the session is, and notes it; false where that is not known within `waitMs`. */
+async function learnSession(
   runtime: SharedRuntime,
   session: SessionKey,
   { isSpawned, waitMs }: Learning,
@@ -161,7 +166,7 @@ async function learn(
   }
 }
 
-async function learnChild(runtime: SharedRuntime, session: SessionKey): Promise<void> {
+async function refreshChild(runtime: SharedRuntime, session: SessionKey): Promise<void> {
   const { childWords } = await runtime.coordinator();
   noteChild(await childWords.childOf(session), session);
 }
@@ -177,15 +182,16 @@ function noteChild(child: ChildSession | undefined, session: SessionKey): void {
 }
 
 /**
- * The ledger does not answer, or the spawn is not confirmed. Where the operator demands checks of the agent, nothing gets out
- * unchecked; where only a stated doubt would hold a result, the child goes on as any that is not coordinated.
+ * Holds back what a session says while the ledger does not answer, or its spawn is not confirmed. Where the operator
+ * demands checks of the agent, nothing gets out unchecked; where only a stated doubt would hold a result, the child
+ * goes on as any that is not coordinated.
  */
 function holdUntilKnown(session: SessionKey): void {
   const { gated: memory, children } = accessGateMemory();
   if (!children.get(session)) children.set(session, { session });
   if (memory.get(session)) return;
-  const gate = findRuntime()?.gateOfAgent(agentOf(session) as AgentId);
-  if (!gate || !isStrict(gate)) return;
+  const gate = findRuntime()?.gateOfAgent(readSessionAgent(session) as AgentId);
+  if (!gate || !isStrictGate(gate)) return;
   const unknown = { coordinationId: "" as CoordinationId, stepId: "" as StepId };
   memory.set(session, { session, ...unknown, gate, isStrict: true, isProvisional: true });
 }
@@ -197,10 +203,11 @@ interface WrittenMessage {
 }
 
 /**
- * Keeps the last words of a turn. Parts that the output transform does not reach, and that the host shows to sessions which ask for
- * a transcript, are not written at all: thoughts, and the outputs of a report.
+ * Keeps the last words of a turn that are held, and returns the message without what must not be shown. Parts that the
+ * output transform does not reach, and that the host shows to sessions which ask for a transcript, are not written at
+ * all: thoughts, and the outputs of a report.
  */
-function keepWritten(
+function keepLastWords(
   message: WrittenMessage,
   {
     session,
@@ -209,11 +216,11 @@ function keepWritten(
 ): HookResult<"before_message_write"> {
   const gated = accessGateMemory().gated.get(session);
   if (!gated || message.role !== "assistant") return undefined;
-  const parts = partsOf(message.content);
-  const shown = textsOf(parts);
+  const parts = listMessageParts(message.content);
+  const shown = listPartTexts(parts);
   const isReplaced = shown.some((text) => isOnlyPlaceholders(text));
   for (const text of shown)
-    replaceHeldBack(text, (name, put) => (accessGateMemory().texts.keepWhole(session, name), put));
+    replacePlaceholders(text, (name, put) => (accessGateMemory().texts.keepWhole(session, name), put));
   if (isReplaced && message.stopReason !== "toolUse") {
     keep(session, shown.join("\n"));
     // A run that goes on remembers what it said, and could be asked for it.
@@ -222,13 +229,13 @@ function keepWritten(
   const isHeld = isKeptBack(gated) || isReplaced;
   const left = parts
     .filter(({ type }) => !isHeld || type !== "thinking")
-    .map((part) => withoutWords(gated, withoutOutputs(gated, part)));
+    .map((part) => removeWithheldWords(gated, removeReportOutputs(gated, part)));
   if (left.length === parts.length && left.every((part, index) => part === parts[index])) return undefined;
   return { message: { ...message, content: left } } as HookResult<"before_message_write">;
 }
 
 /** Removes the outputs of a report, because they are in the ledger and are held there. */
-function withoutOutputs(gated: GatedNow, part: Part): Part {
+function removeReportOutputs(gated: GatedNow, part: Part): Part {
   if (part.type !== "toolCall" || part.name !== REPORT_TOOL) return part;
   const args = part.arguments;
   if (typeof args !== "object" || args === null) return part;
@@ -239,7 +246,7 @@ function withoutOutputs(gated: GatedNow, part: Part): Part {
 }
 
 /** Removes questions to people and parents, and progress: they are in the ledger, and are withheld there. */
-function withoutWords(gated: GatedNow, part: Part): Part {
+function removeWithheldWords(gated: GatedNow, part: Part): Part {
   if (part.type !== "toolCall" || !isKeptBack(gated)) return part;
   switch (part.name) {
     case ESCALATE_TOOL:

@@ -7,12 +7,14 @@ export interface Part {
   readonly arguments?: unknown;
 }
 
-export function partsOf(content: unknown): readonly Part[] {
+/** Returns the parts of a message's content; a plain text is one part, and content of any other form has none. */
+export function listMessageParts(content: unknown): readonly Part[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   return Array.isArray(content) ? (content as Part[]) : [];
 }
 
-export function textsOf(parts: readonly Part[]): string[] {
+/** Lists the texts of the text parts of a message, without those of tool calls. */
+export function listPartTexts(parts: readonly Part[]): string[] {
   return parts.flatMap(({ type, text }) => (type === "text" && typeof text === "string" ? [text] : []));
 }
 
@@ -23,22 +25,26 @@ export interface Said {
   readonly toTools: readonly string[];
 }
 
-export function readSaid(content: unknown): Said {
-  const parts = partsOf(content);
+/**
+ * Returns what a message says in its text parts, joined by line breaks, and the texts in the arguments of its tool
+ * calls.
+ */
+export function readSpokenWords(content: unknown): Said {
+  const parts = listMessageParts(content);
   const calls = parts.filter(({ type }) => type === "toolCall");
   return {
-    words: textsOf(parts).join("\n"),
-    toTools: calls.flatMap((part) => listTexts(part.arguments)),
+    words: listPartTexts(parts).join("\n"),
+    toTools: calls.flatMap((part) => listArgumentTexts(part.arguments)),
   };
 }
 
-/** Lists the texts in the arguments of a call, the first of them. */
-function listTexts(value: unknown, depth = 4): string[] {
+/** Lists the texts in the arguments of a call: at each of four levels those among the first 20 values. */
+function listArgumentTexts(value: unknown, depth = 4): string[] {
   if (typeof value === "string") return [value];
   if (typeof value !== "object" || value === null || depth === 0) return [];
   return Object.values(value)
     .slice(0, TEXTS_MAX)
-    .flatMap((each) => listTexts(each, depth - 1));
+    .flatMap((each) => listArgumentTexts(each, depth - 1));
 }
 
 const TEXTS_MAX = 20;

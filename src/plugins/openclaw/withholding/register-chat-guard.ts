@@ -11,14 +11,18 @@ const HOST_TIMEOUT_MS = 12_000;
 /** Before other plugins: they need not work on what is not sent. */
 const FIRST = 1_000;
 
+/**
+ * Registers the host hooks that keep children's words out of chats, unless the configuration lets children's texts
+ * through.
+ */
 export function registerChatGuard(api: OpenClawPluginApi, guard: () => Promise<ChatGuard>): void {
-  if (isAllowed(api)) return;
+  if (isChildTextAllowed(api)) return;
   const options = { priority: FIRST, timeoutMs: HOST_TIMEOUT_MS };
   api.on("message_sending", async (event, ctx) => (await guard()).messageSending(event, ctx), options);
   api.on("reply_payload_sending", async (event, ctx) => (await guard()).replySending(event, ctx), options);
   api.on("message_received", async (_, ctx) => (await guard()).messageReceived(ctx));
 }
 
-function isAllowed({ pluginConfig }: OpenClawPluginApi): boolean {
+function isChildTextAllowed({ pluginConfig }: OpenClawPluginApi): boolean {
   return readSection(readWrittenSettings(pluginConfig), "chat")["childText"] === "allow";
 }

@@ -5,12 +5,15 @@ import type { SpanOf, TextTransforms } from "./text-transforms.ts";
 
 const HOST_TIMEOUT_MS = 10_000;
 
-/** `handlers` is given how to tell in whose model call the caller is. */
+/**
+ * Registers the host hooks and text transforms that hold children's results back. `handlers` is given how to tell in
+ * whose model call the caller is.
+ */
 export function registerGates(
   api: OpenClawPluginApi,
   handlers: (spanOf: SpanOf) => Promise<GateHandlers>,
 ): void {
-  const seam = seamOf();
+  const seam = createTransformSeam();
   const loadHandlers = async (): Promise<GateHandlers> => {
     const spanOf = await seam.load();
     return (seam.handlers ??= await handlers(spanOf));
@@ -42,7 +45,7 @@ interface Seam {
   pattern(which: keyof TextTransforms): RegExp;
 }
 
-function seamOf(): Seam {
+function createTransformSeam(): Seam {
   let transforms: TextTransforms | undefined;
   let loading: Promise<SpanOf> | undefined;
   const load = async (): Promise<SpanOf> => {

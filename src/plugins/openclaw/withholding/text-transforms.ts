@@ -11,14 +11,19 @@
  * The host calls for every text of every session, without saying which: the session follows from the span of the model call.
  */
 import {
-  findHeldBack,
+  findHeldBackName,
   formatPlaceholder,
-  replaceHeldBack,
+  replacePlaceholders,
 } from "../../../agents/coordination/gates/placeholder.ts";
 import { mustWithhold } from "../../../agents/coordination/gates/withholds.ts";
 import { readStatedConfidence } from "../../../agents/coordination/gates/stated-confidence.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
-import { accessGateMemory, isKeptBack, type ChildNow, type GatedNow } from "../runtime-access/gate-memory.ts";
+import {
+  accessGateMemory,
+  isKeptBack,
+  type GatedNow,
+  type SpeakingChild,
+} from "../runtime-access/gate-memory.ts";
 
 /** The span of the run in whose model call the caller is. */
 export type SpanOf = () => string | undefined;
@@ -28,41 +33,45 @@ export interface TextTransforms {
   readonly toModel: RegExp;
 }
 
+/**
+ * Creates the patterns by which the host's text transforms put placeholders for what a gated session's model says, and
+ * give its own words back to its model.
+ */
 export function createTextTransforms(spanOf: SpanOf): TextTransforms {
   return {
-    fromModel: createReplacer((text) => {
-      const session = findSession(spanOf());
+    fromModel: createReplacingPattern((text) => {
+      const session = findSessionOfSpan(spanOf());
       const gated = session && accessGateMemory().gated.get(session);
-      const keptBy = session && findKeeper(session, text);
-      if ((!gated && !keptBy) || isToolArgument()) return text;
-      const shown = gated ? keepBack(gated, text) : text;
+      const keptBy = session && findKeepingStep(session, text);
+      if ((!gated && !keptBy) || isCalledForToolArgument()) return text;
+      const shown = gated ? keepTextBack(gated, text) : text;
       return keptBy && shown === text ? shortenForParent(session, text, keptBy) : shown;
     }),
-    toModel: createReplacer((text) => {
-      const session = findSession(spanOf());
+    toModel: createReplacingPattern((text) => {
+      const session = findSessionOfSpan(spanOf());
       if (session === undefined) return text;
       const { gated: memory, children, longTexts } = accessGateMemory();
       const gated = memory.get(session);
       const restored = children.get(session) ? longTexts.restore(session, text) : text;
       return gated
-        ? replaceHeldBack(restored, (name, placeholder) => ownWords(gated, name) ?? placeholder)
+        ? replacePlaceholders(restored, (name, placeholder) => findOwnWords(gated, name) ?? placeholder)
         : restored;
     }),
   };
 }
 
-function findSession(span: string | undefined): SessionKey | undefined {
+function findSessionOfSpan(span: string | undefined): SessionKey | undefined {
   return span === undefined ? undefined : accessGateMemory().spans.get(span);
 }
 
 /** The step that a text is kept under. */
-type Keeper = NonNullable<ChildNow["of"]>;
+type Keeper = NonNullable<SpeakingChild["of"]>;
 
 /**
  * Finds the step that keeps the whole of a text which is too long for the parent of its session. The host tells a parent what its
  * child says; the words of a plan's step are told by its plan.
  */
-function findKeeper(session: SessionKey, text: string): Keeper | undefined {
+function findKeepingStep(session: SessionKey, text: string): Keeper | undefined {
   const { children, parentCharsMax } = accessGateMemory();
   if (text.length <= parentCharsMax) return undefined;
   const child = children.get(session);
@@ -75,13 +84,15 @@ function shortenForParent(session: SessionKey, text: string, keptBy: Keeper): st
 }
 
 /**
- * A message may have several texts, and the one that states the confidence is mostly the last. The host hands all of them over again
- * when the message is whole, and takes the words of the agent from that.
+ * Returns a placeholder for a text that a gated session's agent says where it must be kept back, and else the text
+ * itself; sets in memory whether the message is doubted. A message may have several texts, and the one that states the
+ * confidence is mostly the last. The host hands all of them over again when the message is whole, and takes the words
+ * of the agent from that.
  */
-export function keepBack(gated: GatedNow, text: string): string {
+export function keepTextBack(gated: GatedNow, text: string): string {
   const { texts, gated: memory } = accessGateMemory();
   const { session, gate, isDoubted = false, reported } = gated;
-  if (text.trim() === "" || isOurs(gated, text)) return text;
+  if (text.trim() === "" || isOwnPlaceholder(gated, text)) return text;
   const isLow = mustWithhold(gate, text, reported);
   // A text that was cut short while it was written may be sure enough when it is whole.
   const isSure = !isLow && readStatedConfidence(text).confidence !== undefined;
@@ -94,28 +105,32 @@ export function keepBack(gated: GatedNow, text: string): string {
  * True for our own replacement text. An agent cannot write it, because it does not know the name of a text before it
  * says it.
  */
-function isOurs(gated: GatedNow, text: string): boolean {
-  const name = findHeldBack(text);
-  return name !== undefined && text === formatPlaceholder(name) && ownWords(gated, name) !== undefined;
+function isOwnPlaceholder(gated: GatedNow, text: string): boolean {
+  const name = findHeldBackName(text);
+  return name !== undefined && text === formatPlaceholder(name) && findOwnWords(gated, name) !== undefined;
 }
 
-function ownWords({ session, keptText }: GatedNow, name: string): string | undefined {
+function findOwnWords({ session, keptText }: GatedNow, name: string): string | undefined {
   const { texts } = accessGateMemory();
   const isKept = keptText !== undefined && texts.nameOf(session, keptText) === name;
   return texts.textOf(session, name) ?? (isKept ? keptText : undefined);
 }
 
-/** The host takes patterns; one with a `Symbol.replace` of its own sees the whole text. */
-function createReplacer(change: (text: string) => string): RegExp {
+/**
+ * Creates a pattern that replaces the whole of a text by what `change` returns. The host takes patterns; one with a
+ * `Symbol.replace` of its own sees the whole text.
+ */
+function createReplacingPattern(change: (text: string) => string): RegExp {
   const pattern = /(?!)/u;
   Object.defineProperty(pattern, Symbol.replace, { value: change });
   return pattern;
 }
 
 /**
- * Nothing but its own function tells an argument of a tool call from a text. Where the host calls that by another name, arguments
- * are replaced, too: the tools of gated children fail, and nothing gets out.
+ * True when the host calls for an argument of a tool call, as the stack says. Nothing but its own function tells an
+ * argument of a tool call from a text. Where the host calls that by another name, arguments are replaced, too: the
+ * tools of gated children fail, and nothing gets out.
  */
-function isToolArgument(): boolean {
+function isCalledForToolArgument(): boolean {
   return new Error("where").stack?.includes("transformToolCallArgument") ?? false;
 }

@@ -7,11 +7,11 @@
  * 3. A text that would differ in line endings only is left as it is.
  * 4. Looking for the chunks costs of a budget, which throws where it does not suffice.
  */
-import { BYTE_ORDER_MARK, endingOf, withLineFeeds } from "./apply-edits.ts";
+import { BYTE_ORDER_MARK, readLineEnding, withLineFeeds } from "./apply-edits.ts";
 import { countLineEnds, findOnlyRun, listLines, type SpendSearch } from "./find-lines.ts";
 import { foldCharacters } from "./loose-match.ts";
 import type { Chunk } from "./read-patch.ts";
-import { createOnce } from "../../../agents/coordination/std/load-once.ts";
+import { createOnceLoader } from "../../../agents/coordination/std/load-once.ts";
 
 interface Line {
   readonly text: string;
@@ -41,34 +41,37 @@ interface Replacement {
   readonly lines: readonly Line[];
 }
 
-/** `undefined` where the chunks do not fit. */
+/**
+ * Returns a file's text with the chunks of a patch applied in order, as the host's `apply_patch` does it; `undefined`
+ * where one does not fit. The costs of searching are taken from `spend`, which may throw.
+ */
 export function applyChunks(
   before: string,
   chunks: readonly Chunk[],
   spend: SpendSearch,
 ): string | undefined {
   const mark = before.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
-  const source = sourceOf(before.slice(mark.length), spend);
+  const source = createSource(before.slice(mark.length), spend);
   const replacements: Replacement[] = [];
   let from = 0;
   for (const chunk of chunks) {
-    const replacement = replace(source, chunk, from);
+    const replacement = findReplacement(source, chunk, from);
     if (!replacement) return undefined;
     replacements.push(replacement);
     from = replacement.at + replacement.oldCount;
   }
-  const after = mark + joinLines(withReplacements(source.lines, replacements), source.ending);
+  const after = mark + joinLines(applyReplacements(source.lines, replacements), source.ending);
   return isSameButForEndings(before, after) ? before : after;
 }
 
-function sourceOf(text: string, spend: SpendSearch): Source {
+function createSource(text: string, spend: SpendSearch): Source {
   spend(text.length + countLineEnds(text) * SPLIT_COST);
   const lines = listLines(text).map(toLine);
   const texts = lines.map((line) => line.text);
   return {
     lines,
     levels: NORMAL_FORMS.map((normal) =>
-      createOnce(() => {
+      createOnceLoader(() => {
         spend(text.length + texts.length * FORM_COST);
         return texts.map(normal);
       }),
@@ -80,7 +83,7 @@ function sourceOf(text: string, spend: SpendSearch): Source {
 }
 
 function toLine(line: string): Line {
-  const ending = endingOf(line);
+  const ending = readLineEnding(line);
   return { text: line.slice(0, line.length - ending.length), ending };
 }
 
@@ -91,22 +94,27 @@ const NORMAL_FORMS: readonly ((line: string) => string)[] = [
   (line) => foldCharacters(line.trim()),
 ];
 
-function replace(source: Source, chunk: Chunk, from: number): Replacement | undefined {
-  const behind = chunk.context === "" ? from : findBehindContext(source, chunk.context, from);
+/** Finds what a chunk replaces behind `from`; `undefined` where it does not fit, or fits more than once. */
+function findReplacement(source: Source, chunk: Chunk, from: number): Replacement | undefined {
+  const behind = chunk.context === "" ? from : findLineBehindContext(source, chunk.context, from);
   if (behind === undefined) return undefined;
   if (chunk.oldLines.length === 0) return createInsertion(source, chunk, behind);
-  const at = find(source, chunk.oldLines, behind, chunk.atEnd);
+  const at = findOldLines(source, chunk.oldLines, behind, chunk.atEnd);
   if (at === "several") return undefined;
   if (at !== undefined) return createReplacement(source, chunk, at);
   // A patch often ends with an empty line that is not in the file.
   if (chunk.oldLines.at(-1) !== "") return undefined;
   const shorter = withoutLastLine(chunk);
-  const shorterAt = find(source, shorter.oldLines, behind, chunk.atEnd);
+  const shorterAt = findOldLines(source, shorter.oldLines, behind, chunk.atEnd);
   return typeof shorterAt === "number" ? createReplacement(source, shorter, shorterAt) : undefined;
 }
 
-function findBehindContext(source: Source, context: string, from: number): number | undefined {
-  const at = find(source, [context], from, false);
+/**
+ * Returns the index of the line behind the only one from `from` on that fits the context; `undefined` where none fits,
+ * or several do.
+ */
+function findLineBehindContext(source: Source, context: string, from: number): number | undefined {
+  const at = findOldLines(source, [context], from, false);
   return typeof at === "number" ? at + 1 : undefined;
 }
 
@@ -115,7 +123,8 @@ function withoutLastLine(chunk: Chunk): Chunk {
   return { ...chunk, oldLines: chunk.oldLines.slice(0, -1), newLines };
 }
 
-function find(
+/** Finds where these lines are, exactly and then more and more loosely; `several` where more than once. */
+function findOldLines(
   source: Source,
   wanted: readonly string[],
   from: number,
@@ -148,20 +157,28 @@ function createInsertion(source: Source, chunk: Chunk, behind: number): Replacem
 function createReplacement(source: Source, chunk: Chunk, at: number): Replacement {
   const { oldLines, keeps } = chunk;
   const parts: (readonly Line[])[] = [];
-  let old = 0;
-  let next = 0;
+  let oldFrom = 0;
+  let newFrom = 0;
   for (const [index, kept] of keeps.entries()) {
     const line = kept === undefined ? undefined : source.lines[at + kept];
     if (kept === undefined || !line || kept >= oldLines.length || index >= chunk.newLines.length) continue;
     parts.push(
-      createNewLines(source, { at: at + old, oldCount: kept - old }, chunk.newLines.slice(next, index)),
+      createNewLines(
+        source,
+        { at: at + oldFrom, oldCount: kept - oldFrom },
+        chunk.newLines.slice(newFrom, index),
+      ),
     );
     parts.push([line]);
-    old = kept + 1;
-    next = index + 1;
+    oldFrom = kept + 1;
+    newFrom = index + 1;
   }
   parts.push(
-    createNewLines(source, { at: at + old, oldCount: oldLines.length - old }, chunk.newLines.slice(next)),
+    createNewLines(
+      source,
+      { at: at + oldFrom, oldCount: oldLines.length - oldFrom },
+      chunk.newLines.slice(newFrom),
+    ),
   );
   return { at, oldCount: oldLines.length, lines: parts.flat() };
 }
@@ -171,6 +188,7 @@ interface Range {
   readonly oldCount: number;
 }
 
+/** Creates lines with the endings of the lines that they replace, or of a line nearby. */
 function createNewLines(source: Source, { at, oldCount }: Range, texts: readonly string[]): Line[] {
   const replaced = source.lines.slice(at, at + oldCount);
   const nearby =
@@ -191,7 +209,7 @@ function findCounterpart(index: number, newCount: number, oldCount: number): num
   return index < oldCount - 1 ? index : -1;
 }
 
-function withReplacements(lines: readonly Line[], replacements: readonly Replacement[]): readonly Line[] {
+function applyReplacements(lines: readonly Line[], replacements: readonly Replacement[]): readonly Line[] {
   const parts: (readonly Line[])[] = [];
   let from = 0;
   for (const { at, oldCount, lines: inserted } of replacements) {
@@ -210,6 +228,7 @@ function isSameButForEndings(a: string, b: string): boolean {
   return normalizeEndings(a) === normalizeEndings(b);
 }
 
+/** Makes every line ending a line feed, and ends the last line with one. */
 function normalizeEndings(text: string): string {
   const plain = withLineFeeds(text);
   return plain === "" || plain.endsWith("\n") ? plain : `${plain}\n`;

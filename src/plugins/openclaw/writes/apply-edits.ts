@@ -27,12 +27,12 @@ export interface Edit {
 const FAILS: Proposed = { kind: "fails" };
 export const BYTE_ORDER_MARK = "\uFEFF";
 
-/** Removes the byte order mark with which a text may begin. */
+/** Returns a text without the byte order mark with which it may begin. */
 export function removeByteOrderMark(text: string): string {
   return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
 }
 
-/** `undefined` where the tool would not take them. */
+/** Returns the edits among the arguments of an `edit` call; `undefined` where the tool would refuse them. */
 export function readEdits(value: unknown): readonly Edit[] | undefined {
   if (!Array.isArray(value) || value.length === 0) return undefined;
   const edits = value.map(readEdit);
@@ -46,7 +46,14 @@ function readEdit(value: unknown): Edit | undefined {
   return { oldText, newText };
 }
 
-export function proposeEdits(before: string | undefined, edits: readonly Edit[] | undefined): Proposed {
+/**
+ * Returns the text that the host's `edit` will make of a file's text, that it will fail, or that this would take too
+ * long to tell.
+ */
+export function proposeTextAfterEdits(
+  before: string | undefined,
+  edits: readonly Edit[] | undefined,
+): Proposed {
   if (before === undefined || edits === undefined) return FAILS;
   const mark = before.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
   return proposeWithinBudget(() => {
@@ -61,17 +68,18 @@ interface Placed extends Span {
   readonly changes: boolean;
 }
 
+/** Returns the text with the edits, in its own line endings; `undefined` where the tool would not make them. */
 function applyEdits(original: string, edits: readonly Edit[]): string | undefined {
   const hasReturns = original.includes("\r");
   const spend = createSearchBudget(SEARCH_MAX);
   if (hasReturns) spend(countLineEnds(original) * LINE_COST);
   const text = withLineFeeds(original);
-  const placed = placeEdits(text, edits, spend);
+  const placed = findEditPlaces(text, edits, spend);
   if (!placed) return undefined;
   const changes = placed.filter((edit) => edit.changes);
   if (hasOverlap(placed.filter((edit) => edit.exact || edit.changes))) return undefined;
   if (hasOverlap(placed.filter((edit) => !edit.changes))) return undefined;
-  const after = splice(text, changes.toSorted(compareStarts));
+  const after = spliceEdits(text, changes.toSorted(compareStarts));
   if (after === text) return original;
   return hasReturns ? applyInOwnEndings(original, text, changes) : after;
 }
@@ -81,21 +89,33 @@ const SEARCH_MAX = 5e8;
 /** Taking a line with its ending takes as long as so much of a search. */
 const LINE_COST = 1_000;
 
-/** Nothing is looked for before all edits are known to be found in time. */
-function placeEdits(text: string, edits: readonly Edit[], spend: SpendSearch): readonly Placed[] | undefined {
+/**
+ * Finds where each edit is in the text; `undefined` where one is not there once. Nothing is looked for before all
+ * edits are known to be found in time.
+ */
+function findEditPlaces(
+  text: string,
+  edits: readonly Edit[],
+  spend: SpendSearch,
+): readonly Placed[] | undefined {
   const wantedTexts = edits.map(({ oldText }) => withLineFeeds(oldText));
   for (const wanted of wantedTexts) if (wanted.length < text.length) spend(text.length * wanted.length);
   const find = createLooseFinder(text, spend);
   const placed: Placed[] = [];
   for (const [index, edit] of edits.entries()) {
-    const at = place(text, edit, wantedTexts[index] ?? "", find);
+    const at = findEditPlace(text, edit, wantedTexts[index] ?? "", find);
     if (!at) return undefined;
     placed.push(at);
   }
   return placed;
 }
 
-function place(text: string, { oldText, newText }: Edit, wanted: string, find: Finder): Placed | undefined {
+function findEditPlace(
+  text: string,
+  { oldText, newText }: Edit,
+  wanted: string,
+  find: Finder,
+): Placed | undefined {
   const exact = text.includes(wanted);
   const at = exact ? findOnlyOccurrence(text, wanted) : undefined;
   const span = exact ? at !== undefined && { start: at, end: at + wanted.length } : find(wanted);
@@ -109,7 +129,7 @@ function hasOverlap(edits: readonly Span[]): boolean {
 
 const compareStarts = (a: Span, b: Span): number => a.start - b.start;
 
-function splice(text: string, edits: readonly (Span & { readonly newText: string })[]): string {
+function spliceEdits(text: string, edits: readonly (Span & { readonly newText: string })[]): string {
   const parts: string[] = [];
   let from = 0;
   for (const { start, end, newText } of edits) {
@@ -119,6 +139,7 @@ function splice(text: string, edits: readonly (Span & { readonly newText: string
   return parts.join("") + text.slice(from);
 }
 
+/** Returns the text with every line ending, CR or CRLF, replaced by LF. */
 export function withLineFeeds(text: string): string {
   return text.includes("\r") ? text.replace(/\r\n?/gu, "\n") : text;
 }
@@ -131,29 +152,29 @@ interface Line {
   readonly ending: string;
 }
 
-/** The text with the edits, or `undefined` where endings run into each other and would be other lines. */
+/** Returns the text with the edits, or `undefined` where endings run into each other and would be other lines. */
 function applyInOwnEndings(original: string, text: string, edits: readonly Placed[]): string | undefined {
-  const lines = linesOf(original);
+  const lines = listLinePlaces(original);
   const common = findCommonEnding(original);
   const sorted = edits.toSorted(compareStarts);
-  const after = splice(
+  const after = spliceEdits(
     original,
     sorted.map(({ start, end, newText }) => ({
       start: findOriginalPlace(lines, start),
       end: findOriginalPlace(lines, end),
-      newText: withEndingsOf({ lines, text, common }, { start, end }, newText),
+      newText: restoreEndings({ lines, text, common }, { start, end }, newText),
     })),
   );
-  return withLineFeeds(after) === splice(text, sorted) ? after : undefined;
+  return withLineFeeds(after) === spliceEdits(text, sorted) ? after : undefined;
 }
 
 /** Returns each line, and behind the last one the end of the text. */
-function linesOf(original: string): readonly Line[] {
+function listLinePlaces(original: string): readonly Line[] {
   const lines: Line[] = [];
   let start = 0;
   let originalStart = 0;
   for (const line of listLines(original)) {
-    const ending = endingOf(line);
+    const ending = readLineEnding(line);
     lines.push({ start, originalStart, ending });
     start += line.length - Math.max(0, ending.length - 1);
     originalStart += line.length;
@@ -162,7 +183,8 @@ function linesOf(original: string): readonly Line[] {
   return lines;
 }
 
-export function endingOf(line: string): string {
+/** Returns the ending of a line: CRLF, LF, CR, or an empty text where it has none. */
+export function readLineEnding(line: string): string {
   if (line.endsWith("\r\n")) return "\r\n";
   const last = line.at(-1);
   return last === "\n" || last === "\r" ? last : "";
@@ -174,6 +196,7 @@ function findCommonEnding(original: string): string {
   return at > 0 && original[at - 1] === "\r" ? "\r\n" : "\n";
 }
 
+/** Converts a place in the text with line feeds only to that in the text as it is. */
 function findOriginalPlace(lines: readonly Line[], place: number): number {
   const line = lines[findLineIndex(lines, place)];
   return line ? line.originalStart + (place - line.start) : place;
@@ -186,10 +209,10 @@ interface LinedText {
 }
 
 /**
- * The endings that the edit takes away are given back in their order, the last ones where fewer are needed; where more
- * are needed the last is repeated.
+ * Gives a new text the endings that its edit takes away, in their order, the last ones where fewer are needed. Where
+ * more are needed the last is repeated.
  */
-function withEndingsOf({ text, lines, common }: LinedText, { start, end }: Span, newText: string): string {
+function restoreEndings({ text, lines, common }: LinedText, { start, end }: Span, newText: string): string {
   const first = findLineIndex(lines, start);
   const removedLines = countLineFeeds(text.slice(start, end));
   const sources = lines.slice(first, first + Math.max(1, removedLines));

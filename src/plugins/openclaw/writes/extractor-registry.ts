@@ -6,13 +6,14 @@
  *    plugin that the host drops late does not take away what another instance registered.
  * 2. Looking up a tool costs one look into a map: it happens at every tool call of the gateway.
  * 3. An extractor whose last instance ended by a reload is waited for, and its tools' calls are refused until it is back or counts as
- *    gone: as long as the hooks of its plugin are (`plugins/hooks/hook-registry.ts`, K2 and K3).
+ *    gone: as long as the hooks of its plugin are (`plugins/hooks/hook-registry.ts`, K2 and K3). It is not waited for once a newer
+ *    instance of its plugin has registered any extractor: that one does not have it any more.
  */
 import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { followInstance } from "../../hooks/follow-instance.ts";
 import { HOOK_LIMITS } from "../../hooks/hook-limits.ts";
-import { endInSlot, type Ending, type Slot } from "../../hooks/hook-registry.ts";
+import { assertVersion, endInSlot, type Ending, type Slot } from "../../hooks/hook-registry.ts";
 import type { HooksLifecycle } from "../../hooks/hook-types.ts";
 import { shareInProcess } from "../host/share-in-process.ts";
 
@@ -64,18 +65,35 @@ export interface FoundExtractor extends ResourceExtractor {
   readonly leftAtMs?: number;
 }
 
+/** An extractor as it was registered. */
+interface Registration extends ResourceExtractor {
+  /** The id of its plugin; absent where that is not known. */
+  readonly plugin: string | undefined;
+  /** The instance of the plugin that made it. */
+  readonly instance: HooksLifecycle | undefined;
+  /** Its place among all registrations, counted from 1. */
+  readonly ordinal: number;
+}
+
 interface Registry {
-  readonly byId: Map<string, Slot<ResourceExtractor>>;
+  readonly version: 1;
+  readonly byId: Map<string, Slot<Registration>>;
+  /** How many registrations there ever were. */
+  registrations: number;
   byTool: ReadonlyMap<string, readonly FoundExtractor[]>;
 }
 
 const accessRegistry = shareInProcess<Registry>("resource-extractors", () => ({
+  version: 1,
   byId: new Map(),
+  registrations: 0,
   byTool: new Map(),
 }));
 
 /** The part of the plugin API that OpenClaw gives to `register(api)` by which an extractor ends with the instance of its plugin. */
 export interface ResourceExtractorApi {
+  /** The id of the plugin. */
+  readonly id?: string | undefined;
   readonly lifecycle?: HooksLifecycle | undefined;
 }
 
@@ -83,35 +101,49 @@ export interface ResourceExtractorApi {
  * Registers an extractor and returns what takes it back. An id that is registered already is replaced. With the `api` of your plugin
  * it ends with the instance that made it; without one, call what is returned when that ends.
  *
- * @throws TypeError where the extractor is not one, RangeError where there are too many
+ * @throws TypeError where the extractor is not one, RangeError where there are too many, Error where another version of the package
+ * holds the list
  */
 export function registerResourceExtractor(
   extractor: ResourceExtractor,
-  { lifecycle }: ResourceExtractorApi = {},
+  { id: plugin, lifecycle: instance }: ResourceExtractorApi = {},
 ): () => void {
   const parsed = extractorSchema.safeParse(extractor);
   if (!parsed.success) throw new TypeError(`not a resource extractor: ${z.prettifyError(parsed.error)}`);
   const { id, tools } = parsed.data;
-  // Its own, so that each registration is told from others, and cannot be changed from outside.
-  const entry: ResourceExtractor = { id, tools, extract: (call) => extractor.extract(call) };
-  const { byId } = accessRegistry();
+  const registry = accessRegistry();
+  assertVersion(registry, 1);
+  const { byId } = registry;
   if (!byId.has(id) && byId.size >= EXTRACTORS_MAX)
     throw new RangeError(`there are ${EXTRACTORS_MAX} resource extractors already`);
+  registry.registrations += 1;
+  // Its own, so that each registration is told from others, and cannot be changed from outside.
+  const entry: Registration = {
+    id,
+    tools,
+    extract: (call) => extractor.extract(call),
+    plugin,
+    instance,
+    ordinal: registry.registrations,
+  };
   const { entries = [] } = byId.get(id) ?? {};
-  store(id, { entries: [...entries, entry].slice(-REGISTRATIONS_MAX) });
+  storeRegistrations(id, { entries: [...entries, entry].slice(-REGISTRATIONS_MAX) });
   const end = (ending: Ending): void => {
     const slot = byId.get(id);
-    store(id, slot && endInSlot(slot, entry, ending));
+    storeRegistrations(id, slot && endInSlot(slot, entry, ending));
   };
-  const forget = lifecycle && followInstance(lifecycle, `${id}.resource-extractor`, end);
+  const forget = instance && followInstance(instance, `${id}.resource-extractor`, end);
   return () => {
     end("withdrawn");
     forget?.();
   };
 }
 
-/** Returns the extractors that read the calls of a tool. */
-export function extractorsOf(tool: string): readonly FoundExtractor[] {
+/**
+ * Returns the registered extractors that read the calls of a tool, also those whose plugin is being loaded again;
+ * those that have been away too long are left out.
+ */
+export function findExtractors(tool: string): readonly FoundExtractor[] {
   const found = accessRegistry().byTool.get(tool) ?? [];
   return found.filter((extractor) => compareAbsence(extractor, HOOK_LIMITS.gatesClosedMs) !== "longer");
 }
@@ -119,19 +151,20 @@ export function extractorsOf(tool: string): readonly FoundExtractor[] {
 const POLL_MS = 25;
 
 /**
- * Returns the extractor, or the one that takes its place once its plugin has been loaded again; still away where it is not back in
- * time, `undefined` where nothing of that id reads the tool any more.
+ * Returns the extractors that `findCurrent` finds for a tool, at once where the plugins of all are there; while one is
+ * being loaded again, waits for it, and after some seconds returns also those that are still away.
  */
-export async function awaitExtractor(
-  extractor: FoundExtractor,
+export async function awaitExtractors(
+  findCurrent: typeof findExtractors,
   tool: string,
-): Promise<FoundExtractor | undefined> {
-  while (compareAbsence(extractor, HOOK_LIMITS.reloadMs) === "less") {
+): Promise<readonly FoundExtractor[]> {
+  const untilMs = Date.now() + HOOK_LIMITS.reloadMs;
+  for (;;) {
+    const found = findCurrent(tool);
+    const isAwaited = found.some((extractor) => compareAbsence(extractor, HOOK_LIMITS.reloadMs) === "less");
+    if (!isAwaited || Date.now() >= untilMs) return found;
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-    const current = extractorsOf(tool).find(({ id }) => id === extractor.id);
-    if (current?.leftAtMs === undefined) return current;
   }
-  return extractor;
 }
 
 /** Compares the absence of an extractor with a time. A clock that was put back counts as one that went on. */
@@ -140,19 +173,29 @@ function compareAbsence({ leftAtMs }: FoundExtractor, ms: number): "less" | "lon
   return Math.abs(Date.now() - leftAtMs) < ms ? "less" : "longer";
 }
 
-function findNewest({ entries, left }: Slot<ResourceExtractor>): FoundExtractor[] {
+function findNewest({ entries, left }: Slot<Registration>): FoundExtractor[] {
   const newest = entries.at(-1);
   if (newest) return [newest];
   return left ? [{ ...left.entry, leftAtMs: left.atMs }] : [];
 }
 
-function store(id: string, slot: Slot<ResourceExtractor> | undefined): void {
+/** Stores the registrations of an id, and works out anew which extractors read each tool. */
+function storeRegistrations(id: string, slot: Slot<Registration> | undefined): void {
   const { byId } = accessRegistry();
   if (slot) byId.set(id, slot);
   else byId.delete(id);
+  const entries = [...byId.values()].flatMap((each) => each.entries);
+  for (const [leftId, { left }] of byId)
+    if (left && entries.some((entry) => isOfNewerInstance(entry, left.entry))) byId.delete(leftId);
   const current = [...byId.values()].flatMap(findNewest);
   const tools = new Set(current.flatMap((extractor) => extractor.tools));
   accessRegistry().byTool = new Map(
     [...tools].map((tool) => [tool, current.filter((extractor) => extractor.tools.includes(tool))]),
   );
+}
+
+/** True for the registration of an instance of the same plugin that is newer than the one of the other registration. */
+function isOfNewerInstance(entry: Registration, other: Registration): boolean {
+  const isOfSamePlugin = entry.plugin !== undefined && entry.plugin === other.plugin;
+  return isOfSamePlugin && entry.instance !== other.instance && entry.ordinal > other.ordinal;
 }

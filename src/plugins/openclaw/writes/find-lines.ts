@@ -5,29 +5,32 @@
  */
 import type { Proposed } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 
-/** Returns the lines of a text, each with its ending: CR, LF or both. */
+/** Returns the lines of a text, each with its ending: CR, LF or both; none for an empty text. */
 export function listLines(text: string): readonly string[] {
   return text.match(/[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+/gu) ?? [];
 }
 
-/** Finds where `wanted` begins at or after `from`; `several` when it does more than once, overlapping or not. */
+/**
+ * Returns the index of the only place at or after `from` where the lines `wanted` follow each other; `several` where
+ * there are more, also overlapping ones, and `undefined` where there is none.
+ */
 export function findOnlyRun(
   lines: readonly string[],
   wanted: readonly string[],
   from: number,
 ): number | "several" | undefined {
   const fallback = computeFallbacks(wanted);
-  let found: number | undefined;
+  let firstAt: number | undefined;
   let matched = 0;
   for (let at = from; at < lines.length; at += 1) {
     while (matched > 0 && lines[at] !== wanted[matched]) matched = fallback[matched - 1] ?? 0;
     if (lines[at] === wanted[matched]) matched += 1;
     if (matched < wanted.length) continue;
-    if (found !== undefined) return "several";
-    found = at - wanted.length + 1;
+    if (firstAt !== undefined) return "several";
+    firstAt = at - wanted.length + 1;
     matched = fallback[matched - 1] ?? 0;
   }
-  return found;
+  return firstAt;
 }
 
 /** Computes, for each prefix of `wanted`, the longest shorter prefix that it ends with (Knuth, Morris and Pratt). */
@@ -42,7 +45,7 @@ function computeFallbacks(wanted: readonly string[]): readonly number[] {
   return lengths;
 }
 
-/** The last line that begins at or before a place; the first where none does. */
+/** Returns the index of the last line that begins at or before a character position; 0 where none does. */
 export function findLineIndex(lines: readonly { readonly start: number }[], place: number): number {
   let low = 0;
   let high = lines.length;
@@ -59,7 +62,10 @@ class SearchTooLong extends Error {}
 /** Takes what a search costs off what is left, before it is made, and throws where that is too little. */
 export type SpendSearch = (cost: number) => void;
 
-/** Creates the budget of one call. */
+/**
+ * Creates the function that subtracts the cost of a search from one tool call's budget, and throws `SearchTooLong`
+ * once it is used up.
+ */
 export function createSearchBudget(most: number): SpendSearch {
   let left = most;
   return (cost) => {
@@ -68,7 +74,10 @@ export function createSearchBudget(most: number): SpendSearch {
   };
 }
 
-/** Proposes nothing, and does not say that the call fails, where the budget did not suffice. */
+/**
+ * Returns what `propose` returns about the text after a call, or `untold`, which does not say that the call fails,
+ * where its search budget did not suffice; other errors are thrown on.
+ */
 export function proposeWithinBudget(propose: () => Proposed): Proposed {
   try {
     return propose();
@@ -78,7 +87,7 @@ export function proposeWithinBudget(propose: () => Proposed): Proposed {
   }
 }
 
-/** Counts the ends of lines in a text. */
+/** Returns the number of line endings in a text; CRLF counts once. */
 export function countLineEnds(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at += 1) {

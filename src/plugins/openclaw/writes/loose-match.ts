@@ -2,7 +2,7 @@
  * Owns: finding a text that was copied inexactly, as the host's `edit` does: without regard to typographic quotes,
  * dashes and spaces, compatibility forms, and blanks at the ends of lines. The result is a span of the text as it is.
  */
-import { createOnce } from "../../../agents/coordination/std/load-once.ts";
+import { createOnceLoader } from "../../../agents/coordination/std/load-once.ts";
 import { findLineIndex, type SpendSearch } from "./find-lines.ts";
 
 export interface Span {
@@ -16,21 +16,28 @@ export type Finder = (wanted: string) => Span | undefined;
 /** Taking a longer text apart into characters takes more than a fifth of a second. */
 const LOOSE_MAX = 500_000;
 
+/**
+ * Creates the function that returns the only span of this text that matches another one apart from typographic
+ * characters and spaces; `undefined` where none or several do. It takes the costs from `spend`.
+ */
 export function createLooseFinder(text: string, spend: SpendSearch): Finder {
   let index: LooseIndex | undefined;
   return (wanted) => {
     if (Math.max(text.length, wanted.length) > LOOSE_MAX) spend(Infinity);
     const loose = normalizeLoosely(wanted);
     if (loose === "") return undefined;
-    index ??= indexOf(text);
+    index ??= createLooseIndex(text);
     // The compatibility form of a character has up to 18 characters.
     if (loose.length < index.loose.length) spend(index.loose.length * loose.length);
     const at = findOnlyOccurrence(index.loose, loose);
-    return at === undefined ? undefined : spanOf(index, at, at + loose.length);
+    return at === undefined ? undefined : findSourceSpan(index, at, at + loose.length);
   };
 }
 
-/** Finds the place of a text that occurs once. Occurrences do not overlap: "aa" occurs once in "aaa". */
+/**
+ * Returns the index of a text that occurs once in another; `undefined` where it occurs never or several times.
+ * Occurrences do not overlap: "aa" occurs once in "aaa".
+ */
 export function findOnlyOccurrence(text: string, wanted: string): number | undefined {
   const at = text.indexOf(wanted);
   return at === -1 || text.includes(wanted, at + wanted.length) ? undefined : at;
@@ -55,17 +62,20 @@ interface LooseLine {
 }
 
 function normalizeLoosely(text: string): string {
-  return foldCharacters(withoutLineEnds(text.normalize("NFKC")));
+  return foldCharacters(trimLineEnds(text.normalize("NFKC")));
 }
 
-function withoutLineEnds(text: string): string {
+function trimLineEnds(text: string): string {
   return text
     .split("\n")
     .map((line) => line.trimEnd())
     .join("\n");
 }
 
-/** Makes plain quotes, dashes and spaces of typographic ones. Folds one character into one, so that places stay what they are. */
+/**
+ * Returns the text with typographic quotes, dashes and spaces as plain ones. One character becomes one, so that places
+ * stay the same.
+ */
 export function foldCharacters(text: string): string {
   return text
     .replace(/[\u2018\u2019\u201A\u201B]/gu, "'")
@@ -74,19 +84,19 @@ export function foldCharacters(text: string): string {
     .replace(/[\u00A0\u2002-\u200A\u202F\u205F\u3000]/gu, " ");
 }
 
-function indexOf(text: string): LooseIndex {
+function createLooseIndex(text: string): LooseIndex {
   const composed = text.normalize("NFKC");
   const plain = Buffer.byteLength(text) === text.length;
-  const sources = plain ? undefined : sourcesOf(text, composed);
+  const sources = plain ? undefined : mapSources(text, composed);
   return {
-    loose: foldCharacters(withoutLineEnds(composed)),
-    lines: linesOf(composed),
+    loose: foldCharacters(trimLineEnds(composed)),
+    lines: indexLooseLines(composed),
     sources,
     entangled: !plain && sources === undefined,
   };
 }
 
-function linesOf(composed: string): readonly LooseLine[] {
+function indexLooseLines(composed: string): readonly LooseLine[] {
   let start = 0;
   let from = 0;
   return composed.split("\n").map((line) => {
@@ -99,9 +109,10 @@ function linesOf(composed: string): readonly LooseLine[] {
 }
 
 /** Takes 10 ms to make, and is needed by a few edits only. */
-const loadSegmenter = createOnce(() => new Intl.Segmenter("en", { granularity: "grapheme" }));
+const loadSegmenter = createOnceLoader(() => new Intl.Segmenter("en", { granularity: "grapheme" }));
 
-function sourcesOf(text: string, composed: string): Int32Array | undefined {
+/** Maps each place in the compatibility form to that in the text; `undefined` where it cannot be taken apart. */
+function mapSources(text: string, composed: string): Int32Array | undefined {
   const sources = new Int32Array(composed.length + 1).fill(-1);
   sources[0] = 0;
   let at = 0;
@@ -114,15 +125,22 @@ function sourcesOf(text: string, composed: string): Int32Array | undefined {
   return at === composed.length ? sources : undefined;
 }
 
-function spanOf(index: LooseIndex, from: number, to: number): Span | undefined {
+function findSourceSpan(index: LooseIndex, from: number, to: number): Span | undefined {
   if (index.entangled) return undefined;
-  const start = sourceOf(index, from, "start");
-  const end = sourceOf(index, to, "end");
+  const start = findSourcePlace(index, from, "start");
+  const end = findSourcePlace(index, to, "end");
   return start === undefined || end === undefined ? undefined : { start, end };
 }
 
-/** Blanks at the end of a line belong to neither side: a span ends before them and begins behind them. */
-function sourceOf({ lines, sources }: LooseIndex, place: number, side: "start" | "end"): number | undefined {
+/**
+ * Converts a place in the loose form to one in the text; `undefined` within a character. Blanks at the end of a line
+ * belong to neither side: a span ends before them and begins behind them.
+ */
+function findSourcePlace(
+  { lines, sources }: LooseIndex,
+  place: number,
+  side: "start" | "end",
+): number | undefined {
   const line = lines[findLineIndex(lines, place)];
   if (!line) return undefined;
   const composed = line.from + (place - line.start);

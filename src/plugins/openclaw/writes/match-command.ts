@@ -16,7 +16,10 @@ export interface CommandMatch {
   readonly hasMore: boolean;
 }
 
-/** Returns `undefined` for a command that the pattern does not fit. */
+/**
+ * Matches a shell command with an operator's pattern and returns what the parts under `*` write, with whether they do
+ * more than that; `undefined` where the command does not fit the pattern.
+ */
 export function matchCommand(pattern: string, command: string): CommandMatch | undefined {
   if (command.length > COMMAND_CHARS_MAX) return undefined;
   const line = command.trim();

@@ -1,19 +1,25 @@
 /** Owns: looking into the parameters of a tool call, which may be any JSON. */
 
-/** A parameter that the call itself carries; nothing that every object has. */
+/**
+ * Returns the own property of that name of a tool's arguments, and none that every object inherits; `undefined` where
+ * there is none.
+ */
 export function readParam(params: unknown, name: string): unknown {
   if (typeof params !== "object" || params === null || !Object.hasOwn(params, name)) return undefined;
   return (params as Readonly<Record<string, unknown>>)[name];
 }
 
-/** The parameter where it is a text. */
+/** Returns the argument of that name of a tool call where it is a text; `undefined` else. */
 export function readTextParam(params: unknown, name: string): string | undefined {
   const value = readParam(params, name);
   return typeof value === "string" ? value : undefined;
 }
 
-/** Cuts off what closes an argument in some models' own syntax and slips into the value, as the host's tools do. */
-export function withoutArgumentEnd(value: string): string {
+/**
+ * Returns a tool argument without the marks that close one in some models' own syntax and slip into the value, as the
+ * host's tools do it.
+ */
+export function removeArgumentEnd(value: string): string {
   let end = value.length;
   while (value[end - 1] === ">") end -= 1;
   const marks = value.length - end;

@@ -32,7 +32,10 @@ const MOVE_TO = "*** Move to: ";
 export const AT_END = "*** End of File";
 export const CHUNK = "@@";
 
-/** `undefined` for what is no patch, or one without files. */
+/**
+ * Returns the hunks of a patch in the form of `apply_patch`, one for each change of a file; `undefined` for what is no
+ * patch, or has none.
+ */
 export function readPatch(input: string): readonly Hunk[] | undefined {
   const lines = extractPatchLines(input.trim().split(/\r?\n/u));
   const hunks: Hunk[] = [];
@@ -45,7 +48,10 @@ export function readPatch(input: string): readonly Hunk[] | undefined {
   return hunks.length > 0 ? hunks : undefined;
 }
 
-/** Extracts the lines between the first and the last one. A patch may come in a shell's here-document. */
+/**
+ * Returns the lines between the begin and the end mark of a patch, which may stand in a shell's here-document;
+ * `undefined` for what is no patch.
+ */
 function extractPatchLines(lines: readonly string[]): readonly string[] | undefined {
   if (isPatch(lines)) return lines.slice(1, -1);
   const isDocument = /^<<(?:EOF|'EOF'|"EOF")$/u.test(lines[0] ?? "") && (lines.at(-1) ?? "").endsWith("EOF");
@@ -59,21 +65,21 @@ function isPatch(lines: readonly string[]): boolean {
 
 function readHunk(lines: readonly string[], at: number): Hunk | undefined {
   const header = lines[at]?.trim() ?? "";
-  if (header.startsWith(ADD_FILE)) return readAdd(lines, at, header.slice(ADD_FILE.length));
+  if (header.startsWith(ADD_FILE)) return readAddHunk(lines, at, header.slice(ADD_FILE.length));
   if (header.startsWith(DELETE_FILE))
     return { kind: "delete", path: header.slice(DELETE_FILE.length), lines: lines.slice(at, at + 1) };
-  if (header.startsWith(UPDATE_FILE)) return readUpdate(lines, at, header.slice(UPDATE_FILE.length));
+  if (header.startsWith(UPDATE_FILE)) return readUpdateHunk(lines, at, header.slice(UPDATE_FILE.length));
   return undefined;
 }
 
-function readAdd(lines: readonly string[], at: number, path: string): Hunk {
+function readAddHunk(lines: readonly string[], at: number, path: string): Hunk {
   let end = at + 1;
   while (lines[end]?.startsWith("+")) end += 1;
   const contents = lines.slice(at + 1, end).map((line) => `${line.slice(1)}\n`);
   return { kind: "add", path, contents: contents.join(""), lines: lines.slice(at, end) };
 }
 
-function readUpdate(lines: readonly string[], at: number, path: string): Hunk | undefined {
+function readUpdateHunk(lines: readonly string[], at: number, path: string): Hunk | undefined {
   const next = lines[at + 1]?.trim() ?? "";
   const movePath = next.startsWith(MOVE_TO) ? next.slice(MOVE_TO.length) : undefined;
   const read = readChunks(lines, at + (movePath === undefined ? 1 : 2));
@@ -112,7 +118,7 @@ function readChunk(lines: readonly string[], at: number, isFirst: boolean): Read
   const begin = hasHeader ? at + 1 : at;
   const read: ChunkLines = { oldLines: [], newLines: [], keeps: [] };
   let end = begin;
-  while (takeLine(lines[end], read)) end += 1;
+  while (addChunkLine(lines[end], read)) end += 1;
   if (end === begin) return undefined;
   const atEnd = lines[end] === AT_END;
   const context = hasHeader ? header.slice(CHUNK.length + 1) : "";
@@ -125,8 +131,11 @@ interface ChunkLines {
   readonly keeps: (number | undefined)[];
 }
 
-/** An empty line is a kept one: models leave the blank before it out. */
-function takeLine(line: string | undefined, { oldLines, newLines, keeps }: ChunkLines): boolean {
+/**
+ * Adds a line to the lines of a chunk; false for a line that is none of them. An empty line is a kept one: models
+ * leave the blank before it out.
+ */
+function addChunkLine(line: string | undefined, { oldLines, newLines, keeps }: ChunkLines): boolean {
   if (line === undefined) return false;
   const mark = line[0] ?? " ";
   const text = line.slice(1);

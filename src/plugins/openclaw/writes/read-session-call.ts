@@ -3,14 +3,17 @@ import { readHostTextParam } from "../runtime-access/host-param.ts";
 import { createResourceTarget } from "./resource-target.ts";
 import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
 
-/** The host takes an agent's main session where no other is named, and looks labels and session ids up itself. */
+/**
+ * Returns the session to which a call of `sessions_send` sends a message; undetermined where it is named by a label.
+ * The host takes an agent's main session where no other is named, and looks labels and session ids up itself.
+ */
 export function readSessionsSendCall(call: ToolCall): ToolReading {
   const { params } = call;
   const key = readHostTextParam(params, "sessionKey");
-  if (key !== undefined) return sendTo(keyOf(key, call));
+  if (key !== undefined) return createSendReading(resolveSessionKey(key, call));
   if (readHostTextParam(params, "label") !== undefined) return UNREADABLE;
   const agent = readHostTextParam(params, "agentId");
-  return sendTo(
+  return createSendReading(
     agent !== undefined && AGENT_ID.test(agent) ? formatMainSession(agent, call.mainKey) : undefined,
   );
 }
@@ -21,20 +24,22 @@ function formatMainSession(agent: string, mainKey = "main"): string {
   return `agent:${agent.toLowerCase()}:${mainKey.trim().toLowerCase() || "main"}`;
 }
 
-function keyOf(key: string, { session, mainKey }: ToolCall): string | undefined {
+function resolveSessionKey(key: string, { session, mainKey }: ToolCall): string | undefined {
   if (key === "current") return session;
   const [, ownAgent] = session?.split(":") ?? [];
   if (key === "main" && ownAgent !== undefined) return formatMainSession(ownAgent, mainKey);
   return /^agent:/iu.test(key) ? normalizeSessionName(key) : undefined;
 }
 
-/** The host knows a session by lower-case letters; a key with what no key has is none. */
+/**
+ * Returns a session key in lower case, as the host knows it; `undefined` where it is blank or has control characters.
+ */
 export function normalizeSessionName(key: string): string | undefined {
   const name = key.trim().toLowerCase();
   return name === "" || /\p{Cc}/u.test(name) ? undefined : name;
 }
 
-function sendTo(key: string | undefined): ToolReading {
+function createSendReading(key: string | undefined): ToolReading {
   const target = key === undefined ? undefined : createResourceTarget(`session:${key}`);
   return target ? { targets: [target], reads: [] } : UNREADABLE;
 }

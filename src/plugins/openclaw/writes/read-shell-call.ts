@@ -2,12 +2,12 @@
 import { resolve } from "node:path";
 import type { ConflictsConfig } from "../../../agents/coordination/contracts/config/config.ts";
 import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
-import { resolveFolder, PATH_CHARS_MAX, parsePlainPath } from "./host-path.ts";
+import { joinFolder, PATH_CHARS_MAX, parsePlainPath } from "./host-path.ts";
 import { matchCommand, type CommandMatch } from "./match-command.ts";
-import { readParam, readTextParam, withoutArgumentEnd } from "./param.ts";
+import { readParam, readTextParam, removeArgumentEnd } from "./param.ts";
 import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
 
-function createUndeclared(folder: string): ToolReading {
+function createUndeclaredReading(folder: string): ToolReading {
   return {
     targets: [],
     reads: [],
@@ -20,15 +20,19 @@ function createUndeclared(folder: string): ToolReading {
 /** A program in the host's own sandbox, which reaches nothing but tools: each of their calls is read by itself. */
 const CODE_MODE = "code_mode_exec";
 
+/**
+ * Returns the files that a shell command of `exec` is declared by the operator to write; what any other command
+ * changes is undetermined. `undefined` for the host's code mode, which is no shell.
+ */
 export function readExecCall({ params, folder, config, toolKind }: ToolCall): ToolReading | undefined {
   if (toolKind === CODE_MODE) return undefined;
   const command = readTextParam(params, "command");
-  const workdir = workdirOf(params, folder);
+  const workdir = readWorkdir(params, folder);
   if (command === undefined || workdir === undefined)
     return { ...UNREADABLE, mayTouchAnything: true, folder };
-  const declared = findDeclaredOutputs(withoutArgumentEnd(command), config);
-  const place = placeOf(folder, workdir);
-  if (!declared) return createUndeclared(place);
+  const declared = findDeclaredOutputs(removeArgumentEnd(command), config);
+  const touchedFolder = findTouchedFolder(folder, workdir);
+  if (!declared) return createUndeclaredReading(touchedFolder);
   const targets = declared.outputs.flatMap((output) => createOutputTarget(output, workdir));
   return {
     targets,
@@ -37,12 +41,15 @@ export function readExecCall({ params, folder, config, toolKind }: ToolCall): To
       undetermined: { because: "undeclared" },
     }),
     mayTouchAnything: true,
-    folder: place,
+    folder: touchedFolder,
   };
 }
 
-/** A command that works below the session's folder may change what is beside that, too. */
-function placeOf(folder: string, workdir: string): string {
+/**
+ * Returns the folder where a command may change anything: the session's, or its own where that lies elsewhere. A
+ * command that works below the session's folder may change what is beside that, too.
+ */
+function findTouchedFolder(folder: string, workdir: string): string {
   const [top, place] = [resolve(folder), resolve(workdir)];
   return place === top || place.startsWith(`${top}/`) ? folder : place;
 }
@@ -56,11 +63,14 @@ function isEnvironmentHarmless(env: unknown): boolean {
   return Object.entries(env).every(([name, value]) => SAYS_LOOK.test(name) && typeof value === "string");
 }
 
-/** The host takes it literally, without `~`. A blank one is no folder, and the command does not run. */
-function workdirOf(params: unknown, folder: string): string | undefined {
-  const workdir = withoutArgumentEnd(readTextParam(params, "workdir") ?? "");
+/**
+ * Returns the folder in which a command runs; `undefined` for a path that is too long. The host takes it literally,
+ * without `~`.
+ */
+function readWorkdir(params: unknown, folder: string): string | undefined {
+  const workdir = removeArgumentEnd(readTextParam(params, "workdir") ?? "");
   if (workdir.length > PATH_CHARS_MAX) return undefined;
-  return workdir.trim() === "" ? folder : resolveFolder(folder, workdir.trim());
+  return workdir.trim() === "" ? folder : joinFolder(folder, workdir.trim());
 }
 
 function findDeclaredOutputs(command: string, { commands }: ConflictsConfig): CommandMatch | undefined {
@@ -72,8 +82,8 @@ function findDeclaredOutputs(command: string, { commands }: ConflictsConfig): Co
 }
 
 /**
- * Creates the target of a command's output, whose later content is not known, so that another step's work may be
- * what is lost.
+ * Creates the target of a command's output; none for what is no path. Its later content is not known, so that another
+ * step's work may be what is lost.
  */
 function createOutputTarget(output: string, workdir: string): readonly WriteTarget[] {
   const path = parsePlainPath(output);
@@ -83,15 +93,22 @@ function createOutputTarget(output: string, workdir: string): readonly WriteTarg
 /** Actions of `process` that tell a command under way nothing. Its changes meanwhile are the caller's own. */
 const LOOKING = new Set(["poll", "log", "kill", "clear", "remove"]);
 
+/**
+ * Returns what a call of `process` may change: nothing declared for actions that only look at a running command,
+ * undetermined for others, and `undefined` for a list of commands.
+ */
 export function readProcessCall({ params, folder }: ToolCall): ToolReading | undefined {
   const action = readTextParam(params, "action");
   if (action === "list") return undefined;
   if (action !== undefined && LOOKING.has(action))
     return { targets: [], reads: [], mayTouchAnything: true, folder };
-  return createUndeclared(folder);
+  return createUndeclaredReading(folder);
 }
 
-/** A terminal is the operator's own; only what is typed into it changes something. */
+/**
+ * Returns an undetermined change for a call of `terminal` that types something in, and `undefined` for any other: a
+ * terminal is the operator's own.
+ */
 export function readTerminalCall({ params, folder }: ToolCall): ToolReading | undefined {
-  return readTextParam(params, "action") === "input" ? createUndeclared(folder) : undefined;
+  return readTextParam(params, "action") === "input" ? createUndeclaredReading(folder) : undefined;
 }

@@ -38,23 +38,30 @@ interface NamedTool extends Pick<ToolCall, "tool" | "extractors"> {
   readonly config: { readonly tools: object };
 }
 
-/** True when calls of a tool are read. */
-export function isWatched({ tool, config, extractors }: NamedTool): boolean {
-  return READERS.has(tool) || hasEntry(config, tool) || extractors(tool).length > 0;
+/**
+ * True when calls of a tool are read for what they change: the tool is a known one of the host, configured, or one
+ * that an extractor reads.
+ */
+export function isToolWatched({ tool, config, extractors }: NamedTool): boolean {
+  return READERS.has(tool) || hasToolEntry(config, tool) || extractors(tool).length > 0;
 }
 
-/** `undefined` where nobody watches the tool, or the call changes nothing and looks at nothing. */
+/**
+ * Returns the resources that a tool call would change and look at, as the host's readers, the configuration and
+ * extractors say, for which it waits; `undefined` where that is nothing, or nobody watches the tool.
+ */
 export async function readToolCall(call: ToolCall): Promise<ToolReading | undefined> {
-  if (!isWatched(call)) return undefined;
-  const hostReading = readSafely(call);
-  const extracted = await runExtractors(call.extractors(call.tool), call);
+  if (!isToolWatched(call)) return undefined;
+  const hostReading = readHostCallSafely(call);
+  const extracted = await runExtractors(call);
   const readings = hostReading ? [hostReading, ...extracted] : extracted;
   return readings.length > 0 ? joinReadings(readings) : undefined;
 }
 
-function readSafely(call: ToolCall): ToolReading | undefined {
+/** Reads a call of one of the host's own or configured tools; one that cannot be read is said to change something. */
+function readHostCallSafely(call: ToolCall): ToolReading | undefined {
   try {
-    return readOwn(call);
+    return readHostCall(call);
   } catch {
     return SHELLS.has(call.tool)
       ? { ...UNREADABLE, mayTouchAnything: true, folder: call.folder }
@@ -62,14 +69,14 @@ function readSafely(call: ToolCall): ToolReading | undefined {
   }
 }
 
-/** Reads a call of the host's own tools. A configuration describes only the others. */
-function readOwn(call: ToolCall): ToolReading | undefined {
+/** Reads a call of the host's own tools, or of one that the configuration describes. */
+function readHostCall(call: ToolCall): ToolReading | undefined {
   const reader = READERS.get(call.tool);
   if (reader) return reader(call);
-  const entry = hasEntry(call.config, call.tool) ? call.config.tools[call.tool] : undefined;
+  const entry = hasToolEntry(call.config, call.tool) ? call.config.tools[call.tool] : undefined;
   return entry && readConfiguredCall(entry, call);
 }
 
-function hasEntry({ tools }: NamedTool["config"], tool: string): boolean {
+function hasToolEntry({ tools }: NamedTool["config"], tool: string): boolean {
   return Object.hasOwn(tools, tool);
 }

@@ -3,8 +3,8 @@ import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 
 /**
- * A session, a queue or a resource of a plugin author, in the spelling of plans; `undefined` for a name that is too long.
- * Messages to it are added to those that are there.
+ * Returns the write target of a session, a queue or a plugin's resource, in the spelling of plans; `undefined` for a
+ * name that is too long. Messages to it are added to those that are there.
  */
 export function createResourceTarget(name: string): WriteTarget | undefined {
   const resource = name.normalize("NFC");

@@ -5,14 +5,17 @@
  * tools choose line endings themselves, and some texts they cannot write.
  */
 import type { MergedFile, WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
-import { proposeEdits, removeByteOrderMark, withLineFeeds, type Edit } from "./apply-edits.ts";
+import { proposeTextAfterEdits, removeByteOrderMark, withLineFeeds, type Edit } from "./apply-edits.ts";
 import { readParam, readTextParam } from "./param.ts";
 import { rewritePatch } from "./rewrite-patch.ts";
 
 type Params = Readonly<Record<string, unknown>>;
 
-/** `undefined` where the tool cannot be made to. */
-export function rewriteCall(
+/**
+ * Returns the arguments with which a tool call leaves the merged texts in its files; `undefined` where the tool, the
+ * texts or the arguments do not allow that.
+ */
+export function rewriteToolCall(
   tool: string,
   params: unknown,
   targets: readonly WriteTarget[],
@@ -43,7 +46,10 @@ const rewriters: ReadonlyMap<string, Rewriter> = new Map<string, Rewriter>([
   ],
 ]);
 
-/** `write` and `edit` have one file, which is their first target; what extractors add comes behind it. */
+/**
+ * Returns the one file of a `write` or an `edit`, their first target; `undefined` where others are merged. Whatever
+ * extractors add comes behind it.
+ */
 function findOnlyFile(merged: readonly MergedFile[]): MergedFile | undefined {
   return merged.length === 1 && merged[0]?.target === 0 ? merged[0] : undefined;
 }
@@ -57,15 +63,16 @@ function rewriteEdit(params: object, merged: readonly MergedFile[]): Params | un
   const file = findOnlyFile(merged);
   if (file?.current === undefined || !Array.isArray(readParam(params, "edits"))) return undefined;
   const { current, merged: wanted } = file;
-  const edit = [replaceWholeFile, replaceChangedLines]
+  const edit = [createWholeFileEdit, createChangedLinesEdit]
     .map((make) => make(normalizeText(current), normalizeText(wanted)))
-    .find((candidate) => isLeaving(current, candidate, wanted));
+    .find((candidate) => isLeavingWanted(current, candidate, wanted));
   return edit && { edits: [edit] };
 }
 
-function isLeaving(current: string, edit: Edit, wanted: string): boolean {
+/** True where the edit makes exactly the wanted text of the current one. */
+function isLeavingWanted(current: string, edit: Edit, wanted: string): boolean {
   if (edit.oldText.trim() === "") return false;
-  const proposed = proposeEdits(current, [edit]);
+  const proposed = proposeTextAfterEdits(current, [edit]);
   return proposed.kind === "text" && proposed.text === wanted;
 }
 
@@ -74,12 +81,15 @@ function normalizeText(text: string): string {
 }
 
 /** Returns an edit that fits the whole file once, and no longer fits if the file changes before the tool runs. */
-function replaceWholeFile(current: string, wanted: string): Edit {
+function createWholeFileEdit(current: string, wanted: string): Edit {
   return { oldText: current, newText: wanted };
 }
 
-/** Leaves the lines around in their own endings, where a file mixes them. */
-function replaceChangedLines(current: string, wanted: string): Edit {
+/**
+ * Returns an edit of the lines from the first to the last that differ. It leaves the lines around in their own
+ * endings, where a file mixes them.
+ */
+function createChangedLinesEdit(current: string, wanted: string): Edit {
   const before = current.split(/(?<=\n)/u);
   const after = wanted.split(/(?<=\n)/u);
   const most = Math.min(before.length, after.length);

@@ -3,7 +3,7 @@ import type { MergedFile, WriteTarget } from "../../../agents/coordination/runti
 import { removeByteOrderMark } from "./apply-edits.ts";
 import { listLines } from "./find-lines.ts";
 import { resolvePatchPath } from "./host-path.ts";
-import { listPatchedFiles, proposePatched, type PatchedFile } from "./patched-files.ts";
+import { listPatchedFiles, proposeTextAfterPatch, type PatchedFile } from "./patched-files.ts";
 import {
   ADD_FILE,
   AT_END,
@@ -16,21 +16,25 @@ import {
   type Hunk,
 } from "./read-patch.ts";
 
+/**
+ * Returns the patch with the hunks of the merged files replaced by ones that leave the merged texts; `undefined` where
+ * no patch can.
+ */
 export function rewritePatch(
   input: string,
   targets: readonly WriteTarget[],
   merged: readonly MergedFile[],
 ): string | undefined {
   const hunks = readPatch(input);
-  const files = placeMergedFiles(targets, merged);
+  const files = indexMergedFiles(targets, merged);
   if (!hunks || !files) return undefined;
   const rewritten = new Map<string, readonly string[]>();
   for (const [path, file] of files.byPath) {
-    const lines = rewriteWholeFile(hunksOf(hunks, path, files), file, files.folder);
+    const lines = createWholeFileHunk(findHunks(hunks, path, files), file, files.folder);
     if (!lines) return undefined;
     rewritten.set(path, lines);
   }
-  return patchOf(withFiles(hunks, rewritten, files));
+  return formatPatch(replaceHunks(hunks, rewritten, files));
 }
 
 interface PlacedFiles {
@@ -40,7 +44,8 @@ interface PlacedFiles {
   readonly firstPaths: ReadonlyMap<string, string>;
 }
 
-function placeMergedFiles(
+/** Finds the path of each merged file among the targets; `undefined` where one has none, or two have one. */
+function indexMergedFiles(
   targets: readonly WriteTarget[],
   merged: readonly MergedFile[],
 ): PlacedFiles | undefined {
@@ -48,12 +53,12 @@ function placeMergedFiles(
   const firstPaths = new Map<string, string>();
   let folder: string | undefined;
   for (const file of merged) {
-    const place = readPlace(targets, file.target);
-    if (!place || byPath.has(place.path)) return undefined;
+    const place = readTargetPlace(targets, file.target);
+    if (!place || byPath.has(place.path) || isAgainBelowRemoved(targets, place.path)) return undefined;
     byPath.set(place.path, file);
     folder = place.folder;
     for (const other of file.others ?? []) {
-      const otherPlace = readPlace(targets, other);
+      const otherPlace = readTargetPlace(targets, other);
       if (!otherPlace) return undefined;
       firstPaths.set(otherPlace.path, place.path);
     }
@@ -61,7 +66,14 @@ function placeMergedFiles(
   return folder === undefined ? undefined : { folder, byPath, firstPaths };
 }
 
-function readPlace(targets: readonly WriteTarget[], index: number) {
+/** True where the patch removes something above a file and then writes the file: its hunks are of two files, or the second of none. */
+function isAgainBelowRemoved(targets: readonly WriteTarget[], path: string): boolean {
+  return targets.some(
+    ({ at, ends }) => "path" in at && at.path === path && ends?.some((end) => typeof end === "object"),
+  );
+}
+
+function readTargetPlace(targets: readonly WriteTarget[], index: number) {
   const place = targets[index]?.at;
   return place && "path" in place ? place : undefined;
 }
@@ -71,7 +83,7 @@ function resolveFirstPath(path: string, { folder, firstPaths }: PlacedFiles): st
   return resolved === undefined ? undefined : (firstPaths.get(resolved) ?? resolved);
 }
 
-function hunksOf(hunks: readonly Hunk[], path: string, files: PlacedFiles): readonly Hunk[] {
+function findHunks(hunks: readonly Hunk[], path: string, files: PlacedFiles): readonly Hunk[] {
   return hunks.filter(
     (hunk) =>
       resolveFirstPath(hunk.path, files) === path ||
@@ -79,8 +91,8 @@ function hunksOf(hunks: readonly Hunk[], path: string, files: PlacedFiles): read
   );
 }
 
-/** The new hunk in place of a file's first one, the file's other hunks left out. */
-function withFiles(
+/** Puts the new hunk of a file in place of its first one, and leaves its other hunks out. */
+function replaceHunks(
   hunks: readonly Hunk[],
   rewritten: ReadonlyMap<string, readonly string[]>,
   files: PlacedFiles,
@@ -97,10 +109,11 @@ function withFiles(
 }
 
 /**
- * One chunk with the whole file, which keeps the file itself with its mode and fails where the file is another by then.
- * Where that cannot write the text, such as another end of the last line, the file is deleted and made again.
+ * Returns the lines of one hunk that leaves the merged text; `undefined` where none does. One chunk with the whole
+ * file keeps the file itself with its mode and fails where the file is another by then. Where that cannot write the
+ * text, such as another end of the last line, the file is deleted and made again.
  */
-function rewriteWholeFile(
+function createWholeFileHunk(
   hunks: readonly Hunk[],
   file: MergedFile,
   folder: string,
@@ -123,15 +136,16 @@ function rewriteWholeFile(
           ],
           [`${DELETE_FILE}${path}`, ...added],
         ];
-  return candidates.find((lines) => isLeaving(lines, file, folder));
+  return candidates.find((lines) => isLeavingMerged(lines, file, folder));
 }
 
-function isLeaving(lines: readonly string[], { current, merged }: MergedFile, folder: string): boolean {
-  const hunks = readPatch(patchOf(lines));
+/** True where a patch of these lines makes exactly the merged text of the current one. */
+function isLeavingMerged(lines: readonly string[], { current, merged }: MergedFile, folder: string): boolean {
+  const hunks = readPatch(formatPatch(lines));
   const files: readonly PatchedFile[] = (hunks && listPatchedFiles(hunks, folder)) ?? [];
   const [file] = files;
   if (!file || files.length > 1) return false;
-  const proposed = proposePatched(current, file.steps);
+  const proposed = proposeTextAfterPatch(current, file.steps);
   return proposed.kind === "text" && proposed.text === merged;
 }
 
@@ -139,6 +153,6 @@ function markLines(mark: "+" | "-", text: string): readonly string[] {
   return listLines(text).map((line) => mark + line.replace(/[\r\n]+$/u, ""));
 }
 
-function patchOf(lines: readonly string[]): string {
+function formatPatch(lines: readonly string[]): string {
   return [PATCH_BEGIN, ...lines, PATCH_END].join("\n");
 }

@@ -4,11 +4,11 @@
  */
 import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import { isFile, kindOf } from "../../../agents/coordination/contracts/resource-names.ts";
+import { isFileResource, readResourceKind } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { Place } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { copyIsolated } from "../../hooks/isolated-copy.ts";
 import {
-  awaitExtractor,
+  awaitExtractors,
   type ExtractorCall,
   type FoundExtractor,
   type ResourceExtractor,
@@ -29,11 +29,11 @@ const nameSchema = z
   .string()
   .max(BOUNDS.resourceCharsMax)
   .regex(/^[^\p{Cc}]+$/u)
-  .refine((name) => !isFile(name) && isOfKind(name))
+  .refine((name) => !isFileResource(name) && isResourceOfKind(name))
   .refine((name) => name.normalize("NFC").length <= BOUNDS.resourceCharsMax);
 
-function isOfKind(name: string): boolean {
-  const kind = kindOf(name);
+function isResourceOfKind(name: string): boolean {
+  const kind = readResourceKind(name);
   return kind !== undefined && name.length > `${kind}:`.length;
 }
 
@@ -43,37 +43,34 @@ const extractedSchema = z.strictObject({
   reads: z.array(pathSchema).max(BOUNDS.resourcesPerCallMax).optional(),
 });
 
-export async function runExtractors(
-  extractors: readonly FoundExtractor[],
-  call: ToolCall,
-): Promise<readonly ToolReading[]> {
-  if (extractors.length === 0) return [];
+/**
+ * Runs each extractor of a tool on the call and returns their readings, which are empty without extractors; waits for
+ * plugins that are loaded again, and an extractor that fails, is late or away makes its reading undetermined.
+ */
+export async function runExtractors(call: ToolCall): Promise<readonly ToolReading[]> {
   const { tool, folder } = call;
-  const params = copyFrozen(call.params);
+  const extractors = await awaitExtractors(call.extractors, tool);
+  if (extractors.length === 0) return [];
+  const params = copyParams(call.params);
   return await Promise.all(
-    extractors.map(async (extractor) => {
-      const current = await awaitExtractor(extractor, tool);
-      if (!current) return { targets: [], reads: [] };
-      if (current.leftAtMs !== undefined) return createFailedReading(current);
-      return runExtractor(current, params && { tool, folder, params });
-    }),
+    extractors.map((extractor) => runExtractor(extractor, params && { tool, folder, params })),
   );
 }
 
 async function runExtractor(
-  extractor: ResourceExtractor,
+  extractor: FoundExtractor,
   call: ExtractorCall | undefined,
 ): Promise<ToolReading> {
   try {
-    if (!call) return createFailedReading(extractor);
-    const answer = extractedSchema.safeParse(await runWithinTime(extractor, call));
-    return answer.success ? readingOf(answer.data, call.folder) : createFailedReading(extractor);
+    if (!call || extractor.leftAtMs !== undefined) return createFailedReading(extractor);
+    const answer = extractedSchema.safeParse(await extractWithinTime(extractor, call));
+    return answer.success ? createExtractedReading(answer.data, call.folder) : createFailedReading(extractor);
   } catch {
     return createFailedReading(extractor);
   }
 }
 
-async function runWithinTime(extractor: ResourceExtractor, call: ExtractorCall): Promise<unknown> {
+async function extractWithinTime(extractor: ResourceExtractor, call: ExtractorCall): Promise<unknown> {
   const { promise: tooLate, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error("no answer in time")), ANSWER_MS);
   try {
@@ -87,8 +84,8 @@ function createFailedReading({ id }: ResourceExtractor): ToolReading {
   return { targets: [], reads: [], undetermined: { because: "extractor_failed", extractor: id } };
 }
 
-/** Returns the reading of an extractor. Replacing is assumed, because it is worse than adding. */
-function readingOf(extracted: z.output<typeof extractedSchema>, folder: string): ToolReading {
+/** Creates the reading of what an extractor answered. Replacing is assumed, because it is worse than adding. */
+function createExtractedReading(extracted: z.output<typeof extractedSchema>, folder: string): ToolReading {
   const { resources = [], paths = [], reads = [] } = extracted;
   return {
     targets: [
@@ -103,8 +100,8 @@ function parsePlaces(paths: readonly string[], folder: string): readonly Place[]
   return paths.map((path) => ({ path: parsePlainPath(path) ?? path, folder }));
 }
 
-/** `undefined` for what are no parameters. */
-function copyFrozen(params: unknown): ExtractorCall["params"] | undefined {
+/** Returns a frozen copy of the params; `undefined` for what are no parameters. */
+function copyParams(params: unknown): ExtractorCall["params"] | undefined {
   if (typeof params !== "object" || params === null || Array.isArray(params)) return undefined;
   try {
     return copyIsolated(params) as Readonly<Record<string, unknown>>;

@@ -10,15 +10,18 @@ interface Script {
   readonly text: string;
 }
 
-/** Lists the words behind `sed` that are scripts not known to be harmless. */
+/**
+ * Lists the words among the arguments of `sed` that are scripts not known to be harmless, so that they may write
+ * files.
+ */
 export function listWritingScripts(args: readonly ShellWord[]): readonly ShellWord[] {
   const end = args.findIndex(({ text }) => text === "--");
-  const { scripts, operands } = sortArguments(end === -1 ? args : args.slice(0, end));
+  const { scripts, operands } = separateScripts(end === -1 ? args : args.slice(0, end));
   if (end !== -1) operands.push(...args.slice(end + 1));
   // The suffix of BSD's `-i ''` is no script.
   const first = operands.find(({ text }) => text !== "");
   const read = scripts ?? (first ? [{ word: first, text: first.text }] : []);
-  return read.filter(({ text }) => !isPlain(text)).map(({ word }) => word);
+  return read.filter(({ text }) => !isHarmlessScript(text)).map(({ word }) => word);
 }
 
 interface Arguments {
@@ -27,7 +30,7 @@ interface Arguments {
   readonly operands: ShellWord[];
 }
 
-function sortArguments(args: readonly ShellWord[]): Arguments {
+function separateScripts(args: readonly ShellWord[]): Arguments {
   const scripts: Script[] = [];
   const operands: ShellWord[] = [];
   let hasScript = false;
@@ -85,12 +88,12 @@ const COMMANDS = [
 ];
 
 /** True where every command of the script is known, and none writes or runs something. */
-function isPlain(script: string): boolean {
+function isHarmlessScript(script: string): boolean {
   let at = 0;
   const take = (pattern: RegExp): boolean => {
     pattern.lastIndex = at;
     const found = pattern.exec(script);
-    if (!found || isAmbiguous(found.groups?.["pattern"] ?? "")) return false;
+    if (!found || hasAmbiguousBracket(found.groups?.["pattern"] ?? "")) return false;
     at = pattern.lastIndex;
     return true;
   };
@@ -104,8 +107,11 @@ function isPlain(script: string): boolean {
   return true;
 }
 
-/** True for a bracket that is open where the mark ends the pattern: programs differ in whether it does. */
-function isAmbiguous(pattern: string): boolean {
+/**
+ * True where a pattern has a bracket that is still open where the delimiter ends the pattern: programs differ in
+ * whether the pattern ends there.
+ */
+function hasAmbiguousBracket(pattern: string): boolean {
   const brackets = pattern.replace(/\\./gsu, "").match(/\[\^?\]?[^\]]*\]?/gu) ?? [];
   return brackets.some((bracket) => !/\[\^?\]?[^\]]*\]$/u.test(bracket) || /^\[\^?\]$/u.test(bracket));
 }

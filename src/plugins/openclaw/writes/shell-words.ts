@@ -20,7 +20,10 @@ const EXPANDED = new Set(["$", "`", "*", "?", "[", "{", "~", "<", ">"]);
 const NAMES_VARIABLE = /[\w{(@*!?#'"]/u;
 const ASSIGNMENT = /^[A-Za-z_]\w*=/u;
 
-/** Lists the simple commands of a command line. Takes time that grows with the command. */
+/**
+ * Returns the simple commands of a command line, each as its words without assignments ahead of them. Takes time that
+ * grows with the command.
+ */
 export function listSimpleCommands(command: string): SimpleCommand[] {
   const commands: ShellWord[][] = [[]];
   let at = 0;
@@ -39,6 +42,7 @@ export function listSimpleCommands(command: string): SimpleCommand[] {
   return commands.map(skipAssignments).filter((words) => words.length > 0);
 }
 
+/** Leaves out the assignments of variables before the name of the program. */
 function skipAssignments(words: readonly ShellWord[]): SimpleCommand {
   const first = words.findIndex(({ text }) => !ASSIGNMENT.test(text));
   return first === -1 ? [] : words.slice(first);
@@ -47,9 +51,9 @@ function skipAssignments(words: readonly ShellWord[]): SimpleCommand {
 function readWord(command: string, start: number): ShellWord {
   const word = { text: "", quote: "", isExpanded: false, isSplit: false };
   let at = start;
-  for (; at < command.length && !isEnding(command.charAt(at), word.quote); at += 1) {
+  for (; at < command.length && !isWordEnd(command.charAt(at), word.quote); at += 1) {
     const character = command.charAt(at);
-    if (word.quote === "" && isSplitHere(command, at)) word.isSplit = true;
+    if (word.quote === "" && isSubstitutedHere(command, at)) word.isSplit = true;
     if (character === "\\" && word.quote !== "'") {
       at += 1;
       word.text += command.charAt(at);
@@ -59,15 +63,17 @@ function readWord(command: string, start: number): ShellWord {
   return { start, end: at, text, isExpanded, isSplit };
 }
 
-function isSplitHere(command: string, at: number): boolean {
+/** True where a variable or a command begins whose value the shell puts in its place. */
+function isSubstitutedHere(command: string, at: number): boolean {
   const character = command.charAt(at);
   return character === "`" || (character === "$" && NAMES_VARIABLE.test(command.charAt(at + 1)));
 }
 
-function isEnding(character: string, quote: string): boolean {
+function isWordEnd(character: string, quote: string): boolean {
   return quote === "" && (ENDS_COMMAND.has(character) || /\s/u.test(character));
 }
 
+/** Adds a character to the word, or opens or closes a quote with it. */
 function readCharacter(word: { text: string; quote: string; isExpanded: boolean }, character: string): void {
   if (character === word.quote) word.quote = "";
   else if (word.quote === "" && (character === "'" || character === '"')) word.quote = character;

@@ -42,7 +42,10 @@ export const UNREADABLE: ToolReading = {
   undetermined: { because: "unreadable" },
 };
 
-/** Joins several readings of one call. A failed extractor weighs more than anything else that is not known. */
+/**
+ * Returns the readings of one tool call as one, with at most as many resources as a call may have, beyond which it is
+ * undetermined. A failed extractor weighs more than anything else that is not known.
+ */
 export function joinReadings(readings: readonly ToolReading[]): ToolReading {
   const targets = readings.flatMap((reading) => reading.targets);
   const reads = readings.flatMap((reading) => reading.reads);

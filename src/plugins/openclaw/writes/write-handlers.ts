@@ -8,16 +8,17 @@
 import type { EpochMs, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { ReviewAnswer, WriteAnswer } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import type { Ending } from "../../../agents/coordination/runtime/arbiter/writes-under-way.ts";
-import { beginChange, endChange, holdEndUntil } from "../runtime-access/keep-back.ts";
+import { createCallKey } from "../runtime-access/call-key.ts";
+import { beginChangingCall, endChangingCall, holdChildEndUntil } from "../runtime-access/keep-back.ts";
 import { continueOrRefuse } from "../runtime-access/refuse-call.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { readRulesInForce } from "../runtime-access/rules-in-force.ts";
 import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
-import { extractorsOf } from "./extractor-registry.ts";
+import { findExtractors } from "./extractor-registry.ts";
 import { readParam } from "./param.ts";
 import { findReadEnd } from "./read-file-call.ts";
-import { isWatched, readToolCall } from "./read-tool-call.ts";
-import { rewriteCall } from "./rewrite-call.ts";
+import { isToolWatched, readToolCall } from "./read-tool-call.ts";
+import { rewriteToolCall } from "./rewrite-call.ts";
 import type { ToolReading } from "./tool-reading.ts";
 
 type BeforeEvent = HookEvent<"before_tool_call">;
@@ -45,13 +46,17 @@ export interface WriteHandlers {
   afterCall(event: AfterEvent, ctx: AfterContext): Promise<void>;
 }
 
+/**
+ * Creates the handlers of host hooks that have tool calls which change something ruled on before they run, and end
+ * their claims afterwards.
+ */
 export function createWriteHandlers(dependencies: WriteHandlerDependencies): WriteHandlers {
   return {
     beforeCall: async (event, ctx, times): Promise<BeforeResult> => {
-      if (!mayConcern(dependencies.api, event.toolName)) return undefined;
+      if (!mayNeedRuling(dependencies.api, event.toolName)) return undefined;
       try {
         return await dependencies.use(
-          (runtime) => ruleOn(dependencies, runtime, { event, ctx, times }),
+          (runtime) => requestRuling(dependencies, runtime, { event, ctx, times }),
           times?.answerByMs,
         );
       } catch (error) {
@@ -63,14 +68,14 @@ export function createWriteHandlers(dependencies: WriteHandlerDependencies): Wri
       // Also of a tool that is not watched any more: the call may have been ruled on.
       if (!findRuntime()) return;
       const { sessionKey } = ctx;
-      const key = callKey(event, ctx);
+      const key = createCallKey(sessionKey, event.runId ?? ctx.runId, event.toolCallId ?? ctx.toolCallId);
       const work = dependencies.quietly("after_tool_call", async (runtime) => {
         const { arbiter } = await runtime.coordinator();
         const readUpTo = event.toolName === "read" ? findReadEnd(event.result) : undefined;
-        await arbiter.callEnded(key, { ...readEnding(event), ...(readUpTo && { readUpTo }) });
-        if (sessionKey) await endChange(runtime, sessionKey, key);
+        await arbiter.callEnded(key, { ...readCallEnding(event), ...(readUpTo && { readUpTo }) });
+        if (sessionKey) await endChangingCall(runtime, sessionKey, key);
       });
-      if (sessionKey) holdEndUntil(sessionKey, work);
+      if (sessionKey) holdChildEndUntil(sessionKey, work);
       await work;
     },
   };
@@ -80,16 +85,16 @@ export function createWriteHandlers(dependencies: WriteHandlerDependencies): Wri
  * True when a call may change what somebody holds. This runs at every tool call. Before the runtime exists nobody takes part; where
  * it cannot be made that is not known, and a strict operator has such calls refused.
  */
-function mayConcern(api: OpenClawPluginApi, tool: string): boolean {
+function mayNeedRuling(api: OpenClawPluginApi, tool: string): boolean {
   const { strict, conflicts: config } = readRulesInForce(api);
   if (!findRuntime() && !strict) return false;
-  return config.enabled && isWatched({ tool, config, extractors: extractorsOf });
+  return config.enabled && isToolWatched({ tool, config, extractors: findExtractors });
 }
 
 const NOT_RUN: ReadonlySet<unknown> = new Set(["blocked", "skipped"]);
 
 /** Reads how a call ended. The host tells an error of a tool that failed, and by a status that it did not run one. */
-function readEnding({ error, result }: AfterEvent): Pick<Ending, "hasFailed" | "isNotRun"> {
+function readCallEnding({ error, result }: AfterEvent): Pick<Ending, "hasFailed" | "isNotRun"> {
   const status = readParam(readParam(result, "details"), "status");
   const isNotRun = NOT_RUN.has(status);
   return { hasFailed: error !== undefined || isNotRun || status === "error", ...(isNotRun && { isNotRun }) };
@@ -102,7 +107,8 @@ export interface HookedCall {
   readonly times?: CallTimes | undefined;
 }
 
-async function ruleOn(
+/** Asks the arbiter about a call that would change something, and returns the hook's result. */
+async function requestRuling(
   { api }: WriteHandlerDependencies,
   runtime: SharedRuntime,
   { event, ctx, times }: HookedCall,
@@ -113,7 +119,7 @@ async function ruleOn(
   if (!(await arbiter.concerns(sessionKey as SessionKey))) return undefined;
   const reading = await readHookedCall(api, runtime, { event, ctx });
   if (!reading) return undefined;
-  const key = callKey(event, ctx);
+  const key = createCallKey(sessionKey, event.runId ?? ctx.runId, event.toolCallId ?? ctx.toolCallId);
   const answer = await arbiter.request({
     session: sessionKey as SessionKey,
     tool: event.toolName,
@@ -123,19 +129,22 @@ async function ruleOn(
       answerByMs: times.answerByMs as EpochMs,
     }),
     ...reading,
-    rewrite: (merged) => rewriteCall(event.toolName, event.params, reading.targets, merged),
+    rewrite: (merged) => rewriteToolCall(event.toolName, event.params, reading.targets, merged),
   });
   // Nothing is appended for a call without targets: it does not show that the ledger takes anything.
   if (reading.targets.length > 0) runtime.health.succeeded();
-  if (answer.kind !== "refused" && mayChange(reading)) beginChange(runtime, sessionKey, key);
-  return resultOf(runtime, answer);
+  if (answer.kind !== "refused" && mayChangeSomething(reading)) beginChangingCall(runtime, sessionKey, key);
+  return createHookResult(runtime, answer);
 }
 
-function mayChange({ targets, mayTouchAnything }: ToolReading): boolean {
+function mayChangeSomething({ targets, mayTouchAnything }: ToolReading): boolean {
   return targets.length > 0 || mayTouchAnything === true;
 }
 
-/** Reads what a call of a session would change and looks at; `undefined` where that is nothing. */
+/**
+ * Returns what the tool call of a host hook would change and look at, in its session's folder and under the present
+ * configuration; `undefined` where that is nothing.
+ */
 export function readHookedCall(
   api: OpenClawPluginApi,
   runtime: SharedRuntime,
@@ -149,13 +158,13 @@ export function readHookedCall(
     toolKind: event.toolKind,
     derivedPaths: event.derivedPaths,
     folder: runtime.folderOf(sessionKey, agentId),
-    mainKey: mainKeyOf(api),
+    mainKey: readMainKey(api),
     config: runtime.config.conflicts,
-    extractors: extractorsOf,
+    extractors: findExtractors,
   });
 }
 
-function resultOf(runtime: SharedRuntime, answer: WriteAnswer): BeforeResult {
+function createHookResult(runtime: SharedRuntime, answer: WriteAnswer): BeforeResult {
   switch (answer.kind) {
     case "free":
       return undefined;
@@ -165,7 +174,7 @@ function resultOf(runtime: SharedRuntime, answer: WriteAnswer): BeforeResult {
       return { block: true, blockReason: answer.sentence };
     case "review":
       return {
-        requireApproval: approvalOf(runtime, answer),
+        requireApproval: createApproval(runtime, answer),
         ...(answer.params && { params: { ...answer.params } }),
       };
   }
@@ -173,7 +182,7 @@ function resultOf(runtime: SharedRuntime, answer: WriteAnswer): BeforeResult {
 
 type Approval = NonNullable<Extract<BeforeResult, object>["requireApproval"]>;
 
-function approvalOf(runtime: SharedRuntime, review: WriteAnswer & { kind: "review" }): Approval {
+function createApproval(runtime: SharedRuntime, review: WriteAnswer & { kind: "review" }): Approval {
   const { title, description, timeoutMs, settle } = review;
   const askedAtMs = performance.now();
   return {
@@ -185,7 +194,7 @@ function approvalOf(runtime: SharedRuntime, review: WriteAnswer & { kind: "revie
     // The host does not wait for it: the call goes on at once when it is allowed.
     onResolution: async (decision) => {
       try {
-        await settle(readDecision(decision, performance.now() - askedAtMs));
+        await settle(toReviewAnswer(decision, performance.now() - askedAtMs));
       } catch (error) {
         runtime.health.failed(error, 0);
       }
@@ -198,8 +207,11 @@ type Decision = Parameters<NonNullable<Approval["onResolution"]>>[0];
 /** The host cancels within this time where it has nobody to ask. */
 const NOBODY_TO_ASK_MS_MAX = 5_000;
 
-/** Reads what the host says. It also cancels where a run is stopped while people think: then there was somebody to ask. */
-function readDecision(decision: Decision, waitedMs: number): ReviewAnswer {
+/**
+ * Translates the host's decision into the answer of a review. The host also cancels where a run is stopped while
+ * people think: then there was somebody to ask.
+ */
+function toReviewAnswer(decision: Decision, waitedMs: number): ReviewAnswer {
   if (decision === "cancelled" && waitedMs > NOBODY_TO_ASK_MS_MAX) return "withdrawn";
   return Object.hasOwn(ANSWERS, decision) ? ANSWERS[decision] : "denied";
 }
@@ -212,18 +224,7 @@ const ANSWERS: Readonly<Record<Decision, ReviewAnswer>> = {
   cancelled: "nobody_to_ask",
 };
 
-function mainKeyOf({ runtime }: OpenClawPluginApi): string | undefined {
+function readMainKey({ runtime }: OpenClawPluginApi): string | undefined {
   const config = runtime.config.current() as { readonly session?: { readonly mainKey?: string } } | undefined;
   return config?.session?.mainKey;
-}
-
-function callKey(
-  event: { readonly runId?: string | undefined; readonly toolCallId?: string | undefined },
-  ctx: {
-    readonly sessionKey?: string | undefined;
-    readonly runId?: string | undefined;
-    readonly toolCallId?: string | undefined;
-  },
-): string {
-  return JSON.stringify([ctx.sessionKey, event.runId ?? ctx.runId, event.toolCallId ?? ctx.toolCallId]);
 }

@@ -155,7 +155,10 @@ const SAYS_CHANGE = new Set(
   `),
 );
 
-/** Finds what the arguments write that lie in these ranges of the command: what an operator left open. */
+/**
+ * Returns the files that arguments of these shell commands write, of those words that `isOpen` picks, which an
+ * operator left open in the command; `hasMore` where they may do more than write these.
+ */
 export function findArgumentWrites(
   commands: readonly SimpleCommand[],
   isOpen: (word: ShellWord) => boolean,
@@ -164,13 +167,13 @@ export function findArgumentWrites(
   const changesFolder = commands.some((words) => words.some(isChangingFolder));
   let hasMore = false;
   for (const words of commands) {
-    const programs = findPrograms(words);
+    const programs = collectPrograms(words);
     for (const [index, word] of words.entries()) {
       if (!isOpen(word) || index === 0) continue;
-      const found = readArgument(word, words[index + 1], programs);
-      if (found === undefined) continue;
-      if (found === "acts" || (changesFolder && !isAbsolute(found.file))) hasMore = true;
-      else outputs.push(found.file);
+      const argumentWrite = findArgumentWrite(word, words[index + 1], programs);
+      if (argumentWrite === undefined) continue;
+      if (argumentWrite === "acts" || (changesFolder && !isAbsolute(argumentWrite.file))) hasMore = true;
+      else outputs.push(argumentWrite.file);
     }
   }
   return { outputs, hasMore };
@@ -182,7 +185,7 @@ const FOLDER_OPTIONS = ["--directory", "--chdir", "--work-tree", "--cwd", "--dir
 function isChangingFolder({ text }: ShellWord): boolean {
   if (/^(?:cd|pushd|popd|chdir)(?:[<>].*)?$/su.test(text) || /^-(?:C.*|[a-z]+C)$/su.test(text)) return true;
   const { name } = splitOption(text);
-  return isOption(name) && FOLDER_OPTIONS.some((option) => isSpelling(option, name));
+  return isOption(name) && FOLDER_OPTIONS.some((option) => isOptionSpelling(option, name));
 }
 
 interface Programs {
@@ -193,8 +196,11 @@ interface Programs {
   readonly writingScripts: ReadonlySet<ShellWord>;
 }
 
-/** Behind `npx` and its kin, and behind `python -m`, any word may be the program. */
-function findPrograms(words: SimpleCommand): Programs {
+/**
+ * Collects the writing options of every program that one of the words may name. Behind `npx` and its kin, and behind
+ * `python -m`, any word may be the program.
+ */
+function collectPrograms(words: SimpleCommand): Programs {
   const names = words.map(({ text }) => text.slice(text.lastIndexOf("/") + 1));
   const found = names.map((name) => (Object.hasOwn(BY_PROGRAM, name) ? BY_PROGRAM[name] : undefined));
   const options = [...new Set(found.filter((option) => option !== undefined))];
@@ -210,32 +216,37 @@ function findPrograms(words: SimpleCommand): Programs {
 
 type ArgumentWrite = { readonly file: string } | "acts" | undefined;
 
-function readArgument(word: ShellWord, next: ShellWord | undefined, programs: Programs): ArgumentWrite {
+/** Returns the file that an argument has written, or `acts` where it changes what it does not name. */
+function findArgumentWrite(word: ShellWord, next: ShellWord | undefined, programs: Programs): ArgumentWrite {
   const { text } = word;
   const { runsAnother, options, writingScripts } = programs;
   if (runsAnother || writingScripts.has(word)) return "acts";
   if (options.some(({ isWritingScript }) => isWritingScript?.(text))) return "acts";
   if (word.isExpanded && mayBecomeOption(word)) return "acts";
-  if (isOption(text)) return readOption(word, next, programs);
+  if (isOption(text)) return findOptionWrite(word, next, programs);
   const operand = options.find((option) => option.operand !== undefined && text.startsWith(option.operand));
   return operand?.operand === undefined
     ? undefined
-    : createFile({ ...word, text: text.slice(operand.operand.length) });
+    : createFileWrite({ ...word, text: text.slice(operand.operand.length) });
 }
 
 function isOption(text: string): boolean {
   return text.startsWith("-") && text !== "-" && text !== "--";
 }
 
-function readOption(word: ShellWord, next: ShellWord | undefined, { files, acts }: Programs): ArgumentWrite {
+function findOptionWrite(
+  word: ShellWord,
+  next: ShellWord | undefined,
+  { files, acts }: Programs,
+): ArgumentWrite {
   const { text } = word;
   const { name, value } = splitOption(text);
-  if (hasOption(acts, name)) return "acts";
-  if (files.some((option) => isSpelling(option, name)) || isNamingFile(name))
-    return createFile(value === undefined ? next : { ...word, text: value });
+  if (isAnyOption(acts, name)) return "acts";
+  if (files.some((option) => isOptionSpelling(option, name)) || hasFileWord(name))
+    return createFileWrite(value === undefined ? next : { ...word, text: value });
   const isAttached = files.some((option) => option.length === 2 && text.startsWith(option));
-  if (isAttached && !name.startsWith("--")) return createFile({ ...word, text: text.slice(2) });
-  return hasOption(files, name) || isSayingChange(name) ? "acts" : undefined;
+  if (isAttached && !name.startsWith("--")) return createFileWrite({ ...word, text: text.slice(2) });
+  return isAnyOption(files, name) || hasChangeWord(name) ? "acts" : undefined;
 }
 
 /**
@@ -253,44 +264,51 @@ function splitOption(text: string): { readonly name: string; readonly value?: st
   return at === -1 ? { name: text } : { name: text.slice(0, at), value: text.slice(at + 1) };
 }
 
-/** `-nro` has `-o` in it, and `-i.bak` is `-i`. */
-function hasOption(options: readonly string[], name: string): boolean {
-  if (options.some((option) => isSpelling(option, name))) return true;
+/**
+ * True for one of the options, the beginning of a long one (`--outp`), or a dash and letters that include a short one:
+ * `-nro` has `-o` in it, and `-i.bak` has `-i`.
+ */
+function isAnyOption(options: readonly string[], name: string): boolean {
+  if (options.some((option) => isOptionSpelling(option, name))) return true;
   const isShort = /^-[^-]/u.test(name);
   return isShort && options.some((option) => option.length === 2 && name.slice(1).includes(option.charAt(1)));
 }
 
-/** Many programs take the beginning of a long option for it (`--outp`), and Go's take one dash or two. */
-function isSpelling(option: string, name: string): boolean {
+/**
+ * True where a name may be this option: many programs take the beginning of a long one, as `--outp`. Go's take one
+ * dash or two.
+ */
+function isOptionSpelling(option: string, name: string): boolean {
   if (option === name) return true;
   return name.startsWith("--") && option.replace(/^-+/u, "").startsWith(name.slice(2));
 }
 
-function isNamingFile(name: string): boolean {
-  return listWordsOf(name).some((word) => NAMES_FILE.has(word));
+function hasFileWord(name: string): boolean {
+  return listOptionWords(name).some((word) => NAMES_FILE.has(word));
 }
 
-function isSayingChange(name: string): boolean {
-  return listWordsOf(name).some((word) => SAYS_CHANGE.has(word));
+function hasChangeWord(name: string): boolean {
+  return listOptionWords(name).some((word) => SAYS_CHANGE.has(word));
 }
 
 /** The words of a long option, joined ones too: `--outputFile`, `--in-place`, `-coverprofile`. */
-function listWordsOf(name: string): string[] {
+function listOptionWords(name: string): string[] {
   const bare = name.replace(/^-+/u, "");
   if (bare.length < 3) return [];
   const words = bare.split(/[-_.]|(?<=[a-z])(?=[A-Z])/u).map((word) => word.toLowerCase());
   return [...words, words.join("")];
 }
 
-/** A tilde that the shell leaves as it is, and the beginning of an address, are names like any others. */
-function asNamed(file: string): string {
+/** Puts `./` before a name that begins with `~` or `file:`: here these are names like any others. */
+function toLiteralPath(file: string): string {
   return /^(?:~|file:)/u.test(file) ? `./${file}` : file;
 }
 
-function createFile(word: ShellWord | undefined): ArgumentWrite {
+/** Returns the file that a word names, or `acts` where the shell expands it; `undefined` for the standard output. */
+function createFileWrite(word: ShellWord | undefined): ArgumentWrite {
   if (!word || word.isExpanded || word.text === "") return "acts";
   // A dash is the standard output, and so is what it is called as a file.
   return word.text === "-" || word.text === "/dev/stdout" || word.text === "/dev/null"
     ? undefined
-    : { file: asNamed(word.text) };
+    : { file: toLiteralPath(word.text) };
 }

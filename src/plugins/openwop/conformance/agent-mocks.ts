@@ -10,7 +10,7 @@ import type { PlayedAgent } from "../../../agents/coordination/runtime/workflow-
 import { PLAYED_PROVIDER } from "../../../agents/coordination/workflow/node-contract/conformance-parts.ts";
 import type { Values } from "../../../agents/coordination/workflow/state/values.ts";
 import { isRecord } from "../../../agents/coordination/std/is-record.ts";
-import { sampleOf } from "./sample-of.ts";
+import { createSchemaSample } from "./sample-of.ts";
 
 const name = z.string().min(1).max(256);
 const mockSchema = z.object({
@@ -45,9 +45,12 @@ const mockSchema = z.object({
 /** The script of an agent that no live model plays. */
 type AgentMock = z.output<typeof mockSchema>;
 
-/** Returns the agent that the options of a run script, when they script one. */
+/**
+ * Creates the played agent that the options of a run script for the conformance suite; `undefined` when they script
+ * none.
+ */
 export function createMockAgent(configurable: Values | undefined): PlayedAgent | undefined {
-  const mock = readAgentMock(configurable?.["ai"]);
+  const mock = readMockScript(configurable?.["ai"]);
   if (!mock) return undefined;
   const { tools, validateHandoff } = mock;
   return {
@@ -60,7 +63,8 @@ export function createMockAgent(configurable: Values | undefined): PlayedAgent |
   };
 }
 
-function readAgentMock(ai: unknown): AgentMock | undefined {
+/** Returns the script that the run's options have; `undefined` where they have none, or none that is valid. */
+function readMockScript(ai: unknown): AgentMock | undefined {
   if (!isRecord(ai) || ai["provider"] !== PLAYED_PROVIDER) return undefined;
   const parsed = mockSchema.safeParse(ai);
   return parsed.success ? parsed.data : undefined;
@@ -79,7 +83,7 @@ function listMockTools({ tools }: AgentMock): BoundTool[] {
   }));
 }
 
-/** `turn`: from 1. */
+/** Returns the scripted answer of a turn, counted from 1; a sample of the return schema where none is written. */
 function createMockAnswer(
   { script, confidence }: AgentMock,
   { returnSchema }: InstalledAgent,
@@ -96,7 +100,7 @@ function createMockAnswer(
   if (entry?.refuse) return { ...scriptedAnswer, text: "", refusal: "refused" };
   if (entry?.call) return { ...scriptedAnswer, text: entry.say ?? "", toolCalls: [entry.call] };
   if (entry?.say !== undefined) return { ...scriptedAnswer, text: entry.say };
-  const result = returnSchema ? sampleOf(returnSchema) : "done";
+  const result = returnSchema ? createSchemaSample(returnSchema) : "done";
   return {
     ...scriptedAnswer,
     text: JSON.stringify({ result, ...(confidence !== undefined && { confidence }) }),

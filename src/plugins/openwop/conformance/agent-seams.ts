@@ -21,7 +21,7 @@ import {
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
-import { createSeam, record } from "./seam.ts";
+import { createSeamRoute, record } from "./seam.ts";
 
 const name = z.string().min(1).max(HTTP_BOUNDS.idCharsMax);
 const share = z.number().min(0).max(1);
@@ -55,29 +55,29 @@ const hookBody = z.object({
 });
 
 export const agentSeams: readonly Route[] = [
-  createSeam({
+  createSeamRoute({
     method: "POST",
     path: "/agents/live-invoke",
     operationId: "seamLiveInvoke",
     summary: "Runs an agent to its end.",
     body: liveBody,
-    handle: invokeLive,
+    handle: invokeLiveAgent,
   }),
-  createSeam({
+  createSeamRoute({
     method: "POST",
     path: "/agents/{agentId}/dispatch",
     operationId: "seamAgentDispatch",
     summary: "Dispatches an agent.",
     body: dispatchBody,
-    handle: dispatch,
+    handle: dispatchAgent,
   }),
-  createSeam({
+  createSeamRoute({
     method: "POST",
     path: "/toolhooks/invoke",
     operationId: "seamToolHooks",
     summary: "Calls a tool for a principal.",
     body: hookBody,
-    handle: invokeHook,
+    handle: invokeToolHook,
   }),
 ];
 
@@ -95,7 +95,8 @@ interface Seen extends AgentRun {
   readonly events: readonly HostEvent[];
 }
 
-async function follow(
+/** Runs an agent until it ends or a minute is over, and returns the run with its events. */
+async function runAgentToEnd(
   { host, clock }: RouteDependencies,
   { caller, task, ...asking }: Asking,
 ): Promise<Answered<Seen>> {
@@ -116,14 +117,14 @@ async function follow(
   }
 }
 
-function payloadOf(
+function findLastPayload(
   events: readonly HostEvent[],
   type: string,
 ): Readonly<Record<string, unknown>> | undefined {
   return events.findLast((event) => event.type === type)?.payload;
 }
 
-async function invokeLive(
+async function invokeLiveAgent(
   ask: Ask<z.output<typeof liveBody>>,
   dependencies: RouteDependencies,
 ): Promise<Answer> {
@@ -134,11 +135,11 @@ async function invokeLive(
     ...(forceInvalidResult ? [{ say: JSON.stringify({ isOfTheSchema: false }) }] : []),
   ];
   const configurable = live ? {} : { ai: { provider: "mock", script } };
-  const seen = await follow(dependencies, { caller: ask.caller, agentId, source, task, configurable });
+  const seen = await runAgentToEnd(dependencies, { caller: ask.caller, agentId, source, task, configurable });
   if (seen.kind === "refused") return seen.code === "workflow_not_found" ? refuseUnknownAgent(agentId) : seen;
   const { runId, events } = seen.value;
-  const { invocationId } = payloadOf(events, "agent.invocation.started") ?? {};
-  const { outcome } = payloadOf(events, "agent.invocation.completed") ?? {};
+  const { invocationId } = findLastPayload(events, "agent.invocation.started") ?? {};
+  const { outcome } = findLastPayload(events, "agent.invocation.completed") ?? {};
   return createJsonAnswer(200, { runId, invocationId, outcome });
 }
 
@@ -152,7 +153,7 @@ const CODES: Readonly<Record<string, string>> = {
   handoff_return_schema_violation: "return_schema_violation",
 };
 
-async function dispatch(ask: Ask<DispatchBody>, dependencies: RouteDependencies): Promise<Answer> {
+async function dispatchAgent(ask: Ask<DispatchBody>, dependencies: RouteDependencies): Promise<Answer> {
   const { body, caller } = ask;
   const agentId = ask.param("agentId");
   const agent = dependencies.host.agents().find((each) => each.agentId === agentId);
@@ -162,8 +163,8 @@ async function dispatch(ask: Ask<DispatchBody>, dependencies: RouteDependencies)
     ...(!body.live && { ai: { provider: "mock", confidence, validateHandoff } }),
     ...(confidenceThreshold !== undefined && { escalationThreshold: confidenceThreshold }),
   };
-  const task = taskOf(body.task);
-  const seen = await follow(dependencies, { caller, agentId, source: "run-api", task, configurable });
+  const task = wrapTask(body.task);
+  const seen = await runAgentToEnd(dependencies, { caller, agentId, source: "run-api", task, configurable });
   return seen.kind === "refused"
     ? seen
     : createJsonAnswer(200, describeDispatch(seen.value, { agent, body }));
@@ -171,7 +172,8 @@ async function dispatch(ask: Ask<DispatchBody>, dependencies: RouteDependencies)
 
 type DispatchBody = z.output<typeof dispatchBody>;
 
-function taskOf(task: unknown): Readonly<Record<string, unknown>> {
+/** Returns a task as an object: a text or a number is its member `task`. */
+function wrapTask(task: unknown): Readonly<Record<string, unknown>> {
   return typeof task === "object" && task !== null ? { ...task } : { task: task ?? "" };
 }
 
@@ -182,8 +184,8 @@ interface Dispatch {
 
 function describeDispatch({ events, snapshot, runId }: Seen, { agent, body }: Dispatch): unknown {
   const { agentId, persona, modelClass, toolAllowlist } = agent;
-  const bound = payloadOf(events, "coordination.agent_bound");
-  const { outcome, confidence } = payloadOf(events, "agent.invocation.completed") ?? {};
+  const bound = findLastPayload(events, "coordination.agent_bound");
+  const { outcome, confidence } = findLastPayload(events, "agent.invocation.completed") ?? {};
   const surface = body.availableTools?.filter((tool) => toolAllowlist.includes(tool));
   return {
     agentId,
@@ -195,8 +197,8 @@ function describeDispatch({ events, snapshot, runId }: Seen, { agent, body }: Di
     toolSurface: surface ?? listToolIds(bound?.["tools"]),
     confidence,
     threshold: bound?.["threshold"],
-    events: events.filter(({ type }) => type.startsWith("agent.")).map(flattenEvent),
-    ...resultOf(snapshot),
+    events: events.filter(({ type }) => type.startsWith("agent.")).map(flattenAgentEvent),
+    ...readRunOutcome(snapshot),
   };
 }
 
@@ -204,13 +206,14 @@ function listToolIds(tools: unknown): unknown[] {
   return Array.isArray(tools) ? tools.map((tool: { readonly id?: unknown }) => tool.id) : [];
 }
 
-/** The suite reads the agent at the top of each event. */
-function flattenEvent({ type, payload }: HostEvent): Readonly<Record<string, unknown>> {
+/** Returns an event with its payload's members and its agent at the top, where the suite reads them. */
+function flattenAgentEvent({ type, payload }: HostEvent): Readonly<Record<string, unknown>> {
   const { agentId, fromAgentId, ...rest } = payload as Readonly<Record<string, unknown>>;
   return { ...rest, type, agentId: agentId ?? fromAgentId };
 }
 
-function resultOf(snapshot: AgentRun["snapshot"]): Readonly<Record<string, unknown>> {
+/** Returns the result and the error of a run, with the suite's own codes. */
+function readRunOutcome(snapshot: AgentRun["snapshot"]): Readonly<Record<string, unknown>> {
   const { error, outputs } = snapshot as {
     readonly error?: { readonly code: string; readonly message: string };
     readonly outputs?: { readonly result?: unknown };
@@ -221,8 +224,8 @@ function resultOf(snapshot: AgentRun["snapshot"]): Readonly<Record<string, unkno
   };
 }
 
-/** Invokes the hook for a principal without scopes, who lacks whatever a tool asks for. */
-async function invokeHook(
+/** Calls a tool through the hooks, for a principal without scopes, who lacks whatever a tool asks for. */
+async function invokeToolHook(
   ask: Ask<z.output<typeof hookBody>>,
   dependencies: RouteDependencies,
 ): Promise<Answer> {
@@ -233,7 +236,7 @@ async function invokeHook(
     isExhausted: simulated.simulateRateLimitExhausted,
     fails: simulated.simulateToolError,
   };
-  const seen = await follow(dependencies, {
+  const seen = await runAgentToEnd(dependencies, {
     caller: { tenant: ask.caller.tenant, principal, scopes: [] },
     agentId: CONFORMANCE_AGENT,
     source: "run-api",
@@ -243,7 +246,7 @@ async function invokeHook(
   if (seen.kind === "refused") return seen;
   const { events } = seen.value;
   return createJsonAnswer(200, {
-    toolCalled: payloadOf(events, "agent.toolCalled") ?? {},
-    toolReturned: payloadOf(events, "agent.toolReturned") ?? {},
+    toolCalled: findLastPayload(events, "agent.toolCalled") ?? {},
+    toolReturned: findLastPayload(events, "agent.toolReturned") ?? {},
   });
 }

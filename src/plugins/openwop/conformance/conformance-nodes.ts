@@ -1,7 +1,7 @@
 /** Owns: the nodes of the suite that test what a replay does again, and the one that needs what no host has. */
 import type { NodeType } from "../../../agents/coordination/workflow/node-contract/node-type.ts";
 import { delay, echo } from "../../../agents/coordination/workflow/nodes/basic-nodes.ts";
-import { draftCompleted, draftFailureOf } from "../../../agents/coordination/workflow/nodes/ends.ts";
+import { draftNodeCompleted, draftFailedOutcome } from "../../../agents/coordination/workflow/nodes/ends.ts";
 
 /** A delay that passes its inputs on. */
 export const hold: NodeType = {
@@ -19,8 +19,8 @@ export const sideEffect: NodeType = {
   }),
   settle: (view, _effect, outcome) =>
     outcome.kind === "side_effect_caused"
-      ? [draftCompleted(view, { effectId: outcome.effectId })]
-      : draftFailureOf(view, outcome),
+      ? [draftNodeCompleted(view, { effectId: outcome.effectId })]
+      : draftFailedOutcome(view, outcome),
 };
 
 /** Stands for a node that needs what no host has. */

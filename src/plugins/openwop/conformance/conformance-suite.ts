@@ -7,7 +7,7 @@ import { NODE_PLAY } from "./node-play.ts";
 import { modelSeamRoutes } from "./seam-model-routes.ts";
 import { seamRoutes } from "./seam-routes.ts";
 import { spansSeam } from "./spans-seam.ts";
-import { isFixture } from "./suite-fixtures.ts";
+import { isSuiteWorkflow } from "./suite-fixtures.ts";
 import { verifierSeams } from "./verifier-seams.ts";
 import { workspaceSeam } from "./workspace-seam.ts";
 
@@ -26,7 +26,7 @@ export const CONFORMANCE_SUITE = {
       loopSeam,
       spansSeam,
     ],
-    isFixture,
+    isFixture: isSuiteWorkflow,
   },
   /** The suite wants a secret that must never be found again. */
   secrets: new Map([["conformance-test-secret", "openwop-conformance-canary-secret"]]),

@@ -7,6 +7,10 @@ import { createSideEffects } from "./side-effects.ts";
 import { SUITE_PREFIX } from "./suite-fixtures.ts";
 import { createWorkflowSeams } from "./workflow-seams.ts";
 
+/**
+ * Creates the parts that play models, agents and side effects for the conformance suite, which a host under test uses
+ * in place of real ones.
+ */
 export function createConformancePlay(): ConformancePlay {
   const mockModel = createMockModel();
   const sideEffects = createSideEffects();

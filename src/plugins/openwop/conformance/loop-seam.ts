@@ -21,7 +21,7 @@ import {
 } from "../http/route.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import { waitForEvents } from "../routes/wait-for-events.ts";
-import { createSeam } from "./seam.ts";
+import { createSeamRoute } from "./seam.ts";
 
 const turn = z.int().min(1).max(WORKFLOW_BOUNDS.loopIterationsMax);
 const loopBody = z.object({
@@ -33,7 +33,7 @@ const loopBody = z.object({
 });
 type Loop = z.output<typeof loopBody>;
 
-export const loopSeam: Route = createSeam({
+export const loopSeam: Route = createSeamRoute({
   method: "POST",
   path: "/agentloop/run",
   operationId: "seamLoop",
@@ -51,10 +51,10 @@ async function runLoop(ask: Ask<Loop>, dependencies: RouteDependencies): Promise
   const { seams } = host;
   if (!seams) return refuse("not_found", "This host has no such seam.");
   const path = `agentloop/${randomUUID()}.md`;
-  const begun = await begin(host, caller, { body, path });
+  const begun = await beginLoopRun(host, caller, { body, path });
   if (begun.kind === "refused") return begun;
   const { runId } = begun.value;
-  const log = await followRun(ask, dependencies, runId);
+  const log = await collectLoopEvents(ask, dependencies, runId);
   if ("kind" in log) return log;
   const { maxLoopIterations, ...rest } = body;
   const visible =
@@ -66,21 +66,21 @@ async function runLoop(ask: Ask<Loop>, dependencies: RouteDependencies): Promise
   const writeTurn = rest.workspaceWriteAtTurn ?? 0;
   return createJsonAnswer(200, {
     runId,
-    decisions: listOfType(log, "runOrchestrator.decided"),
+    decisions: listPayloadsOfType(log, "runOrchestrator.decided"),
     ...(visible && {
       workspaceVisible: { atWriteTurn: wasVisible(writeTurn), atNextTurn: wasVisible(writeTurn + 1) },
     }),
-    ...(maxLoopIterations !== undefined && boundOf(log)),
-    ...findResumption(log),
+    ...(maxLoopIterations !== undefined && findBreachedBound(log)),
+    ...findResumedIteration(log),
   });
 }
 
-async function begin(
+async function beginLoopRun(
   host: WorkflowHost,
   caller: Caller,
   { body, path }: { readonly body: Loop; readonly path: string },
 ): Promise<Answered<{ readonly runId: string }>> {
-  const registered = await host.register(caller, definitionOf(body));
+  const registered = await host.register(caller, createLoopDefinition(body));
   if (registered.kind === "refused") return registered;
   const { maxLoopIterations } = body;
   return host.create(caller, {
@@ -91,8 +91,8 @@ async function begin(
   });
 }
 
-/** The whole log, once the run has ended or waits for nobody who will come. */
-async function followRun(
+/** Returns the whole log once the run has ended; resumes or cancels it where it waits for people. */
+async function collectLoopEvents(
   ask: Ask<Loop>,
   { host, clock }: RouteDependencies,
   runId: string,
@@ -115,17 +115,17 @@ async function followRun(
   }
 }
 
-function listOfType(log: readonly HostEvent[], type: HostEvent["type"]): readonly unknown[] {
+function listPayloadsOfType(log: readonly HostEvent[], type: HostEvent["type"]): readonly unknown[] {
   return log.flatMap((event) => (event.type === type ? [event.payload] : []));
 }
 
-function boundOf(log: readonly HostEvent[]): { readonly bound?: unknown } {
-  const [breached] = listOfType(log, "cap.breached");
+function findBreachedBound(log: readonly HostEvent[]): { readonly bound?: unknown } {
+  const [breached] = listPayloadsOfType(log, "cap.breached");
   return breached === undefined ? {} : { bound: breached };
 }
 
-/** The turn whose decision came first after people had answered. */
-function findResumption(log: readonly HostEvent[]): { readonly resumedIteration?: number } {
+/** Returns the turn whose decision came first after people had answered. */
+function findResumedIteration(log: readonly HostEvent[]): { readonly resumedIteration?: number } {
   const answered = log.findIndex(({ type }) => type === "interrupt.resolved");
   if (answered === -1) return {};
   for (const event of log.slice(answered))
@@ -135,10 +135,10 @@ function findResumption(log: readonly HostEvent[]): { readonly resumedIteration?
 }
 
 /**
- * Returns a loop with one decision a turn: somebody works, the last turn ends, and one below the floor waits for
+ * Returns a loop with one decision a turn. Somebody works, the last turn ends, and one below the floor waits for
  * people.
  */
-function definitionOf({ turns, workspaceWriteAtTurn, suspendAtTurn }: Loop): unknown {
+function createLoopDefinition({ turns, workspaceWriteAtTurn, suspendAtTurn }: Loop): unknown {
   const plan = Array.from({ length: turns }, (_, index) => {
     const doubt = index + 1 === suspendAtTurn ? { confidence: 0 } : {};
     if (index + 1 === turns) return { kind: "terminate", reason: "the loop is over", ...doubt };

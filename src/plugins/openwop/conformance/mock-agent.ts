@@ -2,51 +2,58 @@
 import type { EventId } from "../../../agents/coordination/contracts/ids.ts";
 import type { WorkflowDraft } from "../../../agents/coordination/contracts/workflows/workflow-events.ts";
 import {
-  agentIdOf,
-  draftIdOf,
+  readNodeAgentId,
+  computeDraftEventId,
   withNodeId,
   type NodeStep,
   type NodeType,
   type NodeView,
 } from "../../../agents/coordination/workflow/node-contract/node-type.ts";
-import { isAgreed } from "../../../agents/coordination/workflow/state/review.ts";
+import { isAgreedAnswer } from "../../../agents/coordination/workflow/state/review.ts";
 import type { Values } from "../../../agents/coordination/workflow/state/values.ts";
 import { isRecord } from "../../../agents/coordination/std/is-record.ts";
 
 export const mockAgent: NodeType = {
   step: (view) => {
     const answer = view.nodeRun.answers.at(-1);
-    if (answer) return settleDoubt(answer.resumeValue);
+    if (answer) return settleLowConfidence(answer.resumeValue);
     if (view.nodeRun.interrupt) return { kind: "wait" };
-    const decided = draftDecision(view);
-    const reasoned = draftReasoning(view);
+    const decided = draftDecisionEvent(view);
+    const reasoned = draftReasoningEvents(view);
     const drafts = [
       ...reasoned,
-      ...draftToolCalls(view, reasoned.length),
-      ...draftHandoff(view),
+      ...draftToolCallEvents(view, reasoned.length),
+      ...draftHandoffEvents(view),
       ...(decided ? [decided.draft] : []),
     ];
-    if (decided?.observed !== undefined) return stepDoubt(view, drafts, decided.observed);
+    if (decided?.observed !== undefined) return suspendForLowConfidence(view, drafts, decided.observed);
     return { kind: "complete", outputs: {}, before: drafts };
   },
 };
 
-/** RFC 0002 §F: the threshold of the run, else of the host. */
-export function thresholdOf({ run, settings }: NodeView): number {
+/**
+ * Returns the confidence below which people are asked: the one that the run's options ask for, where it is from 0 to
+ * 1, else the host's (RFC 0002 §F).
+ */
+export function readEscalationThreshold({ run, settings }: NodeView): number {
   const requested = run.started.configurable?.["escalationThreshold"];
   return typeof requested === "number" && requested >= 0 && requested <= 1
     ? requested
     : settings.escalationThreshold;
 }
 
-export function stepDoubt(
+/**
+ * Returns the step by which a node suspends to ask people, because the observed confidence is below the threshold;
+ * nothing is suspended yet.
+ */
+export function suspendForLowConfidence(
   view: NodeView,
   before: readonly WorkflowDraft[],
   observed: number,
   decision?: unknown,
 ): NodeStep {
-  const agentId = agentIdOf(view);
-  const threshold = thresholdOf(view);
+  const agentId = readNodeAgentId(view);
+  const threshold = readEscalationThreshold(view);
   const data = { agentId, threshold, observed, ...(decision !== undefined && { decision }) };
   return {
     kind: "suspend",
@@ -55,17 +62,18 @@ export function stepDoubt(
   };
 }
 
-function settleDoubt(resumeValue: unknown): NodeStep {
-  return isAgreed({ resumeValue })
+/** Completes the node where people agreed, and fails it where they did not. */
+function settleLowConfidence(resumeValue: unknown): NodeStep {
+  return isAgreedAnswer({ resumeValue })
     ? { kind: "complete", outputs: {} }
     : { kind: "fail", error: { code: "low_confidence_rejected", message: "the decision was not accepted" } };
 }
 
-function draftReasoning(view: NodeView): WorkflowDraft[] {
+function draftReasoningEvents(view: NodeView): WorkflowDraft[] {
   const { mockReasoning } = view.node.node.config;
-  const verbosity = verbosityOf(view);
+  const verbosity = readReasoningVerbosity(view);
   if (mockReasoning === undefined || mockReasoning === false || verbosity === "off") return [];
-  const agentId = agentIdOf(view);
+  const agentId = readNodeAgentId(view);
   const { summary = "reasoned", streamChunks } = isRecord(mockReasoning) ? mockReasoning : {};
   const chunks = Array.isArray(streamChunks) ? streamChunks.map(String) : [];
   const deltas = chunks.map((delta, sequence): WorkflowDraft =>
@@ -78,18 +86,18 @@ function draftReasoning(view: NodeView): WorkflowDraft[] {
   ];
 }
 
-function verbosityOf({ run }: NodeView): "summary" | "full" | "off" {
+function readReasoningVerbosity({ run }: NodeView): "summary" | "full" | "off" {
   const requested = run.started.configurable?.["reasoningVerbosity"];
   return requested === "summary" || requested === "off" ? requested : "full";
 }
 
-/** `before`: drafts ahead of the first call. */
-function draftToolCalls(view: NodeView, before: number): WorkflowDraft[] {
+/** Drafts the events of all scripted tool calls. `before`: drafts ahead of the first call. */
+function draftToolCallEvents(view: NodeView, before: number): WorkflowDraft[] {
   const { mockToolCalls } = view.node.node.config;
   const calls: readonly unknown[] = Array.isArray(mockToolCalls) ? mockToolCalls : [];
   return calls.filter(isRecord).flatMap((call, index) => {
-    const causationId = draftIdOf(view, before + 2 * index);
-    return draftToolCall(view, call, { index, causationId });
+    const causationId = computeDraftEventId(view, before + 2 * index);
+    return draftOneToolCall(view, call, { index, causationId });
   });
 }
 
@@ -99,10 +107,11 @@ interface CallPlace {
   readonly causationId: EventId;
 }
 
-function draftToolCall(view: NodeView, call: Values, { index, causationId }: CallPlace): WorkflowDraft[] {
+/** Drafts the events of one tool call: that it was made, and what it returned. */
+function draftOneToolCall(view: NodeView, call: Values, { index, causationId }: CallPlace): WorkflowDraft[] {
   const { toolId, arguments: inputs, result, error, durationMs } = call;
   const names = {
-    agentId: agentIdOf(view),
+    agentId: readNodeAgentId(view),
     toolName: String(toolId),
     callId: `${view.nodeRun.nodeId}:${view.nodeRun.executions}:${index}`,
   };
@@ -127,7 +136,7 @@ function draftToolCall(view: NodeView, call: Values, { index, causationId }: Cal
   ];
 }
 
-function draftHandoff(view: NodeView): WorkflowDraft[] {
+function draftHandoffEvents(view: NodeView): WorkflowDraft[] {
   const { mockHandoff } = view.node.node.config;
   if (!isRecord(mockHandoff)) return [];
   const { toAgentId, reason } = mockHandoff;
@@ -135,7 +144,7 @@ function draftHandoff(view: NodeView): WorkflowDraft[] {
     withNodeId(view, {
       type: "agent.handoff",
       payload: {
-        fromAgentId: agentIdOf(view),
+        fromAgentId: readNodeAgentId(view),
         toAgentId: String(toAgentId),
         ...(typeof reason === "string" && { reason }),
       },
@@ -143,26 +152,27 @@ function draftHandoff(view: NodeView): WorkflowDraft[] {
   ];
 }
 
-/** `observed`: the confidence, where it is below the threshold. */
-function draftDecision(
+/** Drafts the event of the scripted decision. `observed`: the confidence, where it is below the threshold. */
+function draftDecisionEvent(
   view: NodeView,
 ): { readonly draft: WorkflowDraft; readonly observed?: number } | undefined {
   const { mockDecision, mockConfidence } = view.node.node.config;
   const scripted = isRecord(mockDecision) ? mockDecision : undefined;
-  const confidence = shareOf(scripted ? scripted["confidence"] : mockConfidence);
+  const confidence = parseShare(scripted ? scripted["confidence"] : mockConfidence);
   if (!scripted && confidence === undefined) return undefined;
   const draft = withNodeId(view, {
     type: "agent.decided",
     payload: {
-      agentId: agentIdOf(view),
+      agentId: readNodeAgentId(view),
       decision: scripted ? (scripted["decision"] ?? null) : { kind: "scripted" },
       ...(confidence !== undefined && { confidence }),
     },
   } as const);
-  const isLow = confidence !== undefined && confidence < thresholdOf(view);
+  const isLow = confidence !== undefined && confidence < readEscalationThreshold(view);
   return { draft, ...(isLow && { observed: confidence }) };
 }
 
-function shareOf(value: unknown): number | undefined {
+/** Returns a number from 0 to 1 as it is; `undefined` for any other value. */
+function parseShare(value: unknown): number | undefined {
   return typeof value === "number" && value >= 0 && value <= 1 ? value : undefined;
 }

@@ -12,7 +12,7 @@ import type { PlayedNode } from "../../../agents/coordination/runtime/workflow-h
 import type { ProgrammedAnswer } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { rememberNewest } from "../../../agents/coordination/std/remember-newest.ts";
 import { PLAYED_PROVIDER } from "../../../agents/coordination/workflow/node-contract/conformance-parts.ts";
-import { sampleOf } from "./sample-of.ts";
+import { createSchemaSample } from "./sample-of.ts";
 
 export interface MockModel {
   /** In place of what was written for the node before. */
@@ -26,6 +26,10 @@ export interface MockModel {
 const MODEL = PLAYED_PROVIDER;
 const PROGRAMS_MAX = 1_000;
 
+/**
+ * Creates the model that gives each node of a tenant the answers programmed for it, in order, and then samples of the
+ * schema that is asked for.
+ */
 export function createMockModel(): MockModel {
   const programs = new Map<string, Map<string, ProgrammedAnswer[]>>();
   return {
@@ -61,9 +65,13 @@ function createProgrammedAnswer(
   return { ...createTextAnswer(content, request), usage, finishReason: isCutOff ? "length" : "stop" };
 }
 
+/** Returns a sample of the schema that is asked for; a failure where a schema has none. */
 function createSampledAnswer(request: ChatRequest): ChatAnswer | OutboundFailure {
   try {
-    return createTextAnswer(request.schema ? JSON.stringify(sampleOf(request.schema.schema)) : "{}", request);
+    return createTextAnswer(
+      request.schema ? JSON.stringify(createSchemaSample(request.schema.schema)) : "{}",
+      request,
+    );
   } catch {
     return { kind: "refused", code: "malformed", message: "there is no sample of such a schema" };
   }

@@ -4,8 +4,8 @@ import type { NodePlay } from "../../../agents/coordination/workflow/node-contra
 import { a2aInvoke, toolOrPrompt } from "../../../agents/coordination/workflow/nodes/tool-nodes.ts";
 import { hold, requiresMissing, sideEffect } from "./conformance-nodes.ts";
 import { mockAgent } from "./mock-agent.ts";
-import { findDoubtedDecision, playTurn } from "./supervisor-script.ts";
-import { isVerdictPlayed, listScriptProblems, playVerdict } from "./verdict-script.ts";
+import { findPendingDecision, playTurn } from "./supervisor-script.ts";
+import { hasVerdictScript, listScriptProblems, playVerdict } from "./verdict-script.ts";
 
 export const NODE_PLAY: NodePlay = {
   nodeTypes: {
@@ -18,8 +18,8 @@ export const NODE_PLAY: NodePlay = {
   },
   check: listScriptProblems,
   isModelPlayed: ({ node }) => node.config["provider"] === PLAYED_PROVIDER,
-  isVerdictPlayed,
+  isVerdictPlayed: hasVerdictScript,
   playVerdict,
   playTurn,
-  findDoubtedDecision,
+  findDoubtedDecision: findPendingDecision,
 };

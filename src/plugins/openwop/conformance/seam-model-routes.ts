@@ -4,7 +4,7 @@ import type { ProgrammedAnswer } from "../../../agents/coordination/runtime/work
 import { refuse } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import { createJsonAnswer, type Route } from "../http/route.ts";
-import { answerWithSeams, createSeam, record } from "./seam.ts";
+import { answerWithSeams, createSeamRoute, record } from "./seam.ts";
 
 const text = z.string().max(HTTP_BOUNDS.bodyBytesMax);
 const count = z.int().min(0);
@@ -27,7 +27,7 @@ const programBody = z.object({
 type Programmed = z.output<typeof programBody>["program"][number];
 
 export const modelSeamRoutes: readonly Route[] = [
-  createSeam({
+  createSeamRoute({
     method: "POST",
     path: "/test/mock-ai/program",
     operationId: "seamProgramModel",
@@ -35,11 +35,11 @@ export const modelSeamRoutes: readonly Route[] = [
     body: programBody,
     handle: ({ caller, body: { nodeId, program } }, dependencies) =>
       answerWithSeams(dependencies, (seams) => {
-        seams.programModel(caller, nodeId, program.map(answerOf));
+        seams.programModel(caller, nodeId, program.map(readProgrammedAnswer));
         return createJsonAnswer(200, { nodeId, entries: program.length });
       }),
   }),
-  createSeam({
+  createSeamRoute({
     method: "POST",
     path: "/test/llm-cache-key",
     operationId: "seamLlmCacheKey",
@@ -51,7 +51,7 @@ export const modelSeamRoutes: readonly Route[] = [
         return key ? createJsonAnswer(200, key) : refuse("invalid_argument", NO_KEY);
       }),
   }),
-  createSeam({
+  createSeamRoute({
     method: "GET",
     path: "/test/side-effects",
     operationId: "seamSideEffects",
@@ -63,7 +63,8 @@ export const modelSeamRoutes: readonly Route[] = [
 
 const NO_KEY = "A request has a `provider`, a `model` and `messages`, and no text that is not Unicode.";
 
-function answerOf(entry: Programmed): ProgrammedAnswer {
+/** Returns what the mock model is to say, from either form in which a test may write it. */
+function readProgrammedAnswer(entry: Programmed): ProgrammedAnswer {
   if (!("mode" in entry)) return entry;
   return entry.mode === "refusal"
     ? { stopReason: "safety", refusalText: entry.refusalReason ?? "" }

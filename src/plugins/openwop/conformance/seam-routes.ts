@@ -16,7 +16,7 @@ import {
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
-import { answerWithSeams, createSeam, record } from "./seam.ts";
+import { answerWithSeams, createSeamRoute, record } from "./seam.ts";
 
 const toggleBody = z.object({
   name: z.string().max(HTTP_BOUNDS.idCharsMax).optional(),
@@ -26,7 +26,7 @@ const toggleBody = z.object({
 const claimBody = z.object({ executors: z.int().min(2).max(50).default(2) });
 
 export const seamRoutes: readonly Route[] = [
-  createSeam({
+  createSeamRoute({
     method: "POST",
     path: "/workflows",
     operationId: "seamRegisterWorkflow",
@@ -39,7 +39,7 @@ export const seamRoutes: readonly Route[] = [
         createJsonAnswer(201, registered),
       ),
   }),
-  createSeam({
+  createSeamRoute({
     method: "GET",
     path: "/test/runs/{runId}/events",
     operationId: "seamRunEvents",
@@ -47,7 +47,7 @@ export const seamRoutes: readonly Route[] = [
     queries: [{ name: "type", summary: "Only this type.", schema: { type: "string" } }],
     handle: listEventsByType,
   }),
-  createSeam({
+  createSeamRoute({
     method: "POST",
     path: "/test/runs/{runId}/variables",
     operationId: "seamSetVariables",
@@ -61,7 +61,7 @@ export const seamRoutes: readonly Route[] = [
         ),
       ),
   }),
-  createSeam({
+  createSeamRoute({
     method: "POST",
     path: "/test/capability-toggle",
     operationId: "seamToggle",
@@ -74,7 +74,7 @@ export const seamRoutes: readonly Route[] = [
         return createJsonAnswer(200, { overlay: seams.toggle(change) });
       }),
   }),
-  createSeam({
+  createSeamRoute({
     method: "POST",
     path: "/test/reset",
     operationId: "seamReset",
@@ -86,13 +86,13 @@ export const seamRoutes: readonly Route[] = [
       return createJsonAnswer(200, { ok: true });
     },
   }),
-  createSeam({
+  createSeamRoute({
     method: "POST",
     path: "/test/idempotency/concurrent-claim",
     operationId: "seamClaim",
     summary: "Claims one key several times at once.",
     body: claimBody,
-    handle: claimAtOnce,
+    handle: claimConcurrently,
   }),
 ];
 
@@ -106,22 +106,25 @@ async function listEventsByType(ask: Ask, { host }: RouteDependencies): Promise<
   return answerFromOutcome(page, ({ events }) => createJsonAnswer(200, { events: events.filter(isWanted) }));
 }
 
-/** Lets several claim at once; all get the id that the first one made. */
-async function claimAtOnce(
+/** Lets several claim one key at once; all get the id that the first one made. */
+async function claimConcurrently(
   ask: Ask<z.output<typeof claimBody>>,
   dependencies: RouteDependencies,
 ): Promise<Answer> {
   const logicalInvocationId = `claim-${randomUUID()}`;
   const at = { tenant: ask.caller.tenant, endpoint: "@claim", key: logicalInvocationId };
-  const attempts = Array.from({ length: ask.body.executors }, () => claim(at, dependencies));
+  const attempts = Array.from({ length: ask.body.executors }, () => claimKey(at, dependencies));
   const first = await Promise.all(attempts);
   const delivered = first.filter((minted) => minted !== undefined).length;
   // Those that came second ask again, now that the first has answered.
-  const mintedIds = await Promise.all(first.map(async (minted) => minted ?? (await claim(at, dependencies))));
+  const mintedIds = await Promise.all(
+    first.map(async (minted) => minted ?? (await claimKey(at, dependencies))),
+  );
   return createJsonAnswer(200, { logicalInvocationId, mintedIds, attempted: attempts.length, delivered });
 }
 
-async function claim(at: RequestKey, { host, clock }: RouteDependencies): Promise<string | undefined> {
+/** Returns the id that the first claim of the key made; `undefined` while that claim is under way. */
+async function claimKey(at: RequestKey, { host, clock }: RouteDependencies): Promise<string | undefined> {
   const now = clock.now();
   const begun = await host.requests.begin({
     ...at,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { WorkflowSeams } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse } from "../http/error-map.ts";
 import {
-  route,
+  defineRoute,
   type Answer,
   type Ask,
   type Route,
@@ -25,9 +25,12 @@ interface Seam<S extends z.ZodType> extends Omit<RouteDescription, "auth" | "sta
   readonly handle: (ask: Ask<z.output<S>>, dependencies: RouteDependencies) => Promise<Answer> | Answer;
 }
 
-/** Returns a route of the suite, which always asks for a token. */
-export function createSeam<S extends z.ZodType = z.ZodUnknown>(seam: Seam<S>): Route {
-  return route<S>({
+/**
+ * Returns a route below `/v1/host/sample` by which the conformance suite steers the host, and which always asks for a
+ * bearer token.
+ */
+export function createSeamRoute<S extends z.ZodType = z.ZodUnknown>(seam: Seam<S>): Route {
+  return defineRoute<S>({
     auth: "bearer",
     status: 200,
     answer: anySchema,
@@ -36,7 +39,10 @@ export function createSeam<S extends z.ZodType = z.ZodUnknown>(seam: Seam<S>): R
   });
 }
 
-/** Answers by the seams of the host, and with a refusal where it has none. */
+/**
+ * Returns the answer that `use` makes with the host's seams for the conformance suite, and a `not_found` refusal where
+ * the host has none.
+ */
 export async function answerWithSeams(
   { host: { seams } }: RouteDependencies,
   use: (seams: WorkflowSeams) => Promise<Answer> | Answer,

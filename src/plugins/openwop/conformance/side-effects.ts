@@ -17,6 +17,10 @@ export interface SideEffects {
 /** Side effects of one tenant; the oldest are forgotten. */
 const EFFECTS_MAX = 1_000;
 
+/**
+ * Creates the record of the side effects that workflows of the conformance suite caused, for each tenant; the same
+ * effect of a run is recorded once, and the oldest are forgotten.
+ */
 export function createSideEffects(): SideEffects {
   const byTenant = new Map<string, Map<string, SideEffect>>();
   return {

@@ -4,11 +4,11 @@ import type { WorkflowEvent } from "../../../agents/coordination/contracts/workf
 import { createWorkflowSpans } from "../../../agents/coordination/telemetry/project-workflow.ts";
 import type { Span } from "../../../agents/coordination/telemetry/span.ts";
 import { refuse } from "../http/error-map.ts";
-import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import { createJsonAnswer, type Answer, type Ask, type RouteDependencies } from "../http/route.ts";
-import { createSeam } from "./seam.ts";
+import { readRunLog } from "../routes/read-run-log.ts";
+import { createSeamRoute } from "./seam.ts";
 
-export const spansSeam = createSeam({
+export const spansSeam = createSeamRoute({
   method: "GET",
   path: "/test/otel/spans",
   operationId: "seamSpans",
@@ -17,25 +17,19 @@ export const spansSeam = createSeam({
   handle: listSpans,
 });
 
-const PAGE = 1_000;
-
-async function listSpans(ask: Ask, { host }: RouteDependencies): Promise<Answer> {
+async function listSpans(ask: Ask, dependencies: RouteDependencies): Promise<Answer> {
   const runId = ask.query("runId");
   if (runId === undefined) return refuse("validation_error", "`runId` is missing.");
+  const log = await readRunLog(ask, dependencies, runId);
+  if (log.kind === "refused") return log;
   const projection = createWorkflowSpans((text) => hash("sha256", text));
-  const spans: Span[] = [];
-  for (let from = 0; from < HTTP_BOUNDS.answerEventsMax; from += PAGE) {
-    const page = await host.events(ask.caller, runId, { from, limit: PAGE });
-    if (page.kind === "refused") return page;
-    const { events } = page.value;
-    // A host of workflows alone has no other runs.
-    spans.push(...(events as readonly WorkflowEvent[]).flatMap((event) => projection.take(event)));
-    if (events.length < PAGE) break;
-  }
+  // A host of workflows alone has no other runs.
+  const events = log.value.events as readonly WorkflowEvent[];
+  const spans = events.flatMap((event) => projection.take(event));
   return createJsonAnswer(200, { spans: spans.map(formatSpan) });
 }
 
-/** Times are ISO 8601. */
+/** Returns a span as the suite reads it, with its times as ISO 8601. */
 function formatSpan({ startMs, endMs, error, ...span }: Span): object {
   return {
     ...span,

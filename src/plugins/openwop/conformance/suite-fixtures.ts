@@ -3,6 +3,7 @@
 /** Begins the id of each workflow of the suite. */
 export const SUITE_PREFIX = "conformance-";
 
-export function isFixture(workflowId: string): boolean {
+/** True of the id of a workflow of the conformance suite, which begins with the suite's prefix. */
+export function isSuiteWorkflow(workflowId: string): boolean {
   return workflowId.startsWith(SUITE_PREFIX);
 }

@@ -5,24 +5,24 @@ import {
 } from "../../../agents/coordination/contracts/workflows/workflow-events.ts";
 import { hasSupervisorModel } from "../../../agents/coordination/workflow/node-contract/conformance-parts.ts";
 import type { NodePlay, NodeView } from "../../../agents/coordination/workflow/node-contract/node-type.ts";
-import { stepDoubt, thresholdOf } from "./mock-agent.ts";
+import { suspendForLowConfidence, readEscalationThreshold } from "./mock-agent.ts";
 
 /** Returns the turn that is scripted; `undefined` where the supervisor's model decides. */
 export const playTurn: NodePlay["playTurn"] = (view) => {
-  const pending = findDoubtedDecision(view);
+  const pending = findPendingDecision(view);
   const { mockConfidence } = view.node.node.config;
   if (pending && view.run.orchestrator.decided === 0) {
-    const isLow = typeof mockConfidence === "number" && mockConfidence < thresholdOf(view);
+    const isLow = typeof mockConfidence === "number" && mockConfidence < readEscalationThreshold(view);
     return isLow
-      ? { kind: "doubted", step: stepDoubt(view, [], mockConfidence, pending) }
+      ? { kind: "doubted", step: suspendForLowConfidence(view, [], mockConfidence, pending) }
       : { kind: "decided", decision: pending };
   }
   if (hasSupervisorModel(view.node.node)) return undefined;
-  return { kind: "decided", decision: readScriptedTurn(view, pending !== undefined) };
+  return { kind: "decided", decision: readScriptedDecision(view, pending !== undefined) };
 };
 
-/** Reads the scripted decision for this turn. An unscripted supervisor sends one worker and ends. */
-function readScriptedTurn(
+/** Returns the scripted decision for this turn. An unscripted supervisor sends one worker and ends. */
+function readScriptedDecision(
   { node: { node }, run: { orchestrator } }: NodeView,
   hasPending: boolean,
 ): OrchestratorDecision {
@@ -34,8 +34,11 @@ function readScriptedTurn(
 
 const DEFAULT_WORK = { kind: "next-worker", nextWorkerIds: ["conformance-noop"] } as const;
 
-/** Returns the decision that the script holds back until people agree to it. */
-export function findDoubtedDecision({ node: { node } }: NodeView): OrchestratorDecision | undefined {
+/**
+ * Returns the decision that a node's script for the supervisor holds back until people agree to it; `undefined` where
+ * it has none.
+ */
+export function findPendingDecision({ node: { node } }: NodeView): OrchestratorDecision | undefined {
   return parseDecision(node.config["mockPendingDecision"]);
 }
 

@@ -8,12 +8,16 @@ import type {
   Caller,
   TurnWorkspace,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { readFiles } from "../../../agents/coordination/runtime/workflow-host/records/run-workspace.ts";
+import { readWorkspaceFiles } from "../../../agents/coordination/runtime/workflow-host/records/run-workspace.ts";
 
 /** Events of a run that is looked at. */
 const EVENTS_MAX = 10_000;
 
-export async function turnWorkspaces(
+/**
+ * Returns the paths of the files that each turn of a run's supervisor was given, told afterwards from the log; a
+ * refusal where the run is not one of the caller's tenant.
+ */
+export async function listTurnWorkspaces(
   { store, runs }: SeamAccess,
   { tenant }: Caller,
   runId: string,
@@ -26,7 +30,11 @@ export async function turnWorkspaces(
     if (event.type === "runOrchestrator.decided") iteration = event.payload.iteration + 1;
     if (event.type !== "node.started" || event.payload.typeId !== SUPERVISOR || event.payload.attempt > 0)
       continue;
-    const read = await readFiles(store, loadedRun.run, { before: event.sequence, paths: [], contentsMax: 0 });
+    const read = await readWorkspaceFiles(store, loadedRun.run, {
+      before: event.sequence,
+      paths: [],
+      contentsMax: 0,
+    });
     if ("files" in read) turns.push({ iteration, paths: read.files.map(({ path }) => path) });
   }
   return { kind: "done", value: turns };

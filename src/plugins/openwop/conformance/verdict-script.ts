@@ -33,18 +33,22 @@ const scriptSchema = z.array(scriptedVerdictSchema).min(1).max(SCRIPT_MAX);
 
 const NAME = "mockVerdicts";
 
-function scriptOf({ node: { config } }: GraphNode): unknown {
+function findVerdictScript({ node: { config } }: GraphNode): unknown {
   const { verifier } = config;
   return isRecord(verifier) ? verifier[NAME] : undefined;
 }
 
-export function isVerdictPlayed(node: GraphNode): boolean {
-  return scriptOf(node) !== undefined;
+/** True where a node has a script for its verifier in the conformance suite. */
+export function hasVerdictScript(node: GraphNode): boolean {
+  return findVerdictScript(node) !== undefined;
 }
 
-/** Lists what is wrong with the script of a node's verifier. */
+/**
+ * Lists what is wrong with the script of a node's verifier, a sentence for each problem; empty where it is right, or
+ * there is none.
+ */
 export function listScriptProblems(node: GraphNode): string[] {
-  const script = scriptOf(node);
+  const script = findVerdictScript(node);
   const parsed = script === undefined ? undefined : scriptSchema.safeParse(script);
   const issues = parsed?.error?.issues ?? [];
   return issues.map(
@@ -54,8 +58,9 @@ export function listScriptProblems(node: GraphNode): string[] {
 
 const scripts = new WeakMap<object, readonly ScriptedVerdict[]>();
 
-function readScript(node: GraphNode): readonly ScriptedVerdict[] {
-  const script = scriptOf(node);
+/** Returns the scripted verdicts of a node, parsed once; none where the script is missing or wrong. */
+function parseVerdictScript(node: GraphNode): readonly ScriptedVerdict[] {
+  const script = findVerdictScript(node);
   if (typeof script !== "object" || script === null) return [];
   const verdicts = scripts.get(script) ?? scriptSchema.safeParse(script).data ?? [];
   scripts.set(script, verdicts);
@@ -64,7 +69,7 @@ function readScript(node: GraphNode): readonly ScriptedVerdict[] {
 
 /** The k-th completed child gets the k-th verdict, and the last one repeats. */
 export const playVerdict: NodePlay["playVerdict"] = ({ node, nodeRun }, verifier) => {
-  const script = readScript(node);
+  const script = parseVerdictScript(node);
   const scripted = script[Math.max(0, Math.min(nodeRun.completedChildren, script.length) - 1)];
   if (!scripted) return undefined;
   const { verdict, confidence, criteria = verifier.criteria } = scripted;

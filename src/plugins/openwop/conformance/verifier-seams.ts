@@ -23,7 +23,7 @@ import {
   type RouteDependencies,
 } from "../http/route.ts";
 import { waitForEvents } from "../routes/wait-for-events.ts";
-import { createSeam, record } from "./seam.ts";
+import { createSeamRoute, record } from "./seam.ts";
 
 const verifyBody = z.object({ simulateVerdict: verdictSchema });
 const attestBody = z.object({
@@ -35,22 +35,22 @@ const attestBody = z.object({
 });
 
 export const verifierSeams: readonly Route[] = [
-  createSeam({
+  createSeamRoute({
     method: "POST",
     path: "/agents/verify-run",
     operationId: "seamVerifyRun",
     summary: "Runs a worker whose work a verifier rules on.",
     body: verifyBody,
-    handle: verifyRun,
+    handle: runVerifiedWorker,
   }),
-  createSeam({
+  createSeamRoute({
     method: "POST",
     path: "/subrun/attest",
     operationId: "seamAttest",
     summary: "Runs a child whose outputs are attested.",
     refusals: [422],
     body: attestBody,
-    handle: attest,
+    handle: runAttestedChild,
   }),
 ];
 
@@ -62,7 +62,7 @@ interface Seen {
   readonly events: readonly HostEvent[];
 }
 
-/** Waits until the run has ended or waits for people. */
+/** Returns a run with its events once it has ended or waits for people, at the latest after 30 seconds. */
 async function awaitSettled(
   { host, clock }: RouteDependencies,
   ask: Ask,
@@ -87,8 +87,8 @@ async function awaitSettled(
 
 type Definition = Readonly<Record<string, unknown>> & { readonly id: string };
 
-/** Runs the first definition, which may start the others. */
-async function run(
+/** Registers the definitions and runs the first one, which may start the others; returns the run's id. */
+async function registerAndRun(
   { host }: RouteDependencies,
   caller: Caller,
   definitions: readonly Definition[],
@@ -134,12 +134,12 @@ function createVerifiedWorkflow(verdict: string): Definition {
 /** A worker that is to revise for ever is stopped by the loop's limit. */
 const LOOP_MAX = 3;
 
-async function verifyRun(
+async function runVerifiedWorker(
   ask: Ask<z.output<typeof verifyBody>>,
   dependencies: RouteDependencies,
 ): Promise<Answer> {
   const definitions = [createVerifiedWorkflow(ask.body.simulateVerdict), WORKER];
-  const begun = await run(dependencies, ask.caller, definitions, { maxLoopIterations: LOOP_MAX });
+  const begun = await registerAndRun(dependencies, ask.caller, definitions, { maxLoopIterations: LOOP_MAX });
   if (begun.kind === "refused") return begun;
   return answerFromOutcome(
     await awaitSettled(dependencies, ask, begun.value),
@@ -148,20 +148,20 @@ async function verifyRun(
         runId,
         status,
         outcome: status.startsWith("waiting-") ? "escalated" : status,
-        committed: status === "completed" && harvestOf(events) !== undefined,
-        events: events.filter(({ type }) => type === "agent.verified").map(flattenEvent),
+        committed: status === "completed" && findHarvestedOutput(events) !== undefined,
+        events: events.filter(({ type }) => type === "agent.verified").map(flattenVerdictEvent),
       }),
   );
 }
 
-/** The suite reads the verdict at the top of the event. */
-function flattenEvent(event: HostEvent): Readonly<Record<string, unknown>> {
+/** Returns an event with its payload's members at the top, where the suite reads the verdict. */
+function flattenVerdictEvent(event: HostEvent): Readonly<Record<string, unknown>> {
   return { ...event, ...event.payload };
 }
 
 type Payload = Readonly<Record<string, unknown>>;
 
-function harvestOf(events: readonly HostEvent[]): Payload | undefined {
+function findHarvestedOutput(events: readonly HostEvent[]): Payload | undefined {
   return events
     .filter(({ type }) => type === "core.workflowChain.event")
     .map(({ payload }) => payload as Payload)
@@ -170,14 +170,14 @@ function harvestOf(events: readonly HostEvent[]): Payload | undefined {
 
 const NODE = "merge";
 
-/** The same outputs and the same gate are the same two workflows. */
+/** Creates a workflow and its child whose outputs are attested; the same outputs and gate give the same ids. */
 function createAttestedWorkflows({
   childOutputs,
   outputAttestation,
 }: z.output<typeof attestBody>): Definition[] {
   const digits = hash("sha256", JSON.stringify({ childOutputs, outputAttestation })).slice(0, 16);
   const names = Object.keys(childOutputs);
-  const variables = names.map((name) => ({ name, type: typeOf(childOutputs[name]) }));
+  const variables = names.map((name) => ({ name, type: nameVariableType(childOutputs[name]) }));
   const workflowId = `seam.attested-child-${digits}`;
   const outputMapping = Object.fromEntries(names.map((name) => [name, name]));
   const config = { workflowId, outputMapping, outputAttestation };
@@ -201,33 +201,33 @@ function createAttestedWorkflows({
   ];
 }
 
-function typeOf(value: unknown): string {
+function nameVariableType(value: unknown): string {
   if (Array.isArray(value)) return "array";
   return ["string", "number", "boolean"].find((type) => typeof value === type) ?? "object";
 }
 
-async function attest(
+async function runAttestedChild(
   ask: Ask<z.output<typeof attestBody>>,
   dependencies: RouteDependencies,
 ): Promise<Answer> {
-  const begun = await run(dependencies, ask.caller, createAttestedWorkflows(ask.body));
+  const begun = await registerAndRun(dependencies, ask.caller, createAttestedWorkflows(ask.body));
   if (begun.kind === "refused") return begun;
   const seen = await awaitSettled(dependencies, ask, begun.value);
   if (seen.kind === "refused") return seen;
   const isAsked = seen.value.snapshot.status.startsWith("waiting-");
-  const ruled = isAsked ? await rule(ask, dependencies, begun.value) : undefined;
+  const ruled = isAsked ? await answerForPeople(ask, dependencies, begun.value) : undefined;
   if (ruled?.kind === "refused") return ruled;
   return answerFromOutcome(
     isAsked ? await awaitSettled(dependencies, ask, begun.value) : seen,
     ({ runId, events }) => {
-      const harvestedEvent = harvestOf(events);
-      const attestation = harvestedEvent?.["attestation"] ?? shownOf(events);
+      const harvestedEvent = findHarvestedOutput(events);
+      const attestation = harvestedEvent?.["attestation"] ?? findShownAttestation(events);
       return createJsonAnswer(200, {
         runId,
         ...(attestation !== undefined && { attestation }),
         ...(harvestedEvent && { harvestedEvent: { type: "core.workflowChain.event", ...harvestedEvent } }),
         merged: harvestedEvent !== undefined,
-        ...(harvestedEvent && { mergedValues: listMerged(events) }),
+        ...(harvestedEvent && { mergedValues: collectChangedVariables(events) }),
       });
     },
   );
@@ -235,8 +235,8 @@ async function attest(
 
 const ACTIONS: readonly unknown[] = ["accept", "edit-accept", "reject"];
 
-/** Answers for people. Without an answer the run ends by itself. */
-async function rule(
+/** Gives the answer that the suite wants people to give; without one, cancels the run. */
+async function answerForPeople(
   { caller, body }: Ask<z.output<typeof attestBody>>,
   { host }: RouteDependencies,
   runId: string,
@@ -248,13 +248,13 @@ async function rule(
 }
 
 /** Returns what people were shown before anything was merged. */
-function shownOf(events: readonly HostEvent[]): unknown {
+function findShownAttestation(events: readonly HostEvent[]): unknown {
   const interrupt = events.find(({ type }) => type === "interrupt.requested");
   const payload: Payload | undefined = interrupt?.payload;
   return (payload?.["data"] as Payload | undefined)?.["attestation"];
 }
 
-function listMerged(events: readonly HostEvent[]): Payload {
+function collectChangedVariables(events: readonly HostEvent[]): Payload {
   const changes = events.filter(({ type }) => type === "variable.changed");
   return Object.fromEntries(
     changes.map(({ payload }) => {

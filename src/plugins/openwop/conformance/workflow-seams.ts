@@ -15,13 +15,17 @@ import type {
 import { refuseUnknownRun } from "../../../agents/coordination/runtime/workflow-host/requests/shared-refusals.ts";
 import type { MockModel } from "./mock-model.ts";
 import type { SideEffects } from "./side-effects.ts";
-import { turnWorkspaces } from "./turn-workspaces.ts";
+import { listTurnWorkspaces } from "./turn-workspaces.ts";
 
 interface SeamDependencies extends SeamAccess {
   readonly mockModel: MockModel;
   readonly sideEffects: SideEffects;
 }
 
+/**
+ * Creates the seams by which the conformance suite turns capabilities off, programs the played model, and reads side
+ * effects.
+ */
 export function createWorkflowSeams({
   runs,
   mockModel,
@@ -50,7 +54,7 @@ export function createWorkflowSeams({
       mockModel.reset(tenant);
       sideEffects.reset(tenant);
     },
-    turnWorkspaces: (caller, runId) => turnWorkspaces({ runs, store, sha256 }, caller, runId),
+    turnWorkspaces: (caller, runId) => listTurnWorkspaces({ runs, store, sha256 }, caller, runId),
     setVariables: async ({ tenant }, runId, variables) => {
       const unknownRun = refuseUnknownRun(runId);
       const loadedRun = await runs.newest(runId as CoordinationId);
@@ -59,15 +63,18 @@ export function createWorkflowSeams({
         ([name, next]) => ({ type: "variable.changed", payload: { name, next } }) as const,
       );
       const unfit = findUnfitDraft(drafts);
-      if (unfit) return refuse("validation_error", `the variables cannot be recorded: ${unfit.problem}`);
+      if (unfit)
+        return createHostRefusal("validation_error", `the variables cannot be recorded: ${unfit.problem}`);
       const answered = await runs.ask(runId as CoordinationId, ({ run }) =>
-        isEndedPhase(run.phase) ? { refused: refuse("run_not_pausable", "the run has ended") } : { drafts },
+        isEndedPhase(run.phase)
+          ? { refused: createHostRefusal("run_not_pausable", "the run has ended") }
+          : { drafts },
       );
       return answered?.refused ?? (answered ? { kind: "done", value: { runId } } : unknownRun);
     },
   };
 }
 
-function refuse(code: HostRefusal["code"], message: string): HostRefusal {
+function createHostRefusal(code: HostRefusal["code"], message: string): HostRefusal {
   return { kind: "refused", code, message };
 }

@@ -3,8 +3,14 @@ import { z } from "zod";
 import { refuse } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import type { Answer, Ask, Route, RouteDependencies } from "../http/route.ts";
-import { listFiles, putFile, readFile, readTags, removeFile } from "../routes/workspace-routes.ts";
-import { createSeam, record } from "./seam.ts";
+import {
+  serveFileList,
+  storeFile,
+  serveFile,
+  readFileCondition,
+  deleteFile,
+} from "../routes/workspace-routes.ts";
+import { createSeamRoute, record } from "./seam.ts";
 
 const text = z.string().max(HTTP_BOUNDS.idCharsMax);
 const opBody = z.object({
@@ -19,30 +25,36 @@ const opBody = z.object({
   version: z.int().min(1).optional(),
 });
 
-export const workspaceSeam: Route = createSeam({
+export const workspaceSeam: Route = createSeamRoute({
   method: "POST",
   path: "/workspace/op",
   operationId: "seamWorkspace",
   summary: "Reads and writes the workspace of an owner that is named.",
   body: opBody,
   answer: record,
-  handle: operate,
+  handle: operateOnWorkspace,
 });
 
-/** An owner of the suite has a place of its own within the tenant that asks: no real tenant's files are reached. */
-async function operate(ask: Ask<z.output<typeof opBody>>, { host }: RouteDependencies): Promise<Answer> {
+/**
+ * Reads or changes files of the named owner. It has a place of its own within the tenant that asks: no real tenant's
+ * files are reached.
+ */
+async function operateOnWorkspace(
+  ask: Ask<z.output<typeof opBody>>,
+  { host }: RouteDependencies,
+): Promise<Answer> {
   const { tenant, workspace, op, path, content, contentType, ifMatch, prefix, version } = ask.body;
   const files = host.workspace(ask.caller, JSON.stringify([tenant, workspace]));
-  const when = readTags(ifMatch);
+  const when = readFileCondition(ifMatch);
   switch (op) {
     case "list":
-      return listFiles(files, prefix);
+      return serveFileList(files, prefix);
     case "get":
-      return readFile(files, path, version);
+      return serveFile(files, path, version);
     case "delete":
-      return removeFile(files, path, when);
+      return deleteFile(files, path, when);
     case "put":
       if (content === undefined) return refuse("validation_error", "`content` is needed to put a file.");
-      return putFile(files, path, { content, ...(contentType !== undefined && { contentType }), ...when });
+      return storeFile(files, path, { content, ...(contentType !== undefined && { contentType }), ...when });
   }
 }

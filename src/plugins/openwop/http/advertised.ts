@@ -41,7 +41,10 @@ export interface DiscoveryDocument {
   readonly etag: string;
 }
 
-/** `fixtures`: ids of the conformance workflows that are there. `transports`: those besides this protocol's own. */
+/**
+ * Creates the discovery document of the host as JSON text with its entity tag. `fixtures`: ids of the conformance
+ * workflows that are there. `transports`: those besides this protocol's own.
+ */
 export function createDiscoveryDocument(
   advertised: Advertised,
   hostId: string,
@@ -53,7 +56,7 @@ export function createDiscoveryDocument(
     multiAgent: { executionModel: describeExecutionModel(advertised, hostId) },
     agents: describeAgents(advertised),
     subWorkflow: { inputMapping: true },
-    replay: replay(advertised),
+    replay: describeReplay(advertised),
     memory: MEMORY,
     workspace: WORKSPACE,
     toolHooks: TOOL_HOOKS,
@@ -128,7 +131,7 @@ function describeExecutionModel(
   };
 }
 
-function replay({ retentionMs }: Advertised): Record<string, unknown> {
+function describeReplay({ retentionMs }: Advertised): Record<string, unknown> {
   return {
     supported: true,
     modes: ["replay", "branch"],

@@ -5,7 +5,11 @@ export interface AtOnce {
   enter(name: string): (() => void) | undefined;
 }
 
-export function createAtOnce(most: number): AtOnce {
+/**
+ * Creates the counter whose `enter` returns the function that leaves again, and `undefined` where `most` things of
+ * that name are open already.
+ */
+export function createConcurrencyCounter(most: number): AtOnce {
   const open = new Map<string, number>();
   const leave = (name: string): void => {
     const left = (open.get(name) ?? 1) - 1;

@@ -28,8 +28,11 @@ export type Authenticate = (authorization: string | undefined) => Caller | HttpR
 /** No other tenant is named so: those who hold an interrupt token, and nothing else. */
 export const TOKEN_HOLDER: Caller = { tenant: "@interrupt", principal: "interrupt-token" };
 
-/** @throws RangeError for tokens or tenants that cannot be told apart. */
-export function createBearerTokens(tokens: readonly BearerToken[]): Authenticate {
+/**
+ * Creates the function that returns the caller whose bearer token an `Authorization` header has, or a refusal that
+ * says why it names none. @throws RangeError for tokens or tenants that cannot be told apart.
+ */
+export function createTokenAuthenticator(tokens: readonly BearerToken[]): Authenticate {
   const knownTokens = tokens.map(createKnownToken);
   if (new Set(tokens.map(({ token }) => token)).size < tokens.length)
     throw new RangeError("two bearer tokens are the same: give each tenant its own");
@@ -44,6 +47,7 @@ export function createBearerTokens(tokens: readonly BearerToken[]): Authenticate
   };
 }
 
+/** Returns who holds the token with this digest. Every known token is compared, so that the time tells nothing. */
 function findCaller(knownTokens: readonly KnownToken[], digest: Buffer): Caller | undefined {
   let found: Caller | undefined;
   for (const each of knownTokens) if (timingSafeEqual(each.digest, digest)) found = each.caller;
@@ -56,12 +60,15 @@ function createKnownToken({ token, tenant, principal, scopes }: BearerToken): Kn
   if (!/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/.test(tenant))
     throw new RangeError(`${JSON.stringify(tenant)} is not the name of a tenant`);
   const digest = hash("sha256", token, "buffer");
-  const caller = { tenant, principal: principal ?? createFingerprint(token), ...(scopes && { scopes }) };
+  const caller = { tenant, principal: principal ?? createTokenFingerprint(token), ...(scopes && { scopes }) };
   return { digest, caller };
 }
 
-/** Creates a fingerprint with a hash of its own, so that it is no part of the digest that tokens are compared by. */
-function createFingerprint(token: string): string {
+/**
+ * Returns a name for a token's holder. It has a hash of its own, and is no part of the digest that tokens are compared
+ * by.
+ */
+function createTokenFingerprint(token: string): string {
   return `token-${hash("sha256", `openwop principal\n${token}`).slice(0, 12)}`;
 }
 

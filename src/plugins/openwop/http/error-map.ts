@@ -91,6 +91,10 @@ export interface HttpRefusal {
   readonly isUnparsed?: true;
 }
 
+/**
+ * Returns a record of a refusal with its code and message, which `createErrorAnswer` turns into an HTTP answer;
+ * nothing is thrown.
+ */
 export function refuse(
   code: HttpRefusal["code"],
   message: string,
@@ -99,7 +103,8 @@ export function refuse(
   return { kind: "refused", code, message, ...(details && { details }) };
 }
 
-export function statusOf(code: HttpRefusal["code"]): number {
+/** Returns the HTTP status of a refusal's code. */
+export function findErrorStatus(code: HttpRefusal["code"]): number {
   return code in FACE_ERROR_STATUS
     ? FACE_ERROR_STATUS[code as FaceErrorCode]
     : HOST_ERROR_STATUS[code as HostErrorCode];
@@ -113,9 +118,10 @@ export interface ErrorAnswer {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** Returns the HTTP answer to a refusal: its status and JSON body, with `Retry-After` where waiting helps. */
 export function createErrorAnswer({ code, message, details, headers }: HttpRefusal): ErrorAnswer {
-  const status = statusOf(code);
-  const wait = retryAfter(code, status, details);
+  const status = findErrorStatus(code);
+  const wait = findRetryAfterSeconds(code, status, details);
   return {
     kind: "json",
     status,
@@ -124,8 +130,8 @@ export function createErrorAnswer({ code, message, details, headers }: HttpRefus
   };
 }
 
-/** Whole seconds; for whatever may be tried again. */
-function retryAfter(
+/** Returns after how many whole seconds to try again; `undefined` for what is not to be tried again. */
+function findRetryAfterSeconds(
   code: HttpRefusal["code"],
   status: number,
   details: HttpRefusal["details"],
@@ -140,11 +146,19 @@ function retryAfter(
 /** Tells what a request asks for: to read, or to change something, once for its key or each time that it is made. */
 export type RequestKind = "read" | "keyed change" | "change";
 
-/** Returns what an exception is to the client; the log keeps the details. */
-export function failureOf(error: unknown, where: string, logger: Logger, kind: RequestKind): HttpRefusal {
+/**
+ * Returns the refusal for an exception: a known error of the client with its own message; any other is logged, and
+ * told with a correlation id only.
+ */
+export function createFailureRefusal(
+  error: unknown,
+  where: string,
+  logger: Logger,
+  kind: RequestKind,
+): HttpRefusal {
   const code = isCoordinationError(error) ? error.code : undefined;
   const outcome = code ? COORDINATION_ERROR[code] : "internal_error";
-  if (code && error instanceof Error && statusOf(outcome) < 500) return refuse(outcome, error.message);
+  if (code && error instanceof Error && findErrorStatus(outcome) < 500) return refuse(outcome, error.message);
   const correlationId = randomUUID();
   // A host that stops closes its ledger under the requests that are not answered yet, which is no failure.
   const level = code === "LEDGER_CLOSED" ? "info" : "error";

@@ -1,7 +1,10 @@
 /** Owns: hearing of the end of a stream, whoever ends it. */
 
-/** The same bytes, with nothing read ahead; calls `ended` once when they are over or nobody takes them any more. */
-export function followStream(
+/**
+ * Returns a stream of the same bytes, and calls `ended` once when these are over, fail, or nobody takes them any more.
+ * Nothing is read ahead.
+ */
+export function watchStreamEnd(
   stream: ReadableStream<Uint8Array>,
   ended: () => void,
 ): ReadableStream<Uint8Array> {

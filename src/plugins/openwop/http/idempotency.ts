@@ -16,7 +16,7 @@ import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type { KeptAnswer, RequestLog } from "../../../agents/coordination/ports/workflow-store.ts";
 import { giveWay } from "../../../platform/give-way.ts";
 import { createErrorAnswer, refuse, type HttpRefusal } from "./error-map.ts";
-import { runOnce, type WorkOutcome } from "./keyed-request.ts";
+import { runKeyedRequest, type WorkOutcome } from "./keyed-request.ts";
 import type { Answer, JsonAnswer, TextAnswer } from "./route.ts";
 
 const REPLAYED = "openwop-idempotent-replay";
@@ -46,27 +46,30 @@ export interface BegunRequest {
   readonly isRepeated: boolean;
 }
 
-/** Does the work, or answers what it answered before. */
+/**
+ * Does the work of an HTTP request and keeps its answer for the idempotency key, or returns the answer kept for the
+ * same request; a refusal where the key is invalid, was used for another request, or is under way.
+ */
 export async function runOnceForKey(
   { requests, clock }: IdempotencyDependencies,
   { tenant, endpoint, key, asked: request, nameSubject, headersOf }: KeyedAsk,
   work: (request: BegunRequest) => Promise<Answer>,
 ): Promise<Answer> {
-  const unusable = refuseKey(key);
+  const unusable = refuseInvalidKey(key);
   if (unusable) return unusable;
   const digest = hash("sha256", formatCanonicalJson(request));
   await giveWay();
   const newSubject = await nameSubject();
-  const outcome = await runOnce(
+  const outcome = await runKeyedRequest(
     { requests, clock },
     { tenant, endpoint, key, digest, subject: newSubject },
-    async (subject) => keepAnswer(await work({ subject, isRepeated: subject !== newSubject })),
+    async (subject) => decideKeptAnswer(await work({ subject, isRepeated: subject !== newSubject })),
   );
   switch (outcome.kind) {
     case "done":
       return outcome.value;
     case "answered":
-      return replayAnswer(outcome.answer, headersOf);
+      return createReplayedAnswer(outcome.answer, headersOf);
     case "in_flight":
       return refuse("idempotency_in_flight", "The first request with this key is still under way.", {
         retryAfter: 1,
@@ -76,11 +79,12 @@ export async function runOnceForKey(
   }
 }
 
-function keepAnswer(made: Answer): WorkOutcome<Answer> {
-  const answer = findKeepable(made);
+/** Returns the answer with what its key keeps of it: the answer itself where it stays true. */
+function decideKeptAnswer(made: Answer): WorkOutcome<Answer> {
+  const answer = findKeepableAnswer(made);
   if (!answer) return { value: made, keep: "nothing" };
   if (made.kind === "json" && made.keep) return { value: made, keep: made.keep };
-  if (!isFinal(made, answer)) return { value: made, keep: "nothing" };
+  if (!isLastingAnswer(made, answer)) return { value: made, keep: "nothing" };
   const { status, headers } = answer;
   const body = answer.kind === "json" ? JSON.stringify(answer.body) : NO_BODY;
   return { value: { ...answer, headers: { ...headers, [REPLAYED]: "false" } }, keep: { status, body } };
@@ -89,12 +93,12 @@ function keepAnswer(made: Answer): WorkOutcome<Answer> {
 const NO_CONTENT = 204;
 const NO_BODY = "";
 
-function findKeepable(made: Answer): JsonAnswer | TextAnswer | undefined {
+function findKeepableAnswer(made: Answer): JsonAnswer | TextAnswer | undefined {
   if (made.kind === "refused") return createErrorAnswer(made);
   return made.kind === "json" || (made.kind === "text" && made.status === NO_CONTENT) ? made : undefined;
 }
 
-function replayAnswer({ status, body }: KeptAnswer, headersOf: KeyedAsk["headersOf"]): TextAnswer {
+function createReplayedAnswer({ status, body }: KeptAnswer, headersOf: KeyedAsk["headersOf"]): TextAnswer {
   const replayed = { [REPLAYED]: "true" };
   if (body === NO_BODY) return { kind: "text", status, text: null, headers: replayed };
   const more = headersOf?.(JSON.parse(body)) ?? {};
@@ -118,13 +122,14 @@ const MOMENTARY: ReadonlySet<HttpRefusal["code"]> = new Set([
   "state_conflict",
 ]);
 
-function isFinal(made: Answer, { status, headers }: JsonAnswer | TextAnswer): boolean {
+/** True of an answer that stays true: success, and refusals that asking again does not change. */
+function isLastingAnswer(made: Answer, { status, headers }: JsonAnswer | TextAnswer): boolean {
   if (status >= 200 && status < 300) return true;
   if (made.kind === "refused" && MOMENTARY.has(made.code)) return false;
   return [404, 409, 410, 422].includes(status) && headers?.["retry-after"] === undefined;
 }
 
-function refuseKey(key: string): HttpRefusal | undefined {
+function refuseInvalidKey(key: string): HttpRefusal | undefined {
   const max = WORKFLOW_BOUNDS.idempotencyKeyCharsMax;
   if (/^[\x20-\x7e]+$/.test(key) && key.length <= max) return undefined;
   return refuse("validation_error", `An \`Idempotency-Key\` has 1 to ${max} visible ASCII characters.`);

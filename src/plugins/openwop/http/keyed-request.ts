@@ -26,12 +26,15 @@ export interface WorkOutcome<T> {
 export type KeyedOutcome<T> =
   { readonly kind: "done"; readonly value: T } | Exclude<Begun, { readonly kind: "new" }>;
 
-/** Writes the question that a request answers, as its subject. */
+/** Returns the text that names the question which a keyed request answers; empty without a question. */
 export function formatQuestionSubject(question: object | undefined): string {
   return question ? formatCanonicalJson(question) : "";
 }
 
-/** Reads the question that a subject names; `undefined` where it names none, or is the id of a run, as older versions kept it. */
+/**
+ * Returns the question that the text of a keyed request's subject names; `undefined` where it names none, or is the id
+ * of a run, as older versions kept it.
+ */
 export function parseQuestionSubject(subject: string): unknown {
   return subject.startsWith("{") ? JSON.parse(subject) : undefined;
 }
@@ -42,10 +45,11 @@ interface KeyedDependencies {
 }
 
 /**
- * Does the work, unless it was done or is under way. Where the work or keeping its outcome throws, it may have been done: its
- * subject stays, and the same request may be made again at once, or after its lease where the ledger still fails.
+ * Does the work of a keyed request and keeps what it says to keep, unless the same request was done or is under way,
+ * which it returns instead. Where the work or keeping its outcome throws, it may have been done: its subject stays,
+ * and the same request may be made again at once, or after its lease where the ledger still fails.
  */
-export async function runOnce<T>(
+export async function runKeyedRequest<T>(
   { requests, clock }: KeyedDependencies,
   request: Omit<KeyedRequest, "now" | "leaseUntilMs">,
   work: (subject: string) => Promise<WorkOutcome<T>>,

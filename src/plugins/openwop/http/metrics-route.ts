@@ -1,7 +1,7 @@
 /** Owns: the route at which Prometheus reads the metrics of a host that runs by itself. It is no part of the protocol. */
 import { anySchema } from "./schemas.ts";
 import { refuse } from "./error-map.ts";
-import { route, type Route } from "./route.ts";
+import { defineRoute, type Route } from "./route.ts";
 
 /** Gives the route what it answers with. */
 export interface MetricsSource {
@@ -12,11 +12,15 @@ export interface MetricsSource {
 /** Where several tenants share the host, the numbers are of all of them together. */
 const SCOPE = "metrics";
 
+/**
+ * Creates the route that answers with all metrics as text; where tenants share the host, only for a token with the
+ * scope for that.
+ */
 export function createMetricsRoute(
   metrics: MetricsSource,
   { isShared }: { readonly isShared: boolean },
 ): Route {
-  return route({
+  return defineRoute({
     method: "GET",
     path: "/metrics",
     operationId: "getMetrics",

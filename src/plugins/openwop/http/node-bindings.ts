@@ -7,20 +7,24 @@ export interface NodeBindings {
   readonly outgoing?: { destroy(): void };
 }
 
-export function bindingsOf({ env }: Context): NodeBindings {
+/** Returns the objects of Node behind a request of Hono; an empty object where there are none. */
+export function readNodeBindings({ env }: Context): NodeBindings {
   return (env ?? {}) as NodeBindings;
 }
 
-/** Whom requests are counted for: an IPv4 address, or the /64 network of an IPv6 one, which one person has whole. */
-export function addressOf(context: Context): string | undefined {
-  const address = bindingsOf(context).incoming?.socket?.remoteAddress;
+/**
+ * Returns the address under which a client's requests are counted: an IPv4 address, or the /64 network of an IPv6 one,
+ * which one person has whole; `undefined` where the socket has none.
+ */
+export function findClientAddress(context: Context): string | undefined {
+  const address = readNodeBindings(context).incoming?.socket?.remoteAddress;
   if (address === undefined) return undefined;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
-  return isIPv6(address) ? networkOf(address) : address;
+  return isIPv6(address) ? formatIpv6Network(address) : address;
 }
 
-function networkOf(address: string): string {
+function formatIpv6Network(address: string): string {
   const [head = "", tail] = address.split("%")[0]?.split("::") ?? [];
   const first = head === "" ? [] : head.split(":");
   const last = tail === undefined || tail === "" ? [] : tail.split(":");

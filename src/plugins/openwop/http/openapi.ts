@@ -7,7 +7,8 @@ type Json = Readonly<Record<string, unknown>>;
 
 const ERROR = { $ref: "#/components/schemas/Error" };
 
-export function openApiDocument(
+/** Creates the OpenAPI document that describes these routes, as a plain object. */
+export function createOpenApiDocument(
   routes: readonly Route[],
   info: { readonly title: string; readonly version: string },
 ): Json {
@@ -21,7 +22,7 @@ export function openApiDocument(
     info: { ...info, description: "A host of OpenWOP v1 (https://openwop.dev)." },
     paths,
     components: {
-      schemas: { Error: schemaOf(errorSchema, "output") },
+      schemas: { Error: createJsonSchema(errorSchema, "output") },
       securitySchemes: { bearer: { type: "http", scheme: "bearer" } },
     },
   };
@@ -34,7 +35,9 @@ function describeOperation(route: Route): Json {
     summary,
     security: auth === "bearer" ? [{ bearer: [] }] : [],
     parameters: describeParameters(route),
-    ...(body && { requestBody: { content: { "application/json": { schema: schemaOf(body, "input") } } } }),
+    ...(body && {
+      requestBody: { content: { "application/json": { schema: createJsonSchema(body, "input") } } },
+    }),
     responses: describeResponses(route),
   };
 }
@@ -61,17 +64,30 @@ function describeParameters(route: Route): readonly Json[] {
 }
 
 function describeResponses(route: Route): Json {
-  const content: Record<string, Json> = { "application/json": { schema: schemaOf(route.answer, "output") } };
+  const content: Record<string, Json> = {
+    "application/json": { schema: createJsonSchema(route.answer, "output") },
+  };
   if (route.streams) content["text/event-stream"] = { schema: { type: "string" } };
-  const errors = [...listSharedRefusals(route), ...(route.refusals ?? [])].map((status): [string, Json] => [
-    String(status),
-    { description: "Not done.", content: { "application/json": { schema: ERROR } } },
-  ]);
+  const errors = [...listSharedRefusalStatuses(route), ...(route.refusals ?? [])].map(
+    (status): [string, Json] => [
+      String(status),
+      { description: "Not done.", content: { "application/json": { schema: ERROR } } },
+    ],
+  );
   return { [String(route.status)]: { description: "Done.", content }, ...Object.fromEntries(errors) };
 }
 
-/** Lists the refusals of what every request goes through (`serve-route.ts`). Whatever is no GET may have a body and a key. */
-function listSharedRefusals({ method, path, auth, isHidden = false, queries }: Route): readonly number[] {
+/**
+ * Lists the statuses with which every request may be refused (`serve-route.ts`). Whatever is no GET may have a body
+ * and a key.
+ */
+function listSharedRefusalStatuses({
+  method,
+  path,
+  auth,
+  isHidden = false,
+  queries,
+}: Route): readonly number[] {
   const isGet = method === "GET";
   return [
     ...(!isGet || queries ? [400] : []),
@@ -84,7 +100,7 @@ function listSharedRefusals({ method, path, auth, isHidden = false, queries }: R
   ];
 }
 
-function schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
+function createJsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
   return rest;
 }

@@ -1,6 +1,6 @@
 /** Owns: what is counted of tenants and addresses at the HTTP face. */
 import { DEFAULT_QUOTAS, type Quotas } from "../../../agents/coordination/contracts/workflows/quotas.ts";
-import { createAtOnce, type AtOnce } from "./at-once.ts";
+import { createConcurrencyCounter, type AtOnce } from "./at-once.ts";
 
 export interface QuotaCounts {
   readonly quotas: Quotas;
@@ -10,12 +10,16 @@ export interface QuotaCounts {
   readonly addressRequests: AtOnce;
 }
 
+/**
+ * Creates the counters of streams and requests that are open at once, for each tenant and address, under the default
+ * quotas with `changed` in place of some.
+ */
 export function createQuotaCounts(changed: Partial<Quotas> = {}): QuotaCounts {
   const quotas = { ...DEFAULT_QUOTAS, ...changed };
   return {
     quotas,
-    tenantStreams: createAtOnce(quotas.streams),
-    addressStreams: createAtOnce(quotas.addressStreams),
-    addressRequests: createAtOnce(quotas.addressRequests),
+    tenantStreams: createConcurrencyCounter(quotas.streams),
+    addressStreams: createConcurrencyCounter(quotas.addressStreams),
+    addressRequests: createConcurrencyCounter(quotas.addressRequests),
   };
 }

@@ -29,6 +29,10 @@ const MESSAGES: Readonly<Record<RateScope, string>> = {
 /** More than there are tenants; of addresses, those that asked last. */
 const BUCKETS_MAX = 10_000;
 
+/**
+ * Creates the limiter whose `take` returns a refusal for a request beyond the rate of its name, and `undefined` else;
+ * without a limit it refuses none.
+ */
 export function createRateLimiter(
   limit: RateLimit | undefined,
   clock: Clock,
@@ -47,13 +51,13 @@ export function createRateLimiter(
   return {
     take: (name) => {
       const missing = buckets.take(name);
-      return missing > 0 ? createRefusal(missing, limit, scope) : undefined;
+      return missing > 0 ? createRateRefusal(missing, limit, scope) : undefined;
     },
     reset: buckets.clear,
   };
 }
 
-function createRefusal(
+function createRateRefusal(
   missing: number,
   { requestsPerSecond, burst }: RateLimit,
   scope: RateScope,

@@ -10,6 +10,7 @@ import type { z } from "zod";
 import { findJsonExcess } from "../../../agents/coordination/std/json-text-excess.ts";
 import { parseBounded, type ValidationProblem } from "../../../agents/coordination/contracts/validation.ts";
 import { giveWay } from "../../../platform/give-way.ts";
+import { readBoundedText } from "../../../platform/read-bounded-text.ts";
 import { refuse, type HttpRefusal } from "./error-map.ts";
 import { HTTP_BOUNDS } from "./http-bounds.ts";
 
@@ -28,11 +29,14 @@ const EXCESS = {
   values: `The body has more than ${HTTP_BOUNDS.bodyValuesMax} values.`,
 };
 
-/** An empty body is an empty object. */
-export async function readBody(request: HonoRequest): Promise<ReadBody> {
+/**
+ * Reads the JSON body of a request and returns its parsed value, an empty object for an empty body, or a refusal where
+ * it is too large, of another type, incomplete or no JSON.
+ */
+export async function readJsonBody(request: HonoRequest): Promise<ReadBody> {
   const stated = request.header("content-length");
   if (stated !== undefined && Number(stated) > HTTP_BOUNDS.bodyBytesMax) return refuseTooLarge();
-  const text = await readText(request, stated === undefined);
+  const text = await readBodyText(request, stated === undefined);
   if (text === null) return refuse("validation_error", "The body did not arrive as it was announced.");
   if (text === undefined || text.length > HTTP_BOUNDS.bodyBytesMax) return refuseTooLarge();
   if (text.trim() === "") return { kind: "body", value: {} };
@@ -51,12 +55,25 @@ export async function readBody(request: HonoRequest): Promise<ReadBody> {
   }
 }
 
-export function checkBody(schema: z.ZodType, value: unknown): ReadBody {
+/**
+ * Returns a request's body as the schema parses it, or a `validation_error` refusal with the problems found, up to a
+ * bound.
+ */
+export function validateBody(schema: z.ZodType, value: unknown): ReadBody {
   const parsed = parseBounded(schema, value, BOUNDS);
-  return parsed.ok ? { kind: "body", value: parsed.value } : refuseProblems("The body", parsed.problems);
+  return parsed.ok
+    ? { kind: "body", value: parsed.value }
+    : createValidationRefusal("The body", parsed.problems);
 }
 
-export function refuseProblems(subject: string, problems: readonly ValidationProblem[]): HttpRefusal {
+/**
+ * Returns the `validation_error` refusal of a subject, whose message tells the first problem and whose details have
+ * all.
+ */
+export function createValidationRefusal(
+  subject: string,
+  problems: readonly ValidationProblem[],
+): HttpRefusal {
   const [first] = problems;
   const why = first ? `: ${first.path}: expected ${first.expected}, got ${first.received}` : "";
   return refuse("validation_error", `${subject} does not have the expected form${why}.`, { problems });
@@ -72,24 +89,13 @@ function refuseTooLarge(): HttpRefusal {
   });
 }
 
-/** `null`: the client went away, or was cut off. */
-async function readText(request: HonoRequest, isOpenEnded: boolean): Promise<string | null | undefined> {
+/** Returns the body as text: `undefined` where it is too large, `null` where the client went away or was cut off. */
+async function readBodyText(request: HonoRequest, isOpenEnded: boolean): Promise<string | null | undefined> {
   try {
-    return isOpenEnded ? await readCapped(request.raw.body) : await request.text();
+    return isOpenEnded
+      ? await readBoundedText(request.raw.body, HTTP_BOUNDS.bodyBytesMax)
+      : await request.text();
   } catch {
     return null;
   }
-}
-
-/** `undefined`: too much. */
-async function readCapped(body: ReadableStream<Uint8Array> | null): Promise<string | undefined> {
-  if (!body) return "";
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.byteLength;
-    if (bytes > HTTP_BOUNDS.bodyBytesMax) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }

@@ -143,8 +143,11 @@ export interface ProtocolFace {
   close(): Promise<void>;
 }
 
-/** A route whose handler gets the body that its schema describes. */
-export function route<S extends z.ZodType = z.ZodUnknown>(
+/**
+ * Returns the definition of a route, typed so that its handler gets the body that its schema describes; the server
+ * checks the body before it calls the handler.
+ */
+export function defineRoute<S extends z.ZodType = z.ZodUnknown>(
   definition: RouteDescription & {
     readonly body?: S;
     readonly handle: (ask: Ask<z.output<S>>, dependencies: RouteDependencies) => Promise<Answer> | Answer;
@@ -154,11 +157,12 @@ export function route<S extends z.ZodType = z.ZodUnknown>(
   return definition as unknown as Route;
 }
 
+/** Returns an HTTP answer with a status and a body that is sent as JSON. */
 export function createJsonAnswer(status: number, body: unknown): JsonAnswer {
   return { kind: "json", status, body };
 }
 
-/** Turns the outcome of the host into an answer or a refusal. */
+/** Returns the HTTP answer that `render` makes of the host's value, or the host's refusal as it is. */
 export function answerFromOutcome<T>(outcome: Answered<T>, render: (value: T) => Answer): Answer {
   return outcome.kind === "refused" ? outcome : render(outcome.value);
 }

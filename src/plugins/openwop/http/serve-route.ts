@@ -13,23 +13,23 @@ import type { Caller } from "../../../agents/coordination/runtime/workflow-host/
 import { TOKEN_HOLDER, type Authenticate } from "./bearer-tokens.ts";
 import { giveWay, runInSlices } from "../../../platform/give-way.ts";
 import { countBytes, streamParts } from "../../../platform/text-parts.ts";
-import { writeJson } from "../../../platform/write-json.ts";
+import { writeJsonInParts } from "../../../platform/write-json.ts";
 import type { QuotaRefusal, Quotas } from "../../../agents/coordination/contracts/workflows/quotas.ts";
-import { refuseQuota } from "../../../agents/coordination/contracts/workflows/quotas.ts";
+import { createQuotaRefusal } from "../../../agents/coordination/contracts/workflows/quotas.ts";
 import type { AtOnce } from "./at-once.ts";
-import { followStream } from "./follow-stream.ts";
+import { watchStreamEnd } from "./follow-stream.ts";
 import {
   createErrorAnswer,
-  failureOf,
+  createFailureRefusal,
   refuse,
-  statusOf,
+  findErrorStatus,
   type HttpRefusal,
   type RequestKind,
 } from "./error-map.ts";
 import { HTTP_BOUNDS } from "./http-bounds.ts";
 import { runOnceForKey, type BegunRequest, type KeyedAsk } from "./idempotency.ts";
 import type { RateLimiter } from "./rate-limit.ts";
-import { checkBody, readBody } from "./request-body.ts";
+import { validateBody, readJsonBody } from "./request-body.ts";
 import type {
   Answer,
   Ask,
@@ -39,7 +39,7 @@ import type {
   StreamAnswer,
   PartsAnswer,
 } from "./route.ts";
-import { addressOf, bindingsOf } from "./node-bindings.ts";
+import { findClientAddress, readNodeBindings } from "./node-bindings.ts";
 
 export interface ServeDependencies extends RouteDependencies {
   readonly authenticate: Authenticate;
@@ -59,35 +59,38 @@ const JSON_HEADERS = {
   "x-content-type-options": "nosniff",
 };
 
-export function serveRoute(
+export function createRouteHandler(
   route: Route,
   dependencies: ServeDependencies,
 ): (context: Context) => Promise<Response> {
   return async (context) => {
     try {
-      return respond(route, await answerWithinQuotas(route, dependencies, context));
+      return createRouteResponse(route, await answerWithinQuotas(route, dependencies, context));
     } catch (error) {
       const { operationId } = route;
-      return respond(route, failureOf(error, operationId, dependencies.logger, kindOf(route, context)));
+      return createRouteResponse(
+        route,
+        createFailureRefusal(error, operationId, dependencies.logger, classifyRequest(route, context)),
+      );
     }
   };
 }
 
-function kindOf({ method }: Route, { req }: Context): RequestKind {
+function classifyRequest({ method }: Route, { req }: Context): RequestKind {
   if (method === "GET") return "read";
   return req.header("idempotency-key") === undefined ? "change" : "keyed change";
 }
 
-function respond({ formatRefusal }: Route, answer: Answer): Response {
-  if (answer.kind !== "refused" || !formatRefusal) return responseOf(answer);
+function createRouteResponse({ formatRefusal }: Route, answer: Answer): Response {
+  if (answer.kind !== "refused" || !formatRefusal) return createHttpResponse(answer);
   const made = createErrorAnswer(answer);
-  return responseOf({ ...made, body: formatRefusal(answer, made.status) });
+  return createHttpResponse({ ...made, body: formatRefusal(answer, made.status) });
 }
 
-export function responseOf(answer: Answer): Response {
+export function createHttpResponse(answer: Answer): Response {
   switch (answer.kind) {
     case "refused":
-      return responseOf(createErrorAnswer(answer));
+      return createHttpResponse(createErrorAnswer(answer));
     case "json": {
       const { status, body, headers } = answer;
       const all = headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS;
@@ -102,7 +105,6 @@ export function responseOf(answer: Answer): Response {
   }
 }
 
-/** A text of one part is sent with its headers in one write; opening a stream for it would take longer than the rest. */
 function createPartsResponse({ status, parts, headers }: PartsAnswer): Response {
   const [whole] = parts;
   if (parts.length === 1 && whole !== undefined)
@@ -115,17 +117,16 @@ function createPartsResponse({ status, parts, headers }: PartsAnswer): Response 
 
 const NO_ADDRESS = (): void => undefined;
 
-/** A stream counts as a stream only, as long as it is open. */
 async function answerWithinQuotas(
   route: Route,
   dependencies: ServeDependencies,
   context: Context,
 ): Promise<Answer> {
-  const address = addressOf(context);
+  const address = findClientAddress(context);
   const leave = address === undefined ? NO_ADDRESS : dependencies.addressRequests.enter(address);
-  if (!leave) return refuseQuota(dependencies.quotas, "addressRequests");
+  if (!leave) return createQuotaRefusal(dependencies.quotas, "addressRequests");
   try {
-    return await answerTo(route, dependencies, context);
+    return await answerRequest(route, dependencies, context);
   } finally {
     leave();
   }
@@ -136,8 +137,11 @@ interface LetIn {
   readonly ask: Ask;
 }
 
-/** Handles a request. One that begins something and is answered by a stream needs a place for the stream first. */
-async function handleAsk(route: Route, dependencies: ServeDependencies, request: LetIn): Promise<Answer> {
+async function callRouteHandler(
+  route: Route,
+  dependencies: ServeDependencies,
+  request: LetIn,
+): Promise<Answer> {
   const early = route.needsStreamPlace?.(request.ask.body)
     ? takeStreamPlace(dependencies, request)
     : undefined;
@@ -147,18 +151,19 @@ async function handleAsk(route: Route, dependencies: ServeDependencies, request:
     const answer = await route.handle(request.ask, dependencies);
     if (answer.kind !== "stream" || !answer.body) return answer;
     isStreaming = true;
-    return countStream(answer, answer.body, early ?? takeStreamPlace(dependencies, request));
+    return holdStreamPlace(answer, answer.body, early ?? takeStreamPlace(dependencies, request));
   } finally {
     if (!isStreaming) early?.leave();
   }
 }
 
-function countStream(
+/** Keeps the stream's place until it ends; without a place, cancels the stream and returns the refusal. */
+function holdStreamPlace(
   answer: StreamAnswer,
   body: NonNullable<StreamAnswer["body"]>,
   place: StreamPlace | QuotaRefusal,
 ): Answer {
-  if (place.kind === "taken") return { ...answer, body: followStream(body, place.leave) };
+  if (place.kind === "taken") return { ...answer, body: watchStreamEnd(body, place.leave) };
   void body.cancel();
   return place;
 }
@@ -172,7 +177,7 @@ function takeStreamPlace(
   { addressStreams, tenantStreams, quotas }: ServeDependencies,
   { context, ask }: LetIn,
 ): StreamPlace | QuotaRefusal {
-  const address = addressOf(context);
+  const address = findClientAddress(context);
   const ofAddress = address === undefined ? NO_ADDRESS : addressStreams.enter(address);
   const ofTenant = tenantStreams.enter(ask.caller.tenant);
   const leave = (): void => {
@@ -181,26 +186,30 @@ function takeStreamPlace(
   };
   if (ofAddress && ofTenant) return { kind: "taken", leave };
   leave();
-  return refuseQuota(quotas, ofAddress ? "streams" : "addressStreams");
+  return createQuotaRefusal(quotas, ofAddress ? "streams" : "addressStreams");
 }
 
-async function answerTo(route: Route, dependencies: ServeDependencies, context: Context): Promise<Answer> {
-  const caller = callerOf(route, dependencies, context);
+async function answerRequest(
+  route: Route,
+  dependencies: ServeDependencies,
+  context: Context,
+): Promise<Answer> {
+  const caller = authenticateCaller(route, dependencies, context);
   if ("kind" in caller) return refuseStranger(dependencies, context, caller);
   const params = context.req.param() as Readonly<Record<string, string>>;
   if (Object.values(params).some((value) => value.length > HTTP_BOUNDS.tokenCharsMax))
     return refuseNotFound();
-  const ask = askOf(route, context, { caller, body: undefined });
+  const ask = createAsk(route, context, { caller, body: undefined });
   const refused = await refuseBeforeBody(route, dependencies, { context, ask });
   if (refused) return refused;
   const answer =
     route.method === "GET"
-      ? await handleAsk(route, dependencies, { context, ask })
-      : await answerPost(route, dependencies, { context, caller });
-  return route.isLong && answer.kind === "json" ? await writeInSlices(answer) : answer;
+      ? await callRouteHandler(route, dependencies, { context, ask })
+      : await answerRequestWithBody(route, dependencies, { context, caller });
+  return route.isLong && answer.kind === "json" ? await createPartsAnswer(answer) : answer;
 }
 
-function callerOf(
+function authenticateCaller(
   { auth, isHidden = false }: Route,
   { authenticate }: ServeDependencies,
   { req }: Context,
@@ -210,22 +219,22 @@ function callerOf(
   return isHidden && "kind" in caller ? refuseNotFound() : caller;
 }
 
-/** An address that is refused often is not looked at more closely for a while. */
+/** Counts a refused request for its address; returns its refusal, or another one where the address made too many. */
 function refuseStranger(
   dependencies: ServeDependencies,
   context: Context,
   refusal: HttpRefusal,
 ): HttpRefusal {
-  return countStranger(dependencies, context) ?? refusal;
+  return countStrangerRequest(dependencies, context) ?? refusal;
 }
 
 /** Counts a request without a token that is known. Refuses it where its address has made too many. */
-function countStranger({ strangers }: ServeDependencies, context: Context): HttpRefusal | undefined {
-  const address = addressOf(context);
+function countStrangerRequest({ strangers }: ServeDependencies, context: Context): HttpRefusal | undefined {
+  const address = findClientAddress(context);
   return address === undefined ? undefined : strangers.take(address);
 }
 
-/** O1, O2. */
+/** Returns why a request is refused before its body is read (O1, O2); `undefined` where it is not. */
 async function refuseBeforeBody(
   route: Route,
   dependencies: ServeDependencies,
@@ -234,30 +243,38 @@ async function refuseBeforeBody(
   switch (route.auth) {
     case "none": {
       const caller = dependencies.authenticate(context.req.header("authorization"));
-      return "kind" in caller ? countStranger(dependencies, context) : dependencies.rates.take(caller.tenant);
+      return "kind" in caller
+        ? countStrangerRequest(dependencies, context)
+        : dependencies.rates.take(caller.tenant);
     }
     case "token":
-      return await refuseToken(dependencies, context, ask);
+      return await refuseInterruptToken(dependencies, context, ask);
     case "bearer":
       // Whoever has no token of a tenant must not use up what others have.
-      return dependencies.rates.take(ask.caller.tenant) ?? (await refuseRun(route, dependencies, ask));
+      return (
+        dependencies.rates.take(ask.caller.tenant) ??
+        (await refuseChangeOfMissingRun(route, dependencies, ask))
+      );
   }
 }
 
-/** A token that is not known here costs its holder no more than a signature to check. */
-async function refuseToken(
+/**
+ * Refuses an interrupt token that is not known, and too many requests with a known one. A token that is not known here
+ * costs its holder no more than a signature to check.
+ */
+async function refuseInterruptToken(
   dependencies: ServeDependencies,
   context: Context,
   ask: Ask,
 ): Promise<HttpRefusal | undefined> {
   const inspected = await dependencies.host.inspectToken(ask.param("token"));
-  if (inspected.kind === "refused" && statusOf(inspected.code) === 404)
+  if (inspected.kind === "refused" && findErrorStatus(inspected.code) === 404)
     return refuseStranger(dependencies, context, inspected);
-  return dependencies.rates.take(createTokenKeyspace(ask));
+  return dependencies.rates.take(nameTokenKeyspace(ask));
 }
 
 /** Refuses a change of a run that does not exist, before the body is read. */
-async function refuseRun(
+async function refuseChangeOfMissingRun(
   { method, path }: Route,
   { host }: ServeDependencies,
   ask: Ask,
@@ -267,41 +284,42 @@ async function refuseRun(
   return found.kind === "refused" ? found : undefined;
 }
 
-async function writeInSlices({ status, body, headers, levels }: JsonAnswer): Promise<PartsAnswer> {
-  const parts = await runInSlices(writeJson(body, levels));
+/** Writes a large answer as JSON in slices, so that other requests are answered meanwhile. */
+async function createPartsAnswer({ status, body, headers, levels }: JsonAnswer): Promise<PartsAnswer> {
+  const parts = await runInSlices(writeJsonInParts(body, levels));
   return { kind: "parts", status, parts, headers: { ...JSON_HEADERS, ...headers } };
 }
 
-async function answerPost(
+async function answerRequestWithBody(
   route: Route,
   dependencies: ServeDependencies,
   { context, caller }: { readonly context: Context; readonly caller: Caller },
 ): Promise<Answer> {
-  const read = await readBody(context.req as HonoRequest);
+  const read = await readJsonBody(context.req as HonoRequest);
   if (read.kind === "refused") return read;
   await giveWay();
-  const checked = route.body ? checkBody(route.body, read.value) : read;
+  const checked = route.body ? validateBody(route.body, read.value) : read;
   if (checked.kind === "refused") return checked;
   await giveWay();
   const { value: body } = checked;
   const key = context.req.header("idempotency-key");
-  const ask = askOf(route, context, { caller, body });
-  if (key === undefined) return await handleAsk(route, dependencies, { context, ask });
+  const ask = createAsk(route, context, { caller, body });
+  if (key === undefined) return await callRouteHandler(route, dependencies, { context, ask });
   const keyed = {
-    tenant: keyspaceOf(route, ask),
+    tenant: nameKeyspace(route, ask),
     endpoint: `${route.method} ${route.path}`,
     key,
     asked: [context.req.param(), body, ...listConditions(ask)],
     nameSubject: () => route.nameSubject?.(ask, dependencies) ?? dependencies.newRunId(),
-    ...(route.isTagged && { headersOf: readTagHeader }),
+    ...(route.isTagged && { headersOf: createTagHeader }),
   };
-  return await answerKeyed(dependencies, keyed, async (again) =>
-    handleAsk(route, dependencies, { context, ask: { ...ask, ...again } }),
+  return await answerOnceForKey(dependencies, keyed, async (again) =>
+    callRouteHandler(route, dependencies, { context, ask: { ...ask, ...again } }),
   );
 }
 
 /** Answers once for the key. A stream that is not given to anybody, because the ledger failed behind it, is ended. */
-async function answerKeyed(
+async function answerOnceForKey(
   { host: { requests }, clock }: ServeDependencies,
   keyed: KeyedAsk,
   work: (again: BegunRequest) => Promise<Answer>,
@@ -319,26 +337,29 @@ async function answerKeyed(
   }
 }
 
-/** Without a condition there is nothing in its place: keys of processes before this one stay good. */
+/**
+ * Lists the condition of a request (`If-Match`), which its key belongs to. Without one there is nothing in its place:
+ * keys of processes before this one stay good.
+ */
 function listConditions({ header }: Ask): readonly string[] {
   const ifMatch = header("if-match");
   return ifMatch === undefined ? [] : [ifMatch];
 }
 
-function readTagHeader(body: unknown): Readonly<Record<string, string>> {
+function createTagHeader(body: unknown): Readonly<Record<string, string>> {
   const { etag } = body as { readonly etag?: unknown };
   return typeof etag === "string" ? { etag } : {};
 }
 
-/** Returns the keyspace, so that holders of different interrupt tokens, and people who answer, share no keys. */
-function keyspaceOf({ auth, isPersonal = false }: Route, ask: Ask): string {
-  if (auth !== "bearer") return createTokenKeyspace(ask);
+/** Returns the keyspace of a request: holders of different interrupt tokens, and people who answer, share no keys. */
+function nameKeyspace({ auth, isPersonal = false }: Route, ask: Ask): string {
+  if (auth !== "bearer") return nameTokenKeyspace(ask);
   const { tenant, principal } = ask.caller;
   // No tenant has an "@" in its name.
   return isPersonal ? `${tenant}@${hash("sha256", principal).slice(0, 32)}` : tenant;
 }
 
-function createTokenKeyspace({ caller, param }: Ask): string {
+function nameTokenKeyspace({ caller, param }: Ask): string {
   return `${caller.tenant}:${hash("sha256", param("token")).slice(0, 32)}`;
 }
 
@@ -347,13 +368,13 @@ interface ReadRequest {
   readonly body: unknown;
 }
 
-function askOf(route: Route, context: Context, readRequest: ReadRequest): Ask {
+function createAsk(route: Route, context: Context, readRequest: ReadRequest): Ask {
   const { req } = context;
-  const { outgoing } = bindingsOf(context);
+  const { outgoing } = readNodeBindings(context);
   return {
     ...readRequest,
     isHead: req.method === "HEAD",
-    param: (name) => withoutVerb(req.param(name) ?? "", route.path),
+    param: (name) => removeVerb(req.param(name) ?? "", route.path),
     query: (name) => req.query(name),
     header: (name) => req.header(name),
     signal: () => req.raw.signal,
@@ -365,8 +386,8 @@ function askOf(route: Route, context: Context, readRequest: ReadRequest): Ask {
   };
 }
 
-/** The router takes `{runId}:pause` for one word. */
-function withoutVerb(value: string, path: string): string {
+/** Returns a path parameter without the verb behind it: the router takes `{runId}:pause` for one word. */
+function removeVerb(value: string, path: string): string {
   const verb = /\}(:[a-z-]+)$/.exec(path)?.[1];
   return verb !== undefined && value.endsWith(verb) ? value.slice(0, -verb.length) : value;
 }

@@ -26,7 +26,11 @@ export interface StreamHub {
   close(): void;
 }
 
-export function streamHub(clock: Clock, streamsMax: number = HTTP_BOUNDS.streamsMax): StreamHub {
+/**
+ * Creates the set of the open event streams, which regularly sends each a sign of life; it only says whether there are
+ * `streamsMax`, and refuses none.
+ */
+export function createStreamHub(clock: Clock, streamsMax: number = HTTP_BOUNDS.streamsMax): StreamHub {
   const streams = new Set<OpenStream>();
   let cancel: (() => void) | undefined;
   const arm = (): void => {
@@ -34,7 +38,7 @@ export function streamHub(clock: Clock, streamsMax: number = HTTP_BOUNDS.streams
   };
   const keepAllAlive = (): void => {
     cancel = undefined;
-    for (const stream of streams) keepAlive(stream);
+    for (const stream of streams) keepStreamAlive(stream);
     if (streams.size > 0) arm();
   };
   return {
@@ -60,7 +64,8 @@ export function streamHub(clock: Clock, streamsMax: number = HTTP_BOUNDS.streams
   };
 }
 
-function keepAlive(stream: OpenStream): void {
+/** Sends a keep-alive; ends the stream where its client has left too many in a row unread. */
+function keepStreamAlive(stream: OpenStream): void {
   stream.unread = stream.keepAlive() ? 0 : stream.unread + 1;
   if (stream.unread > HTTP_BOUNDS.unreadKeepAlivesMax) stream.end(false);
 }

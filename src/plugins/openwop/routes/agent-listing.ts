@@ -13,13 +13,17 @@ export type InventoryEntry = Omit<AgentEntry, "requiresCapabilities"> & {
   readonly degradedMemoryDimensions?: readonly string[];
 };
 
-export function inventoryOf({ host, discovery }: RouteDependencies): InventoryEntry[] {
+/**
+ * Lists the host's agents as the agent inventory of the protocol shows them, each with what the discovery document
+ * says.
+ */
+export function listInventory({ host, discovery }: RouteDependencies): InventoryEntry[] {
   const agents = host.agents();
   const document = agents.length > 0 ? (JSON.parse(discovery().text) as Fields) : {};
-  return agents.map((agent) => entryOf(agent, document));
+  return agents.map((agent) => createListedAgent(agent, document));
 }
 
-function entryOf({ requiresCapabilities, ...entry }: AgentEntry, document: Fields): InventoryEntry {
+function createListedAgent({ requiresCapabilities, ...entry }: AgentEntry, document: Fields): InventoryEntry {
   const degraded = requiresCapabilities.filter((key) => !isAdvertised(document, key));
   const { scratchpad, conversation } = entry.memoryShape ?? {};
   // An agent's notes within one run are in the run's log, and no backend that it could read.
@@ -31,19 +35,22 @@ function entryOf({ requiresCapabilities, ...entry }: AgentEntry, document: Field
   };
 }
 
-/** A dotted path in the discovery document; `host.` before it names the host itself. */
+/**
+ * True where the discovery document says that the capability is on. `key`: a dotted path; `host.` before it names the
+ * host itself.
+ */
 function isAdvertised(document: Fields, key: string): boolean {
   const paths = [key, key.replace(/^host\./, ""), `capabilities.${key}`];
-  return paths.some((path) => isOn(readAt(document, path)));
+  return paths.some((path) => isCapabilityOn(readMemberAtPath(document, path)));
 }
 
-function isOn(value: unknown): boolean {
+function isCapabilityOn(value: unknown): boolean {
   if (Array.isArray(value)) return value.length > 0;
   if (typeof value === "object" && value !== null) return (value as Fields)["supported"] !== false;
   return value !== undefined && value !== null && value !== false;
 }
 
-function readAt(value: unknown, path: string): unknown {
+function readMemberAtPath(value: unknown, path: string): unknown {
   let found = value;
   for (const key of path.split(".")) {
     if (typeof found !== "object" || found === null || !Object.hasOwn(found, key)) return undefined;

@@ -1,16 +1,11 @@
 /** Owns: reading a run's events: as a stream, as one answer, by polling. */
-import { refuse, failureOf, type HttpRefusal } from "../http/error-map.ts";
-import type {
-  Answered,
-  EventPage,
-  HostEvent,
-} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { refuse, createFailureRefusal, type HttpRefusal } from "../http/error-map.ts";
 import { createEventStream } from "./event-stream.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import {
   answerFromOutcome,
   createJsonAnswer,
-  route,
+  defineRoute,
   SSE_HEADERS,
   type Answer,
   type Ask,
@@ -18,11 +13,9 @@ import {
   type RouteDependencies,
 } from "../http/route.ts";
 import { eventPageSchema } from "../http/schemas.ts";
+import { EVENTS_PER_PAGE, readRunLog } from "./read-run-log.ts";
 import { readStreamRequest, type StreamRequest } from "./stream-modes.ts";
 import { waitForEvents } from "./wait-for-events.ts";
-
-/** Events of one reading, where no client has to keep up. */
-const PAGE = 1_000;
 
 const declareInteger = (minimum: number, maximum?: number): Readonly<Record<string, unknown>> => ({
   type: "integer",
@@ -31,7 +24,7 @@ const declareInteger = (minimum: number, maximum?: number): Readonly<Record<stri
 });
 
 export const eventRoutes: readonly Route[] = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/v1/runs/{runId}/events",
     operationId: "streamRunEvents",
@@ -49,9 +42,9 @@ export const eventRoutes: readonly Route[] = [
         schema: declareInteger(0, HTTP_BOUNDS.bufferMsMax),
       },
     ],
-    handle: readEvents,
+    handle: serveEvents,
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/v1/runs/{runId}/events/poll",
     operationId: "pollRunEvents",
@@ -72,14 +65,17 @@ export const eventRoutes: readonly Route[] = [
   }),
 ];
 
-async function readEvents(ask: Ask, dependencies: RouteDependencies): Promise<Answer> {
+/** Answers with a stream of events, or with the log as JSON where only that is accepted. */
+async function serveEvents(ask: Ask, dependencies: RouteDependencies): Promise<Answer> {
   // Before the choice of a format: a bad mode is refused in either (stream-modes.md).
   const request = readStreamRequest(ask.query("streamMode"), ask.query("bufferMs"));
   if ("kind" in request) return request;
-  const from = readLastEventId(ask.header("last-event-id"));
+  const from = readFirstSequence(ask.header("last-event-id"));
   if (typeof from !== "number") return from;
-  if (!isJsonWanted(ask.header("accept"))) return await startStream(ask, dependencies, { request, from });
-  return answerFromOutcome(await readLog(ask, dependencies, from), (page) => createJsonAnswer(200, page));
+  if (!isJsonWanted(ask.header("accept")))
+    return await startEventStream(ask, dependencies, { request, from });
+  const log = await readRunLog(ask, dependencies, ask.param("runId"), from);
+  return answerFromOutcome(log, (page) => createJsonAnswer(200, page));
 }
 
 function isJsonWanted(accept: string | undefined): boolean {
@@ -87,15 +83,15 @@ function isJsonWanted(accept: string | undefined): boolean {
   return accept.includes("application/json");
 }
 
-/** The first sequence to send. */
-function readLastEventId(lastEventId: string | undefined): number | HttpRefusal {
+/** Returns the first sequence to send: the one behind `Last-Event-ID`, or 0. */
+function readFirstSequence(lastEventId: string | undefined): number | HttpRefusal {
   const text = lastEventId?.trim() ?? "";
   if (text === "") return 0;
   if (/^\d{1,15}$/.test(text)) return Number(text) + 1;
   return refuse("validation_error", "`Last-Event-ID` is the id of an event of this stream: a whole number.");
 }
 
-async function startStream(
+async function startEventStream(
   ask: Ask,
   dependencies: RouteDependencies,
   { request, from }: { readonly request: StreamRequest; readonly from: number },
@@ -113,27 +109,13 @@ async function startStream(
   if (first.kind === "refused") return first;
   if (ask.isHead) return { kind: "stream", body: null, headers: SSE_HEADERS };
   const onFailure = (error: unknown): void => {
-    failureOf(error, "an event stream", dependencies.logger, "read");
+    createFailureRefusal(error, "an event stream", dependencies.logger, "read");
   };
   const body = createEventStream(
     { ...dependencies, failed: onFailure, ...(ask.cut && { cut: ask.cut }) },
     { caller, runId, request, from, first: first.value },
   );
   return { kind: "stream", body, headers: SSE_HEADERS };
-}
-
-/** The log from a sequence on, up to what one answer holds. */
-async function readLog(ask: Ask, { host }: RouteDependencies, from: number): Promise<Answered<EventPage>> {
-  const runId = ask.param("runId");
-  const events: HostEvent[] = [];
-  for (let next = from; ; next = (events.at(-1)?.sequence ?? from - 1) + 1) {
-    const page = await host.events(ask.caller, runId, { from: next, limit: PAGE });
-    if (page.kind === "refused") return page;
-    for (const event of page.value.events) events.push(event);
-    const isFull = page.value.events.length >= PAGE;
-    if (!isFull || events.length >= HTTP_BOUNDS.answerEventsMax)
-      return { kind: "done", value: { events, isComplete: page.value.isComplete && !isFull } };
-  }
 }
 
 async function pollEvents(ask: Ask, { host, clock }: RouteDependencies): Promise<Answer> {
@@ -149,15 +131,16 @@ async function pollEvents(ask: Ask, { host, clock }: RouteDependencies): Promise
     runId: ask.param("runId"),
     // 0 is also what a client says that has read nothing yet.
     from: last === 0 ? 0 : last + 1,
-    limit: PAGE,
+    limit: EVENTS_PER_PAGE,
     waitMs: Math.min(seconds, HTTP_BOUNDS.pollSecondsMax) * 1_000,
     signal: () => ask.signal(),
   });
   return answerFromOutcome(page, ({ events, isComplete }) =>
-    createJsonAnswer(200, { events, isComplete: isComplete && events.length < PAGE }),
+    createJsonAnswer(200, { events, isComplete: isComplete && events.length < EVENTS_PER_PAGE }),
   );
 }
 
+/** Returns the number, `otherwise` where there is no text, and `undefined` where the text is no whole number. */
 function parseWholeNumber(text: string | undefined, otherwise: number): number | undefined {
   if (text === undefined) return otherwise;
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;

@@ -15,10 +15,10 @@ import type {
   WorkflowHost,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { writeJson } from "../../../platform/write-json.ts";
+import { writeJsonInParts } from "../../../platform/write-json.ts";
 import type { OpenStream, StreamHub } from "../http/stream-hub.ts";
 import { addMessageChunks, type ShownEvent } from "./message-chunks.ts";
-import { isInMode, isUrgentType, type StreamRequest } from "./stream-modes.ts";
+import { isShownInMode, isUrgentType, type StreamRequest } from "./stream-modes.ts";
 
 const ENCODER = new TextEncoder();
 const KEEP_ALIVE = ENCODER.encode(": keep-alive\n\n");
@@ -61,6 +61,10 @@ interface Live extends OpenStream {
   phase: "idle" | "reading" | "over";
 }
 
+/**
+ * Creates the stream of server-sent events that shows a run's events to one client, and stops following the run when
+ * the client leaves.
+ */
 export function createEventStream(
   dependencies: StreamDependencies,
   subject: StreamSubject,
@@ -68,20 +72,21 @@ export function createEventStream(
   let live: Live | undefined;
   return new ReadableStream<Uint8Array>({
     start: (controller) => {
-      live = open(dependencies, subject, controller);
-      void begin(live);
+      live = subscribeStream(dependencies, subject, controller);
+      void sendFirstEvents(live);
     },
     // Not awaited: a stream that waits for events must still be told when its client takes some.
     pull: () => {
-      if (live) void pump(live);
+      if (live) void sendAvailableEvents(live);
     },
     cancel: () => {
-      if (live) leave(live);
+      if (live) releaseStream(live);
     },
   });
 }
 
-function open(
+/** Creates the state of a stream, which watches its run and is kept alive by the hub. */
+function subscribeStream(
   dependencies: StreamDependencies,
   subject: StreamSubject,
   controller: ReadableStreamDefaultController<Uint8Array>,
@@ -107,32 +112,34 @@ function open(
       return true;
     },
     end: (clean) => {
-      if (clean) finish(live);
-      else drop(live);
+      if (clean) finishStream(live);
+      else cutStream(live);
     },
   };
   live.unwatch = dependencies.host.watch(subject.runId, () => {
     live.mayHaveMore = true;
-    void pump(live);
+    void sendAvailableEvents(live);
   });
   dependencies.streams.add(live);
   return live;
 }
 
-function begin(live: Live): Promise<void> {
+/** Sends how the run is, where the client resumes with `values`, then the events that were read already. */
+function sendFirstEvents(live: Live): Promise<void> {
   return runExclusively(live, async () => {
     await sendBaseline(live);
-    await take(live, live.subject.first);
+    await takePage(live, live.subject.first);
   });
 }
 
 /** Reads and sends until there is no more, or no room. */
-function pump(live: Live): Promise<void> {
+function sendAvailableEvents(live: Live): Promise<void> {
   return runExclusively(live, async () => {
-    while (live.mayHaveMore && hasRoom(live)) await readOn(live);
+    while (live.mayHaveMore && hasRoom(live)) await sendNextPage(live);
   });
 }
 
+/** Does the work unless the stream is busy or over; drops the stream where it throws. */
 async function runExclusively(live: Live, work: () => Promise<void>): Promise<void> {
   if (live.phase !== "idle") return;
   live.phase = "reading";
@@ -140,71 +147,76 @@ async function runExclusively(live: Live, work: () => Promise<void>): Promise<vo
     await work();
   } catch (error) {
     live.dependencies.failed(error);
-    drop(live);
+    cutStream(live);
   }
   if (isOver(live)) return;
   live.phase = "idle";
   // Whoever woke the stream after the last look, and before this line, found it busy.
-  if (live.mayHaveMore && hasRoom(live)) void pump(live);
+  if (live.mayHaveMore && hasRoom(live)) void sendAvailableEvents(live);
 }
 
-async function readOn(live: Live): Promise<void> {
+async function sendNextPage(live: Live): Promise<void> {
   const { host } = live.dependencies;
   const { caller, runId } = live.subject;
   live.mayHaveMore = false;
   const range = { from: live.next, limit: HTTP_BOUNDS.pageEvents };
   const page = await host.events(caller, runId, range);
   if (isOver(live)) return;
-  if (page.kind === "refused") drop(live);
-  else await take(live, page.value);
+  if (page.kind === "refused") cutStream(live);
+  else await takePage(live, page.value);
 }
 
-async function take(live: Live, { events, isComplete }: EventPage): Promise<void> {
+/** Sends a page of events and goes on behind it; ends the stream with the last event of the run. */
+async function takePage(live: Live, { events, isComplete }: EventPage): Promise<void> {
   const last = events.at(-1);
   if (last) {
-    await send(live, events);
+    await sendAdmittedEvents(live, events);
     live.next = last.sequence + 1;
     live.last = last;
   }
   const isFull = events.length >= HTTP_BOUNDS.pageEvents;
   if (isFull) live.mayHaveMore = true;
-  else if (isComplete) finish(live);
+  else if (isComplete) finishStream(live);
 }
 
-async function send(live: Live, events: readonly HostEvent[]): Promise<void> {
+/** Sends those events that the stream's modes show, or the state after them. */
+async function sendAdmittedEvents(live: Live, events: readonly HostEvent[]): Promise<void> {
   const { modes, bufferMs } = live.subject.request;
-  const shown: readonly ShownEvent[] = modes.includes("messages")
+  const shownEvents: readonly ShownEvent[] = modes.includes("messages")
     ? addMessageChunks(events, live.last)
     : events;
-  const admitted = shown.filter(({ type }) => modes.some((mode) => isInMode(mode, type)));
+  const admitted = shownEvents.filter(({ type }) => modes.some((mode) => isShownInMode(mode, type)));
   const last = admitted.at(-1);
   if (!last) return;
-  const items = modes.includes("values") ? await createSnapshots(live, last) : admitted;
+  const items = modes.includes("values") ? await createSnapshotItems(live, last) : admitted;
   if (isOver(live)) return;
   const isUrgent = admitted.some(({ type }) => isUrgentType(type));
-  await deliver(live, items, { bufferMs, isUrgent });
+  await deliverItems(live, items, { bufferMs, isUrgent });
 }
 
-/** Delivers in slices, because what is sent together may be as large as a run. */
-async function deliver(
+/**
+ * Sends items as frames, or puts them into the batch where they may wait. In slices, because what is sent together may
+ * be as large as a run.
+ */
+async function deliverItems(
   live: Live,
   items: readonly Sendable[],
   { bufferMs, isUrgent }: { readonly bufferMs: number; readonly isUrgent: boolean },
 ): Promise<void> {
   let frames = "";
   for (const item of items) {
-    const text = (await runInSlices(writeJson(item))).join("");
+    const text = (await runInSlices(writeJsonInParts(item))).join("");
     if (isOver(live)) return;
-    if (bufferMs > 0) collect(live, item.sequence, text);
-    else frames += formatFrame(item, text);
+    if (bufferMs > 0) addToBatch(live, item.sequence, text);
+    else frames += formatSseFrame(item, text);
     if (frames.length < HTTP_BOUNDS.batchCharsMax) continue;
     live.controller.enqueue(ENCODER.encode(frames));
     frames = "";
   }
   if (bufferMs === 0) {
     if (frames !== "") live.controller.enqueue(ENCODER.encode(frames));
-  } else if (isUrgent) flush(live);
-  else flushLater(live);
+  } else if (isUrgent) sendBatch(live);
+  else scheduleBatch(live);
 }
 
 interface Sendable {
@@ -212,8 +224,8 @@ interface Sendable {
   readonly type: string;
 }
 
-/** The state after all that was read: states in between are not kept. */
-async function createSnapshots(live: Live, after: ShownEvent): Promise<readonly Sendable[]> {
+/** Returns the state after all that was read, as an event behind `after`: states in between are not kept. */
+async function createSnapshotItems(live: Live, after: ShownEvent): Promise<readonly Sendable[]> {
   const { caller, runId } = live.subject;
   const snapshot = await live.dependencies.host.snapshot(caller, runId);
   if (snapshot.kind === "refused") return [];
@@ -224,39 +236,39 @@ async function createSnapshots(live: Live, after: ShownEvent): Promise<readonly 
   ];
 }
 
-/** A client that resumes with `values` sees first how the run is. */
+/** Sends how the run is to a client that resumes with `values`, before anything else. */
 async function sendBaseline(live: Live): Promise<void> {
   const { caller, runId, request, from } = live.subject;
   if (from === 0 || !request.modes.includes("values")) return;
   const page = await live.dependencies.host.events(caller, runId, { from: from - 1, limit: 1 });
   const [event] = page.kind === "done" ? page.value.events : [];
   if (!event || isOver(live)) return;
-  const items = await createSnapshots(live, event);
+  const items = await createSnapshotItems(live, event);
   if (isOver(live)) return;
-  await deliver(live, items, { bufferMs: request.bufferMs, isUrgent: true });
+  await deliverItems(live, items, { bufferMs: request.bufferMs, isUrgent: true });
 }
 
-function formatFrame({ sequence, type }: Sendable, text: string): string {
+function formatSseFrame({ sequence, type }: Sendable, text: string): string {
   return `id: ${sequence}\nevent: ${type}\ndata: ${text}\n\n`;
 }
 
-function collect(live: Live, sequence: number, text: string): void {
+function addToBatch(live: Live, sequence: number, text: string): void {
   live.batch.push(text);
   live.batchChars += text.length;
   live.batchLast = sequence;
   if (live.batch.length >= HTTP_BOUNDS.batchEventsMax || live.batchChars >= HTTP_BOUNDS.batchCharsMax)
-    flush(live);
+    sendBatch(live);
 }
 
-function flushLater(live: Live): void {
+function scheduleBatch(live: Live): void {
   if (live.batch.length === 0) return;
   const { clock } = live.dependencies;
   live.cancelBatch ??= clock.wakeAt(addMs(clock.now(), live.subject.request.bufferMs), () => {
-    flush(live);
+    sendBatch(live);
   });
 }
 
-function flush(live: Live): void {
+function sendBatch(live: Live): void {
   live.cancelBatch?.();
   live.cancelBatch = undefined;
   if (live.batch.length === 0 || isOver(live)) return;
@@ -275,23 +287,24 @@ function isOver(live: Live): boolean {
   return live.phase === "over";
 }
 
-/** The stream ends after all that was sent. */
-function finish(live: Live): void {
+/** Sends what waits in the batch, and closes the stream cleanly. */
+function finishStream(live: Live): void {
   if (isOver(live)) return;
-  flush(live);
-  leave(live);
+  sendBatch(live);
+  releaseStream(live);
   live.controller.close();
 }
 
-/** The connection ends wherever it is, so that the client knows that there is more. */
-function drop(live: Live): void {
+/** Ends the connection wherever it is, so that the client knows that there is more. */
+function cutStream(live: Live): void {
   if (isOver(live)) return;
-  leave(live);
+  releaseStream(live);
   if (live.dependencies.cut) live.dependencies.cut();
   else live.controller.error(new Error("the stream was cut; resume it"));
 }
 
-function leave(live: Live): void {
+/** Marks the stream as over, and ends its watching and its timer. */
+function releaseStream(live: Live): void {
   if (isOver(live)) return;
   live.phase = "over";
   live.unwatch();

@@ -7,7 +7,7 @@ import { refuse, type HttpRefusal } from "../http/error-map.ts";
 import {
   answerFromOutcome,
   createJsonAnswer,
-  route,
+  defineRoute,
   type Answer,
   type Ask,
   type Route,
@@ -31,7 +31,7 @@ const forkBody = z.strictObject({
 });
 type ForkBody = z.output<typeof forkBody>;
 
-export const forkRoute: Route = route({
+export const forkRoute: Route = defineRoute({
   method: "POST",
   path: "/v1/runs/{runId}:fork",
   operationId: "forkRun",
@@ -41,18 +41,18 @@ export const forkRoute: Route = route({
   refusals: [403, 422],
   body: forkBody,
   answer: forkedSchema,
-  handle: fork,
+  handle: handleFork,
 });
 
-async function fork(ask: Ask<ForkBody>, { host, pathPrefix }: RouteDependencies): Promise<Answer> {
-  const refused = refuseMetadata(ask.body);
+async function handleFork(ask: Ask<ForkBody>, { host, pathPrefix }: RouteDependencies): Promise<Answer> {
+  const refused = refuseLongMetadata(ask.body);
   if (refused) return refused;
   const { mode, fromSeq, runOptionsOverlay } = ask.body;
   const request = {
     sourceRunId: ask.param("runId"),
     mode,
     ...(fromSeq !== undefined && { fromSeq }),
-    ...(runOptionsOverlay && { overlay: pickStated(runOptionsOverlay) }),
+    ...(runOptionsOverlay && { overlay: pickStatedOptions(runOptionsOverlay) }),
     ...(ask.subject !== undefined && { runId: ask.subject as CoordinationId }),
   };
   return answerFromOutcome(await host.fork(ask.caller, request), (forked) =>
@@ -64,15 +64,15 @@ async function fork(ask: Ask<ForkBody>, { host, pathPrefix }: RouteDependencies)
   );
 }
 
-function refuseMetadata({ runOptionsOverlay: { metadata } = {} }: ForkBody): HttpRefusal | undefined {
+function refuseLongMetadata({ runOptionsOverlay: { metadata } = {} }: ForkBody): HttpRefusal | undefined {
   const charsMax = WORKFLOW_BOUNDS.metadataCharsMax;
   return metadata && JSON.stringify(metadata).length > charsMax
     ? refuse("validation_error", `\`metadata\` is longer than ${charsMax} characters.`)
     : undefined;
 }
 
-/** Picks what was stated; an empty member says nothing. */
-function pickStated({
+/** Picks the options that were stated; an empty member says nothing. */
+function pickStatedOptions({
   configurable,
   tags,
   metadata,

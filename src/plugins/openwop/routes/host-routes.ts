@@ -1,11 +1,11 @@
 /** Owns: the routes that tell what the host is: discovery, its own description, workflows, agents. */
 import type { WorkflowDefinition } from "../../../agents/coordination/contracts/workflows/workflow-definition.ts";
-import { inventoryOf } from "./agent-listing.ts";
+import { listInventory } from "./agent-listing.ts";
 import { refuse } from "../http/error-map.ts";
 import {
   answerFromOutcome,
   createJsonAnswer,
-  route,
+  defineRoute,
   type Answer,
   type Ask,
   type Route,
@@ -16,7 +16,7 @@ import { anySchema } from "../http/schemas.ts";
 const PUBLIC = "public, max-age=60";
 
 export const hostRoutes: readonly Route[] = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/.well-known/openwop",
     operationId: "getCapabilities",
@@ -24,9 +24,9 @@ export const hostRoutes: readonly Route[] = [
     summary: "What this host can do.",
     status: 200,
     answer: anySchema,
-    handle: discover,
+    handle: serveDiscovery,
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/v1/openapi.json",
     operationId: "getOpenApi",
@@ -41,7 +41,7 @@ export const hostRoutes: readonly Route[] = [
       headers: { "content-type": "application/json", "cache-control": PUBLIC },
     }),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/v1/workflows/{workflowId}",
     operationId: "getWorkflow",
@@ -51,10 +51,10 @@ export const hostRoutes: readonly Route[] = [
     answer: anySchema,
     handle: async (ask, { host }) =>
       answerFromOutcome(await host.workflow(ask.caller, ask.param("workflowId")), (workflow) =>
-        createJsonAnswer(200, hideSecrets(workflow)),
+        createJsonAnswer(200, removeSecretDefaults(workflow)),
       ),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/v1/agents",
     operationId: "listAgents",
@@ -64,11 +64,11 @@ export const hostRoutes: readonly Route[] = [
     answer: anySchema,
     when: ({ agentInventory }) => agentInventory,
     handle: (_ask, dependencies) => {
-      const agents = inventoryOf(dependencies);
+      const agents = listInventory(dependencies);
       return createJsonAnswer(200, { agents, total: agents.length });
     },
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/v1/agents/{agentId}",
     operationId: "getAgent",
@@ -78,21 +78,21 @@ export const hostRoutes: readonly Route[] = [
     answer: anySchema,
     when: ({ agentInventory }) => agentInventory,
     handle: (ask, dependencies) => {
-      const found = inventoryOf(dependencies).find(({ agentId }) => agentId === ask.param("agentId"));
+      const found = listInventory(dependencies).find(({ agentId }) => agentId === ask.param("agentId"));
       return found ? createJsonAnswer(200, found) : refuse("not_found", "There is no such agent.");
     },
   }),
 ];
 
-/** Leaves out what a sensitive variable is without an input, which may be a secret of the operator. */
-function hideSecrets(workflow: WorkflowDefinition): WorkflowDefinition {
+/** Leaves out the defaults of sensitive variables, which may be secrets of the operator. */
+function removeSecretDefaults(workflow: WorkflowDefinition): WorkflowDefinition {
   const variables = workflow.variables.map(({ defaultValue, ...variable }) =>
     variable.sensitive === true || defaultValue === undefined ? variable : { ...variable, defaultValue },
   );
   return { ...workflow, variables };
 }
 
-function discover(ask: Ask, { discovery }: RouteDependencies): Answer {
+function serveDiscovery(ask: Ask, { discovery }: RouteDependencies): Answer {
   const { text, etag } = discovery();
   const headers = { "cache-control": PUBLIC, etag, "capabilities-etag": etag };
   if (hasMatchingTag(ask.header("if-none-match"), etag))

@@ -10,7 +10,7 @@ import { formatQuestionSubject, parseQuestionSubject } from "../http/keyed-reque
 import {
   answerFromOutcome,
   createJsonAnswer,
-  route,
+  defineRoute,
   type Answer,
   type Ask,
   type Route,
@@ -25,7 +25,7 @@ const resolveBody = z
 type ResolveBody = z.output<typeof resolveBody>;
 
 export const interruptRoutes: readonly Route[] = [
-  route({
+  defineRoute({
     method: "POST",
     path: "/v1/runs/{runId}/interrupts/{nodeId}",
     operationId: "resolveInterrupt",
@@ -36,15 +36,15 @@ export const interruptRoutes: readonly Route[] = [
     refusals: [403, 410, 422],
     body: resolveBody,
     answer: resolvedSchema,
-    nameSubject: nameQuestion,
+    nameSubject: nameAskedQuestion,
     handle: async (ask, { host }) => {
-      if (!hasValue(ask.body)) return refuseMissingValue();
-      const question = readNamedQuestion(ask);
+      if (!hasResumeValue(ask.body)) return refuseMissingValue();
+      const question = readQuestionPlace(ask);
       const resolved = await host.resolve(ask.caller, ask.param("runId"), question, ask.body.resumeValue);
       return createResolvedAnswer(ask, resolved);
     },
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/v1/interrupts/{token}",
     operationId: "inspectInterruptToken",
@@ -59,7 +59,7 @@ export const interruptRoutes: readonly Route[] = [
         createJsonAnswer(200, { kind, key, data, ...(resumeSchema && { resumeSchema }) }),
       ),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/v1/interrupts/{token}",
     operationId: "resolveInterruptToken",
@@ -73,35 +73,41 @@ export const interruptRoutes: readonly Route[] = [
   }),
 ];
 
-/** Names the question that the node asks when the request first comes: the node may ask another one by the time of the next try. */
-async function nameQuestion(ask: Ask, { host }: RouteDependencies): Promise<string> {
+/**
+ * Names the question that the node asks when the request first comes. The node may ask another one by the time of the
+ * next try.
+ */
+async function nameAskedQuestion(ask: Ask, { host }: RouteDependencies): Promise<string> {
   const nodeId = ask.param("nodeId");
   const found = await host.question(ask.caller, ask.param("runId"), { nodeId });
   if (found.kind === "refused") return formatQuestionSubject({ nodeId });
   return formatQuestionSubject({ nodeId, interruptId: found.value.interruptId });
 }
 
-function readNamedQuestion({ subject = "", param }: Ask): QuestionPlace {
+function readQuestionPlace({ subject = "", param }: Ask): QuestionPlace {
   return (parseQuestionSubject(subject) as QuestionPlace | undefined) ?? { nodeId: param("nodeId") };
 }
 
 async function resolveByToken(ask: Ask<ResolveBody>, { host }: RouteDependencies): Promise<Answer> {
   const token = ask.param("token");
-  if (hasValue(ask.body))
+  if (hasResumeValue(ask.body))
     return createResolvedAnswer(ask, await host.resolveToken(token, ask.body.resumeValue));
   // Problems of the body are told to those with a good token only.
   const interrupt = await host.inspectToken(token);
   return interrupt.kind === "refused" ? interrupt : refuseMissingValue();
 }
 
-/** A request that is sent again is told what the first one would have been, where its answer is what settled the question. */
+/**
+ * Answers with the outcome. A request that is sent again is told what the first one would have been, where its answer
+ * is what settled the question.
+ */
 function createResolvedAnswer({ isRepeated }: Ask, outcome: Answered<ResolvedInterrupt>): Answer {
   if (isRepeated && outcome.kind === "refused" && outcome.resolved)
     return createJsonAnswer(200, outcome.resolved);
   return answerFromOutcome(outcome, (value) => createJsonAnswer(200, value));
 }
 
-function hasValue(body: ResolveBody): boolean {
+function hasResumeValue(body: ResolveBody): boolean {
   return Object.hasOwn(body, "resumeValue");
 }
 

@@ -16,7 +16,10 @@ export interface ShownEvent {
   readonly payload: unknown;
 }
 
-/** Adds the chunks to consecutive events of a log; `previous` is the event ahead of them. */
+/**
+ * Returns consecutive events of a log, each preceded by the message chunk that it makes, where it makes one;
+ * `previous` is the event ahead of them.
+ */
 export function addMessageChunks(
   events: readonly HostEvent[],
   previous: HostEvent | undefined,

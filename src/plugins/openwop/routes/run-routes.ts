@@ -14,12 +14,12 @@ import type {
   CreateRun,
   HostRefusal,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { failureOf, refuse, statusOf, type HttpRefusal } from "../http/error-map.ts";
+import { createFailureRefusal, refuse, findErrorStatus, type HttpRefusal } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import {
   answerFromOutcome,
   createJsonAnswer,
-  route,
+  defineRoute,
   type Answer,
   type Ask,
   type Route,
@@ -60,7 +60,7 @@ type CreateBody = z.output<typeof createBody>;
 const bulkBody = z.strictObject({ runIds: z.array(id).min(1), reason });
 
 export const runRoutes: readonly Route[] = [
-  route({
+  defineRoute({
     method: "POST",
     path: "/v1/runs",
     operationId: "createRun",
@@ -72,7 +72,7 @@ export const runRoutes: readonly Route[] = [
     answer: createdSchema,
     handle: createRun,
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/v1/runs/{runId}",
     operationId: "getRun",
@@ -86,7 +86,7 @@ export const runRoutes: readonly Route[] = [
         createJsonAnswer(200, snapshot),
       ),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/v1/runs/{runId}/cancel",
     operationId: "cancelRun",
@@ -100,7 +100,7 @@ export const runRoutes: readonly Route[] = [
         createJsonAnswer(200, run),
       ),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/v1/runs:bulk-cancel",
     operationId: "bulkCancelRuns",
@@ -109,9 +109,9 @@ export const runRoutes: readonly Route[] = [
     status: 200,
     body: bulkBody,
     answer: z.object({ results: z.array(record) }),
-    handle: cancelMany,
+    handle: cancelRuns,
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/v1/runs/{runId}:pause",
     operationId: "pauseRun",
@@ -129,7 +129,7 @@ export const runRoutes: readonly Route[] = [
       return createJsonAnswer(202, { runId, status: "paused", pausedAt: formatTimestamp(clock.now()) });
     },
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/v1/runs/{runId}:resume",
     operationId: "resumeRun",
@@ -145,7 +145,7 @@ export const runRoutes: readonly Route[] = [
       return createJsonAnswer(202, { runId, status: "running", resumedAt: formatTimestamp(clock.now()) });
     },
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/v1/runs/{runId}/ancestry",
     operationId: "getRunAncestry",
@@ -178,20 +178,20 @@ function isResumedAlready({ code, details }: HostRefusal): boolean {
 }
 
 async function createRun(ask: Ask<CreateBody>, { host, pathPrefix }: RouteDependencies): Promise<Answer> {
-  const request = readCreate(ask);
+  const request = readCreateRequest(ask);
   if ("kind" in request) return request;
   const created = await host.create(ask.caller, request);
-  if (created.kind === "refused") return asInvalid(created);
+  if (created.kind === "refused") return convertMissingWorkflow(created);
   const { runId, status } = created.value;
   const statusUrl = `${pathPrefix}/v1/runs/${encodeURIComponent(runId)}`;
   return createJsonAnswer(201, { runId, status, eventsUrl: `${statusUrl}/events`, statusUrl });
 }
 
-function readCreate(ask: Ask<CreateBody>): CreateRun | HttpRefusal {
+function readCreateRequest(ask: Ask<CreateBody>): CreateRun | HttpRefusal {
   const { body } = ask;
-  const refused = refuseCreate(ask);
+  const refused = refuseUnsupportedOptions(ask);
   if (refused) return refused;
-  const root = rootOf(body);
+  const root = readWorkflowOrAgent(body);
   if ("kind" in root) return root;
   const { inputs = {} } = body;
   const parent = readParentHeader(ask.header(PARENT_HEADER));
@@ -199,7 +199,7 @@ function readCreate(ask: Ask<CreateBody>): CreateRun | HttpRefusal {
     ...root,
     inputs,
     transport: "rest",
-    ...overlay(body),
+    ...pickRunOptions(body),
     ...(ask.subject !== undefined && { runId: ask.subject as CoordinationId }),
     ...readTraceHeaders({
       traceparent: ask.header("traceparent"),
@@ -209,8 +209,8 @@ function readCreate(ask: Ask<CreateBody>): CreateRun | HttpRefusal {
   };
 }
 
-/** A workflow, or an agent whose run it is. */
-function rootOf({
+/** Returns the workflow or the agent that the run is of; refuses none and several. */
+function readWorkflowOrAgent({
   workflowId,
   agent,
   agentId,
@@ -231,7 +231,7 @@ function rootOf({
   };
 }
 
-function refuseCreate({ header, body }: Ask<CreateBody>): HttpRefusal | undefined {
+function refuseUnsupportedOptions({ header, body }: Ask<CreateBody>): HttpRefusal | undefined {
   if (header("x-force-engine-version") !== undefined)
     return refuse("force_engine_version_forbidden", "This host runs every run under its one engine version.");
   if (header("x-dedup")?.trim().toLowerCase() === "enforce")
@@ -248,7 +248,7 @@ function refuseCreate({ header, body }: Ask<CreateBody>): HttpRefusal | undefine
   return undefined;
 }
 
-function overlay({ configurable, tags, metadata, scopeId }: CreateBody): Partial<CreateRun> {
+function pickRunOptions({ configurable, tags, metadata, scopeId }: CreateBody): Partial<CreateRun> {
   return {
     ...(configurable && { configurable }),
     ...(tags && { tags }),
@@ -258,11 +258,11 @@ function overlay({ configurable, tags, metadata, scopeId }: CreateBody): Partial
 }
 
 /** Turns a missing workflow into a bad request, as creating a run demands; reading one answers 404. */
-function asInvalid(refusal: HostRefusal): HttpRefusal {
+function convertMissingWorkflow(refusal: HostRefusal): HttpRefusal {
   return refusal.code === "workflow_not_found" ? { ...refusal, code: "validation_error" } : refusal;
 }
 
-async function cancelMany(
+async function cancelRuns(
   ask: Ask<z.output<typeof bulkBody>>,
   { host, logger }: RouteDependencies,
 ): Promise<Answer> {
@@ -276,13 +276,13 @@ async function cancelMany(
     runIds.map(async (runId): Promise<Cancellation> => {
       const outcome = await host
         .cancel(ask.caller, runId, pickReason(ask.body))
-        .catch((error: unknown) => failureOf(error, "bulkCancelRuns", logger, kind));
+        .catch((error: unknown) => createFailureRefusal(error, "bulkCancelRuns", logger, kind));
       return { runId, outcome };
     }),
   );
-  const answer = createJsonAnswer(200, { results: cancellations.map(createBulkEntry) });
+  const answer = createJsonAnswer(200, { results: cancellations.map(createCancellationEntry) });
   // A run that failed may be cancelled when the same request is made again.
-  return cancellations.some(hasFailed) ? { ...answer, keep: "subject" } : answer;
+  return cancellations.some(hasServerFailure) ? { ...answer, keep: "subject" } : answer;
 }
 
 interface Cancellation {
@@ -290,11 +290,12 @@ interface Cancellation {
   readonly outcome: Answered<CreatedRun> | HttpRefusal;
 }
 
-function hasFailed({ outcome }: Cancellation): boolean {
-  return outcome.kind === "refused" && statusOf(outcome.code) >= 500;
+/** True where a run was not cancelled because the host failed, so that the same request may be made again. */
+function hasServerFailure({ outcome }: Cancellation): boolean {
+  return outcome.kind === "refused" && findErrorStatus(outcome.code) >= 500;
 }
 
-function createBulkEntry({ runId, outcome }: Cancellation): unknown {
+function createCancellationEntry({ runId, outcome }: Cancellation): unknown {
   if (outcome.kind === "refused") {
     const { code, message } = outcome;
     return { runId, ok: false, error: { code, message } };

@@ -39,13 +39,17 @@ const UPDATES: ReadonlySet<string> = new Set([
 
 const RUN_ENDS: ReadonlySet<string> = new Set(["run.completed", "run.failed", "run.cancelled"]);
 
+/**
+ * Returns the modes and the buffer time that a client's query asks of an event stream, `updates` without a mode; or a
+ * refusal where they are none, or do not go together.
+ */
 export function readStreamRequest(
   streamMode: string | undefined,
   bufferMs: string | undefined,
 ): StreamRequest | HttpRefusal {
   const names = streamMode === undefined ? ["updates"] : streamMode.split(",").map((name) => name.trim());
   const modes = MODES.filter((mode) => names.includes(mode));
-  if (!names.every((name) => isMode(name)) || (modes.length > 1 && modes.includes("values")))
+  if (!names.every((name) => isStreamMode(name)) || (modes.length > 1 && modes.includes("values")))
     return refuse(
       "unsupported_stream_mode",
       "`streamMode` is updates, messages or debug, or several of these with commas, or values alone.",
@@ -57,12 +61,15 @@ export function readStreamRequest(
   return { modes, bufferMs: Number(wait) };
 }
 
-function isMode(name: string): name is StreamMode {
+function isStreamMode(name: string): name is StreamMode {
   return (MODES as readonly string[]).includes(name);
 }
 
-/** True when the mode `values` shows the state again after the event. */
-export function isInMode(mode: StreamMode, type: string): boolean {
+/**
+ * True where a stream in this mode shows an event of this type; in the mode `values`, where it shows the state again
+ * after it.
+ */
+export function isShownInMode(mode: StreamMode, type: string): boolean {
   switch (mode) {
     case "debug":
       return true;
@@ -75,7 +82,7 @@ export function isInMode(mode: StreamMode, type: string): boolean {
   }
 }
 
-/** True when a batch with the event must not wait. */
+/** True of the type of an event that ends or suspends a run, for which a buffered batch must not wait. */
 export function isUrgentType(type: string): boolean {
   return RUN_ENDS.has(type) || type === "node.suspended";
 }

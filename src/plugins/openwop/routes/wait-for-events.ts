@@ -17,7 +17,10 @@ export interface Wait {
   readonly signal: () => AbortSignal;
 }
 
-/** The events from a sequence on, as soon as there are any, or none will follow, or the time is over. */
+/**
+ * Waits until a run has events from a sequence on, none will follow, the time is over or the client leaves, and
+ * returns the page that there is then, which may be empty; a refusal at once.
+ */
 export async function waitForEvents(
   host: WorkflowHost,
   clock: Clock,
@@ -25,17 +28,17 @@ export async function waitForEvents(
 ): Promise<Answered<EventPage>> {
   const { caller, runId, from, limit } = wait;
   const read = (): Promise<Answered<EventPage>> => host.events(caller, runId, { from, limit });
-  const found = await read();
-  if (wait.waitMs === 0 || !isEmpty(found)) return found;
+  const firstPage = await read();
+  if (wait.waitMs === 0 || !isPageEmpty(firstPage)) return firstPage;
   const deadlineMs = addMs(clock.now(), wait.waitMs);
-  const bell = createBell(host, runId);
+  const bell = createEventBell(host, runId);
   const signal = wait.signal();
   const cancel = clock.wakeAt(deadlineMs, bell.over);
   signal.addEventListener("abort", bell.over);
   try {
     // Nobody told of events between the first reading and the watching.
     for (let page = await read(); ; page = await read()) {
-      if (!isEmpty(page) || signal.aborted || bell.isOver()) return page;
+      if (!isPageEmpty(page) || signal.aborted || bell.isOver()) return page;
       await bell.next();
     }
   } finally {
@@ -45,7 +48,7 @@ export async function waitForEvents(
   }
 }
 
-function isEmpty(page: Answered<EventPage>): boolean {
+function isPageEmpty(page: Answered<EventPage>): boolean {
   return page.kind === "done" && page.value.events.length === 0 && !page.value.isComplete;
 }
 
@@ -58,7 +61,8 @@ interface Bell {
   readonly stop: () => void;
 }
 
-function createBell(host: WorkflowHost, runId: string): Bell {
+/** Creates a bell that rings whenever the run has news, until it is stopped. */
+function createEventBell(host: WorkflowHost, runId: string): Bell {
   let rang = false;
   let over = false;
   let waiting: (() => void) | undefined;

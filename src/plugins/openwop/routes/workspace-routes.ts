@@ -6,7 +6,7 @@ import type {
   FileCondition,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse } from "../http/error-map.ts";
-import { answerFromOutcome, createJsonAnswer, route, type Answer, type Route } from "../http/route.ts";
+import { answerFromOutcome, createJsonAnswer, defineRoute, type Answer, type Route } from "../http/route.ts";
 
 const FILES = "/v1/host/workspace/files";
 
@@ -24,7 +24,7 @@ const listSchema = z.object({ files: z.array(z.strictObject(info)) });
 const putBody = z.strictObject({ content: z.string(), contentType: z.string().optional() });
 
 export const workspaceRoutes: readonly Route[] = [
-  route({
+  defineRoute({
     method: "GET",
     path: FILES,
     operationId: "listWorkspaceFiles",
@@ -33,9 +33,9 @@ export const workspaceRoutes: readonly Route[] = [
     summary: "The files of the workspace, without their contents.",
     answer: listSchema,
     queries: [{ name: "prefix", summary: "How their paths begin.", schema: { type: "string" } }],
-    handle: (ask, { host }) => listFiles(host.workspace(ask.caller), ask.query("prefix")),
+    handle: (ask, { host }) => serveFileList(host.workspace(ask.caller), ask.query("prefix")),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: `${FILES}/{path}`,
     operationId: "getWorkspaceFile",
@@ -49,10 +49,10 @@ export const workspaceRoutes: readonly Route[] = [
       const version = versionGiven === undefined ? undefined : Number(versionGiven);
       if (version !== undefined && !(Number.isSafeInteger(version) && version >= 1))
         return refuse("validation_error", "`version` is a whole number from 1.");
-      return readFile(host.workspace(ask.caller), ask.param("path"), version);
+      return serveFile(host.workspace(ask.caller), ask.param("path"), version);
     },
   }),
-  route({
+  defineRoute({
     method: "PUT",
     path: `${FILES}/{path}`,
     operationId: "putWorkspaceFile",
@@ -65,11 +65,11 @@ export const workspaceRoutes: readonly Route[] = [
     handle: (ask, { host }) => {
       const { content, contentType } = ask.body;
       const type = contentType === undefined ? {} : { contentType };
-      const ifMatch = readTags(ask.header("if-match"));
-      return putFile(host.workspace(ask.caller), ask.param("path"), { content, ...type, ...ifMatch });
+      const ifMatch = readFileCondition(ask.header("if-match"));
+      return storeFile(host.workspace(ask.caller), ask.param("path"), { content, ...type, ...ifMatch });
     },
   }),
-  route({
+  defineRoute({
     method: "DELETE",
     path: `${FILES}/{path}`,
     operationId: "deleteWorkspaceFile",
@@ -78,21 +78,30 @@ export const workspaceRoutes: readonly Route[] = [
     status: 204,
     answer: z.void(),
     handle: (ask, { host }) =>
-      removeFile(host.workspace(ask.caller), ask.param("path"), readTags(ask.header("if-match"))),
+      deleteFile(host.workspace(ask.caller), ask.param("path"), readFileCondition(ask.header("if-match"))),
   }),
 ];
 
-export async function listFiles(workspace: TenantWorkspace, prefix: string | undefined): Promise<Answer> {
+/** Returns the HTTP answer that lists the files of a workspace, or those whose paths begin with `prefix`. */
+export async function serveFileList(workspace: TenantWorkspace, prefix: string | undefined): Promise<Answer> {
   return answerFromOutcome(await workspace.list(prefix === undefined ? {} : { prefix }), (files) =>
     createJsonAnswer(200, { files }),
   );
 }
 
-export async function readFile(workspace: TenantWorkspace, path: string, version?: number): Promise<Answer> {
+/**
+ * Returns the HTTP answer with a file of a workspace in its newest or the given version, with its tag; or the
+ * workspace's refusal.
+ */
+export async function serveFile(workspace: TenantWorkspace, path: string, version?: number): Promise<Answer> {
   return answerFromOutcome(await workspace.read(path, version), createTaggedAnswer);
 }
 
-export async function putFile(
+/**
+ * Writes a file of a workspace and returns the HTTP answer with its new tag; or the workspace's refusal, as where its
+ * condition does not hold.
+ */
+export async function storeFile(
   workspace: TenantWorkspace,
   path: string,
   file: NewWorkspaceFile,
@@ -104,7 +113,11 @@ function createTaggedAnswer(file: { readonly etag: string }): Answer {
   return { ...createJsonAnswer(200, file), headers: { etag: file.etag } };
 }
 
-export async function removeFile(
+/**
+ * Deletes a file of a workspace where the condition holds, and returns the empty HTTP answer; or the workspace's
+ * refusal.
+ */
+export async function deleteFile(
   workspace: TenantWorkspace,
   path: string,
   when: FileCondition,
@@ -117,8 +130,11 @@ export async function removeFile(
   }));
 }
 
-/** Reads a tag as in HTTP; one without its quotes is accepted. A weak tag fits no file. */
-export function readTags(ifMatch: string | undefined): FileCondition {
+/**
+ * Returns the condition on a file's version that an `If-Match` header states; an empty one without the header. A tag
+ * without its quotes is accepted; a weak tag fits no file.
+ */
+export function readFileCondition(ifMatch: string | undefined): FileCondition {
   if (ifMatch === undefined) return {};
   const tags = ifMatch.split(",").map((tag) => tag.trim());
   if (tags.includes("*")) return { ifMatch: "any" };

@@ -5,7 +5,7 @@ import type {
   Caller,
   RunSnapshot,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { readUnlessDamaged, type RunAccess } from "./run-access.ts";
+import { readSnapshotUnlessDamaged, type RunAccess } from "./run-access.ts";
 
 export interface RunsWanted {
   readonly limit: number;
@@ -27,7 +27,10 @@ export interface TenantRuns {
 const PAGE = 500;
 const LOOKED_AT_MAX = 10_000;
 
-/** Lists runs of the caller's tenant, none of them twice where one goes on after `next`. */
+/**
+ * Returns one page of the runs of the caller's tenant, or of those that ask somebody something, with `next` where
+ * there may be more; a page may be short, because it looks at a bounded number of runs.
+ */
 export async function listTenantRuns(
   { runs: store }: RunAccess,
   { tenant }: Caller,
@@ -44,26 +47,29 @@ export async function listTenantRuns(
       ...(last && { after: last }),
     });
     for (const entry of page.filter((each) => isWanted(each))) {
-      if (runs.length === limit) return createCut(runs, runs.at(-1));
+      if (runs.length === limit) return createCutListing(runs, runs.at(-1));
       runs.push(entry);
     }
     if (page.length < PAGE) return { runs };
     last = page.at(-1);
   }
-  return createCut(runs, last);
+  return createCutListing(runs, last);
 }
 
-/** Reads a run that a listing names; `undefined` where it is not there, or where its log is damaged, which is logged. */
+/**
+ * Returns the snapshot of a run that a listing names; `undefined` where the caller cannot see it, or where its log is
+ * damaged, which is logged.
+ */
 export async function readListedRun(
   { host, logger }: RunAccess,
   caller: Caller,
   runId: string,
 ): Promise<RunSnapshot | undefined> {
-  const found = await readUnlessDamaged(host, caller, runId);
+  const found = await readSnapshotUnlessDamaged(host, caller, runId);
   if (!found) logger.error({ runId }, "a run whose log is damaged is left out of a listing");
   return found?.kind === "done" ? found.value : undefined;
 }
 
-function createCut(runs: readonly WorkflowEntry[], next: RunsWanted["after"]): TenantRuns {
+function createCutListing(runs: readonly WorkflowEntry[], next: RunsWanted["after"]): TenantRuns {
   return { runs, ...(next && { next: { ordinal: next.ordinal } }) };
 }

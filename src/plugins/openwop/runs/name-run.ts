@@ -6,8 +6,8 @@ import type {
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 
 /**
- * Names the run of a request after everything that the request is made of: the same request of another principal has
- * another run.
+ * Returns the id of the run that a request begins, made of the caller and all of the request; looks first for a run
+ * with the id of earlier versions. The same request finds its run again; that of another principal has another run.
  */
 export async function nameRepeatableRun(
   host: Pick<WorkflowHost, "snapshot">,

@@ -26,8 +26,11 @@ export interface RunAccess {
   readonly version: string;
 }
 
-/** Reads a run among others; `undefined` where its log is damaged. */
-export async function readUnlessDamaged(
+/**
+ * Returns a run's snapshot, or the host's refusal to show it; `undefined` where its log is damaged, while other errors
+ * are thrown on.
+ */
+export async function readSnapshotUnlessDamaged(
   host: Pick<WorkflowHost, "snapshot">,
   caller: Caller,
   runId: string,
@@ -55,7 +58,10 @@ interface Wait {
   readonly onChange?: (snapshot: RunSnapshot) => void;
 }
 
-/** Resolves when the run has ended or is as far as it is waited for, when the time is over, and when `signal` aborts. */
+/**
+ * Waits until the run has ended or is as far as `until` says, the time is over, or `signal` aborts; calls `onChange`
+ * on the way, and returns the newest snapshot or the host's refusal.
+ */
 export async function waitForRun(
   { host, clock }: RunAccess,
   runId: string,

@@ -8,7 +8,7 @@ import type {
   RunSnapshot,
   WorkflowHost,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { readUnlessDamaged } from "./run-access.ts";
+import { readSnapshotUnlessDamaged } from "./run-access.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -30,12 +30,12 @@ export const QUESTION_NAMES = ["runId", "nodeId", "interruptId"] as const;
 /** Names a question by some of its names, or by none. */
 export type QuestionName = Readonly<Partial<Record<(typeof QUESTION_NAMES)[number], string>>>;
 
-/** `undefined` where the run asks nothing. */
-export function readQuestion({ interrupt }: RunSnapshot): ShownQuestion | undefined {
-  return interrupt === undefined ? undefined : showQuestion(interrupt as OpenInterrupt);
+/** Returns the question in a run's snapshot that the run itself asks; `undefined` where it asks nothing. */
+export function findOwnQuestion({ interrupt }: RunSnapshot): ShownQuestion | undefined {
+  return interrupt === undefined ? undefined : createShownQuestion(interrupt as OpenInterrupt);
 }
 
-function showQuestion(interrupt: OpenInterrupt): ShownQuestion {
+function createShownQuestion(interrupt: OpenInterrupt): ShownQuestion {
   const { runId, nodeId, interruptId, kind, data, askedAt, resumeSchema } = interrupt;
   return {
     runId,
@@ -61,47 +61,56 @@ interface ChildRun extends Parent {
 /** So many runs that wait for one another are looked through. */
 const DEPTH_MAX = 16;
 
-/** Finds the question of the run, or of the first run that it waits for, directly or not, and that asks somebody something. */
-export async function findQuestion(
+/**
+ * Returns the question that a run asks, or else that of the first run below it that asks somebody something;
+ * `undefined` where there is none, or a log on the way is damaged.
+ */
+export async function findShownQuestion(
   host: Pick<WorkflowHost, "snapshot">,
   caller: Caller,
   snapshot: RunSnapshot,
 ): Promise<ShownQuestion | undefined> {
   let run: RunSnapshot | undefined = snapshot;
   for (let depth = 0; run && depth <= DEPTH_MAX; depth += 1) {
-    const question = readQuestion(run);
+    const question = findOwnQuestion(run);
     if (question) return question;
     const { childRuns = [] } = run as Parent;
     const child = childRuns.find(isAskingSomebody);
     // A log that cannot be read is no reason to show nothing of the run above.
-    const found = child && (await readUnlessDamaged(host, caller, child.runId));
-    run = found?.kind === "done" ? found.value : undefined;
+    const childSnapshot = child && (await readSnapshotUnlessDamaged(host, caller, child.runId));
+    run = childSnapshot?.kind === "done" ? childSnapshot.value : undefined;
   }
   return undefined;
 }
 
-/** Finds the open question that is named, of the run or of any run that it waits for; without a name the one that is shown. */
+/**
+ * Returns the open question of that name, asked by the run or by any run that it waits for; without a name the one
+ * that is shown. `undefined` where none has the name.
+ */
 export async function findNamedQuestion(
   host: Pick<WorkflowHost, "snapshot" | "question">,
   caller: Caller,
   snapshot: RunSnapshot,
   name: QuestionName,
 ): Promise<ShownQuestion | undefined> {
-  const shown = await findQuestion(host, caller, snapshot);
-  if (shown && isNamed(shown, name)) return shown;
+  const shown = await findShownQuestion(host, caller, snapshot);
+  if (shown && isNamedBy(shown, name)) return shown;
   const { runId = snapshot.runId } = name;
-  if (!isWithin(snapshot, runId)) return undefined;
+  if (!isRunWithin(snapshot, runId)) return undefined;
   const question = await readOpenQuestion(host, caller, { ...name, runId });
-  return question && isNamed(question, name) ? question : undefined;
+  return question && isNamedBy(question, name) ? question : undefined;
 }
 
-/** Lists everything that the run itself asks, the question that it asked first before the others. */
-export async function listQuestions(
+/**
+ * Lists the open questions that the run itself asks, the question that it asked first before the others; empty where
+ * it asks nothing.
+ */
+export async function listRunQuestions(
   host: Pick<WorkflowHost, "question">,
   caller: Caller,
   snapshot: RunSnapshot,
 ): Promise<ShownQuestion[]> {
-  const first = readQuestion(snapshot);
+  const first = findOwnQuestion(snapshot);
   if (!first) return [];
   const questions = [first];
   for (const nodeId of listSuspendedNodes(snapshot)) {
@@ -124,9 +133,9 @@ async function readOpenQuestion(
 ): Promise<ShownQuestion | undefined> {
   const id = interruptId === undefined ? {} : { interruptId };
   if (nodeId !== undefined) return await readQuestionOfNode(host, caller, runId, { nodeId, ...id });
-  const found = await readUnlessDamaged(host, caller, runId);
+  const found = await readSnapshotUnlessDamaged(host, caller, runId);
   if (found?.kind !== "done") return undefined;
-  if (interruptId === undefined) return readQuestion(found.value);
+  if (interruptId === undefined) return findOwnQuestion(found.value);
   for (const suspended of listSuspendedNodes(found.value)) {
     const question = await readQuestionOfNode(host, caller, runId, { nodeId: suspended, interruptId });
     if (question) return question;
@@ -141,7 +150,7 @@ async function readQuestionOfNode(
   place: QuestionPlace,
 ): Promise<ShownQuestion | undefined> {
   const found = await host.question(caller, runId, place);
-  return found.kind === "done" ? showQuestion(found.value) : undefined;
+  return found.kind === "done" ? createShownQuestion(found.value) : undefined;
 }
 
 function listSuspendedNodes({ nodeStates = {} }: RunSnapshot): string[] {
@@ -150,10 +159,15 @@ function listSuspendedNodes({ nodeStates = {} }: RunSnapshot): string[] {
     .map(([nodeId]) => nodeId);
 }
 
-function isNamed(question: ShownQuestion, name: QuestionName): boolean {
+/** True where each name that is given is the question's. */
+function isNamedBy(question: ShownQuestion, name: QuestionName): boolean {
   return QUESTION_NAMES.every((field) => (name[field] ?? question[field]) === question[field]);
 }
 
-function isWithin({ runId, childRuns = [] }: Parent & { readonly runId: string }, wanted: string): boolean {
-  return runId === wanted || childRuns.some((child) => isWithin(child, wanted));
+/** True where the wanted run is this one, or one that it began, directly or not. */
+function isRunWithin(
+  { runId, childRuns = [] }: Parent & { readonly runId: string },
+  wanted: string,
+): boolean {
+  return runId === wanted || childRuns.some((child) => isRunWithin(child, wanted));
 }

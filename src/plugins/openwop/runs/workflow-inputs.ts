@@ -3,7 +3,10 @@ import type { WorkflowDefinition } from "../../../agents/coordination/contracts/
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A variable is an input; one without a default that the workflow requires must be given. */
+/**
+ * Returns the JSON Schema of a workflow's inputs, which are its variables; those that the workflow requires and that
+ * have no default are required.
+ */
 export function createInputSchema({ variables }: WorkflowDefinition): Fields {
   const required = variables.flatMap(({ name, required: isRequired, defaultValue }) =>
     isRequired === true && defaultValue === undefined ? [name] : [],
@@ -30,7 +33,7 @@ function createInputField({
   };
 }
 
-/** A sentence about the workflow: its author's, or one with its name. */
+/** Returns the description that a workflow's author wrote, or else a sentence with its name. */
 export function describeWorkflow({ name, metadata }: WorkflowDefinition): string {
   const { description } = metadata;
   return typeof description === "string" && description !== "" ? description : `Runs the workflow ${name}.`;

@@ -1,9 +1,16 @@
 /** Owns: how a row of a timeline looks. Every kind of span and moment has a form of its own besides its colour. */
 import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
-import { isOpenRow, formatWords, type Moment, type RowMarks, type Span, type SpanKind } from "./row-marks.ts";
-import { round, type Shape } from "./shapes.ts";
+import {
+  isOpenTimelineRow,
+  separateWords,
+  type Moment,
+  type RowMarks,
+  type Span,
+  type SpanKind,
+} from "./row-marks.ts";
+import { roundToTenth, type Shape } from "./shapes.ts";
 import type { TimeScale } from "./time-scale.ts";
-import { showLine } from "./visible-text.ts";
+import { formatVisibleLine } from "./visible-text.ts";
 
 export const ROW_HEIGHT = 24;
 export const NAME_WIDTH = 230;
@@ -34,10 +41,11 @@ interface RowPlace {
   readonly scale: TimeScale;
 }
 
-export function drawRow(marks: RowMarks, { y, scale }: RowPlace): Shape[] {
+/** Returns the shapes of a row's spans, outcome and moments at its height on the time axis, without the name. */
+export function drawTimelineRow(marks: RowMarks, { y, scale }: RowPlace): Shape[] {
   return [
     ...marks.spans.flatMap((span) => drawSpan(span, marks, { y, scale })),
-    ...drawEnd(marks, { y, scale }),
+    ...drawOutcome(marks, { y, scale }),
     ...marks.moments.flatMap((moment) => drawMoment(moment, { y, scale })),
   ];
 }
@@ -52,8 +60,8 @@ function drawSpan(span: Span, { row }: RowMarks, { y, scale }: RowPlace): Shape[
   return [{ kind: "box", className, x: NAME_WIDTH + x, y: y + top, width, height, label: span.label }];
 }
 
-/** Beside the bar: how it ended and how long it took. */
-function drawEnd({ row }: RowMarks, { y, scale }: RowPlace): Shape[] {
+/** Draws the outcome's sign and the duration beside the bar: at its right, or at its left where there is no room. */
+function drawOutcome({ row }: RowMarks, { y, scale }: RowPlace): Shape[] {
   const endMs = row.startMs + row.durationMs;
   if (endMs < scale.fromMs || row.startMs > scale.toMs) return [];
   const sign = STATUS_SIGNS[row.status] ?? "";
@@ -85,7 +93,7 @@ export const STATUS_SIGNS: Readonly<Record<string, string>> = {
 
 function drawMoment({ kind, atMs, label }: Moment, { y, scale }: RowPlace): Shape[] {
   if (atMs < scale.fromMs || atMs > scale.toMs) return [];
-  const x = round(NAME_WIDTH + scale.xOf(atMs));
+  const x = roundToTenth(NAME_WIDTH + scale.xOf(atMs));
   const middle = y + ROW_HEIGHT / 2;
   return [{ kind: "outline", className: `moment ${kind}`, path: MOMENT_PATHS[kind](x, middle), label }];
 }
@@ -98,7 +106,11 @@ const MOMENT_PATHS: Readonly<Record<Moment["kind"], (x: number, y: number) => st
   failed: (x, y) => `M${x} ${y - 6}l6 11h-12z`,
 };
 
-export function drawName({ row, name }: RowMarks, y: number): Shape[] {
+/**
+ * Returns the shapes of a row's status sign and name in the left column, indented by the row's depth; a long name is
+ * cut.
+ */
+export function drawRowName({ row, name }: RowMarks, y: number): Shape[] {
   const indent = Math.min(row.depth, DEPTH_MAX) * INDENT;
   const chars = Math.floor((NAME_WIDTH - indent - 30) / CHAR_WIDTH);
   return [
@@ -109,13 +121,13 @@ export function drawName({ row, name }: RowMarks, y: number): Shape[] {
       y: y + 16,
       text: STATUS_SIGNS[row.status] ?? "",
     },
-    { kind: "words", className: "name", x: 22 + indent, y: y + 16, text: showLine(name, chars) },
+    { kind: "words", className: "name", x: 22 + indent, y: y + 16, text: formatVisibleLine(name, chars) },
   ];
 }
 
-/** A row as it is read out. */
+/** Returns a row of the timeline as one line for a screen reader: name, state, attempt, waits and moments. */
 export function describeRow({ row, name, spans, moments }: RowMarks): string {
-  const state = `${formatWords(row.status)}${isOpenRow(row) ? " since" : " after"} ${formatDuration(row.durationMs)}`;
+  const state = `${separateWords(row.status)}${isOpenTimelineRow(row) ? " since" : " after"} ${formatDuration(row.durationMs)}`;
   const attempts = row.attempt > 1 ? [`attempt ${row.attempt}`] : [];
   const waits = spans.filter(({ kind }) => kind === "queue" || kind === "held").map(({ label }) => label);
   return [name, state, ...attempts, ...waits, ...moments.map(({ label }) => label)].join("; ");

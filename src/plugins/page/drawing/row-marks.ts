@@ -8,7 +8,7 @@ import type {
 } from "../../reports/timeline.ts";
 import { describeShownResource } from "../../reports/shown-resource.ts";
 import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
-import { showLine } from "./visible-text.ts";
+import { formatVisibleLine } from "./visible-text.ts";
 
 export type SpanKind = "waits" | "queue" | "begins" | "work" | "tried" | "backoff" | "held" | "asked";
 export type MomentKind = "conflict" | "question" | "refused" | "passed" | "failed";
@@ -40,18 +40,21 @@ export interface AdmittedStep {
   readonly admittedAtMs: number;
 }
 
-/** Returns the rows of a timeline with all that is drawn on them, in their order. */
-export function markRows(timeline: Timeline, steps: readonly AdmittedStep[]): RowMarks[] {
+/**
+ * Returns the rows of a timeline in their order, each with the spans of waiting, work and questions and the moments
+ * that are drawn on it.
+ */
+export function markTimelineRows(timeline: Timeline, steps: readonly AdmittedStep[]): RowMarks[] {
   const rows = new Map<string, TimelineRow>(timeline.rows.map((row) => [row.stepId, row]));
   const admitted = new Map(steps.map((step) => [step.stepId, step.admittedAtMs - timeline.startedAtMs]));
-  const moments = groupMoments(timeline);
+  const moments = groupMomentsByStep(timeline);
   const questions = Map.groupBy(timeline.questions ?? [], ({ stepId }) => stepId as string | undefined);
   return timeline.rows.map((row) => ({
     row,
-    name: showLine(row.name ?? row.stepId, 120),
+    name: formatVisibleLine(row.name ?? row.stepId, 120),
     spans: [
-      ...listWaits(row, { admittedMs: admitted.get(row.stepId), rows }),
-      ...listAttempts(row, timeline.durationMs),
+      ...listWaitsBeforeStart(row, { admittedMs: admitted.get(row.stepId), rows }),
+      ...listAttemptSpans(row, timeline.durationMs),
       ...(questions.get(row.stepId) ?? []).map(({ askedMs, closedMs = timeline.durationMs }) =>
         createSpan("asked", askedMs, closedMs, "people are asked"),
       ),
@@ -70,15 +73,15 @@ interface Surroundings {
   readonly rows: ReadonlyMap<string, TimelineRow>;
 }
 
-/** Before the first attempt: until what the step depends on was done, then until its lane had a place. */
-function listWaits(row: TimelineRow, { admittedMs, rows }: Surroundings): Span[] {
+/** Lists the waits before the first attempt: for the steps that it depends on, then for a place in its lane. */
+function listWaitsBeforeStart(row: TimelineRow, { admittedMs, rows }: Surroundings): Span[] {
   const firstMs = row.earlier?.[0]?.startMs ?? row.startMs;
   if (admittedMs === undefined || row.carriedFrom !== undefined) return [];
   const isWaiting = row.status === "waiting";
   const untilMs = isWaiting ? row.startMs + row.durationMs : firstMs;
   const readyMs = Math.min(
     untilMs,
-    Math.max(admittedMs, ...(row.dependsOn ?? []).map((id) => endOf(rows.get(id)))),
+    Math.max(admittedMs, ...(row.dependsOn ?? []).map((id) => findRowEndMs(rows.get(id)))),
   );
   return [
     createSpan("waits", admittedMs, readyMs, "waits for other steps"),
@@ -86,7 +89,8 @@ function listWaits(row: TimelineRow, { admittedMs, rows }: Surroundings): Span[]
   ].filter(({ fromMs, toMs }) => toMs > fromMs);
 }
 
-function endOf(row: TimelineRow | undefined): number {
+/** Returns when a row ended, in ms from the start of the timeline: infinity while it is open, 0 without a row. */
+function findRowEndMs(row: TimelineRow | undefined): number {
   if (!row) return 0;
   const isOpen = OPEN.has(row.status);
   return isOpen ? Number.POSITIVE_INFINITY : row.startMs + row.durationMs;
@@ -101,11 +105,13 @@ const OPEN: ReadonlySet<TimelineRow["status"]> = new Set([
   "blocked",
 ] as const);
 
-export function isOpenRow({ status }: TimelineRow): boolean {
+/** True of a timeline's row whose step has not ended. */
+export function isOpenTimelineRow({ status }: TimelineRow): boolean {
   return OPEN.has(status);
 }
 
-function listAttempts(row: TimelineRow, totalMs: number): Span[] {
+/** Lists the spans of all attempts and of the pauses between them; none for carried and skipped steps. */
+function listAttemptSpans(row: TimelineRow, totalMs: number): Span[] {
   const { status, startMs, durationMs, earlier = [], attempt } = row;
   if (row.carriedFrom !== undefined || status === "skipped" || status === "waiting") return [];
   const tries = earlier.map((each) =>
@@ -113,7 +119,7 @@ function listAttempts(row: TimelineRow, totalMs: number): Span[] {
       "tried",
       each.startMs,
       each.startMs + each.durationMs,
-      `attempt ${each.attempt}: ${formatWords(each.status)}`,
+      `attempt ${each.attempt}: ${separateWords(each.status)}`,
     ),
   );
   const starts = [...earlier.slice(1).map((each) => each.startMs), startMs];
@@ -133,12 +139,13 @@ function listAttempts(row: TimelineRow, totalMs: number): Span[] {
         status === "blocked" ? "waits for people" : "waits before the next attempt",
       ),
     ];
-  return [...tries, ...pauses, ...listNewestAttempt(row, totalMs)].filter(
+  return [...tries, ...pauses, ...listNewestAttemptSpans(row, totalMs)].filter(
     ({ fromMs, toMs, kind }) => kind !== "backoff" || toMs > fromMs,
   );
 }
 
-function listNewestAttempt(row: TimelineRow, totalMs: number): Span[] {
+/** Lists the spans of the newest attempt: its start by the host, its work, and the time its result is held. */
+function listNewestAttemptSpans(row: TimelineRow, totalMs: number): Span[] {
   const { status, startMs, durationMs, acknowledgedMs, heldMs, attempt } = row;
   const endMs = startMs + durationMs;
   const beganMs = acknowledgedMs ?? (status === "dispatched" ? endMs : startMs);
@@ -152,12 +159,12 @@ function listNewestAttempt(row: TimelineRow, totalMs: number): Span[] {
   ];
 }
 
-function groupMoments(timeline: Timeline): Map<string, Moment[]> {
+function groupMomentsByStep(timeline: Timeline): Map<string, Moment[]> {
   const { conflicts = [], questions = [], verdicts = [], refusedCalls = [] } = timeline;
   const moments = [
-    ...conflicts.map(markConflict),
-    ...questions.map(markQuestion),
-    ...verdicts.map(markVerdict),
+    ...conflicts.map(createConflictMoment),
+    ...questions.map(createQuestionMoment),
+    ...verdicts.map(createVerdictMoment),
     ...refusedCalls.map(({ stepId, refusedMs }): PlacedMoment => ({
       stepId,
       kind: "refused",
@@ -176,22 +183,22 @@ interface PlacedMoment extends Moment {
   readonly stepId: string | undefined;
 }
 
-function markConflict({ stepId, detectedMs, resource, outcome }: TimelineConflict): PlacedMoment {
-  const label = `conflict over ${showLine(describeShownResource(resource), 120)}: ${formatWords(outcome)}`;
+function createConflictMoment({ stepId, detectedMs, resource, outcome }: TimelineConflict): PlacedMoment {
+  const label = `conflict over ${formatVisibleLine(describeShownResource(resource), 120)}: ${separateWords(outcome)}`;
   return { stepId, kind: "conflict", atMs: detectedMs, label };
 }
 
-function markQuestion({ stepId, askedMs, cause, resolution }: TimelineQuestion): PlacedMoment {
-  const state = resolution === undefined ? ", open" : `: ${formatWords(resolution)}`;
-  return { stepId, kind: "question", atMs: askedMs, label: `question (${formatWords(cause)})${state}` };
+function createQuestionMoment({ stepId, askedMs, cause, resolution }: TimelineQuestion): PlacedMoment {
+  const state = resolution === undefined ? ", open" : `: ${separateWords(resolution)}`;
+  return { stepId, kind: "question", atMs: askedMs, label: `question (${separateWords(cause)})${state}` };
 }
 
-function markVerdict({ stepId, ruledMs, check, verdict }: TimelineVerdict): PlacedMoment {
+function createVerdictMoment({ stepId, ruledMs, check, verdict }: TimelineVerdict): PlacedMoment {
   const kind = verdict === "pass" ? "passed" : "failed";
-  return { stepId, kind, atMs: ruledMs, label: `check ${showLine(check, 60)}: ${verdict}` };
+  return { stepId, kind, atMs: ruledMs, label: `check ${formatVisibleLine(check, 60)}: ${verdict}` };
 }
 
-/** `timed_out` as people read it. */
-export function formatWords(word: string): string {
+/** Returns an identifier as people read it, with spaces for underscores and hyphens: `timed_out` as `timed out`. */
+export function separateWords(word: string): string {
   return word.replaceAll(/[_-]/gu, " ");
 }

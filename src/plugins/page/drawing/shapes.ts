@@ -37,26 +37,29 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
+/** Returns a text with the characters that mean something in HTML and SVG as entities. */
 export function escapeMarkup(text: string): string {
   return text.replace(/[&<>"']/gu, (character) => ENTITIES[character] ?? "");
 }
 
-export function writeShape(shape: Shape): string {
+/** Returns a shape as the text of one SVG element, with all texts escaped. */
+export function renderSvgShape(shape: Shape): string {
   const className = escapeMarkup(shape.className);
   switch (shape.kind) {
     case "box":
-      return `<rect class="${className}" x="${round(shape.x)}" y="${round(shape.y)}" width="${round(shape.width)}" height="${round(shape.height)}">${writeTitle(shape.label)}</rect>`;
+      return `<rect class="${className}" x="${roundToTenth(shape.x)}" y="${roundToTenth(shape.y)}" width="${roundToTenth(shape.width)}" height="${roundToTenth(shape.height)}">${renderSvgTitle(shape.label)}</rect>`;
     case "words":
-      return `<text class="${className}" x="${round(shape.x)}" y="${round(shape.y)}">${escapeMarkup(shape.text)}</text>`;
+      return `<text class="${className}" x="${roundToTenth(shape.x)}" y="${roundToTenth(shape.y)}">${escapeMarkup(shape.text)}</text>`;
     case "outline":
-      return `<path class="${className}" d="${escapeMarkup(shape.path)}">${writeTitle(shape.label)}</path>`;
+      return `<path class="${className}" d="${escapeMarkup(shape.path)}">${renderSvgTitle(shape.label)}</path>`;
   }
 }
 
-function writeTitle(label: string | undefined): string {
+function renderSvgTitle(label: string | undefined): string {
   return label === undefined ? "" : `<title>${escapeMarkup(label)}</title>`;
 }
 
-export function round(value: number): number {
+/** Returns a coordinate rounded to one decimal place. */
+export function roundToTenth(value: number): number {
   return Math.round(value * 10) / 10;
 }

@@ -21,6 +21,10 @@ export interface Tick {
 /** Beyond the edge, so that the outline of a cut bar is not seen there. */
 const EDGE = 4;
 
+/**
+ * Creates the scale that maps the time window onto `width` pixels; moments outside of it lie a little beyond the
+ * edges.
+ */
 export function createTimeScale({ fromMs, toMs }: TimeWindow, width: number): TimeScale {
   const perMs = width / Math.max(1, toMs - fromMs);
   return {
@@ -44,10 +48,11 @@ const STEPS_MS = [
 ];
 const TICK_PIXELS = 90;
 
+/** Lists the labelled ticks of a time axis with their pixel positions, at round times about 90 pixels apart. */
 export function listTicks(scale: TimeScale): Tick[] {
   const { fromMs, toMs, width } = scale;
-  const wanted = ((toMs - fromMs) * TICK_PIXELS) / Math.max(1, width);
-  const step = STEPS_MS.find((each) => each >= wanted) ?? wanted;
+  const stepMsMin = ((toMs - fromMs) * TICK_PIXELS) / Math.max(1, width);
+  const step = STEPS_MS.find((each) => each >= stepMsMin) ?? stepMsMin;
   const first = Math.ceil(fromMs / step);
   const count = Math.max(0, Math.floor(toMs / step) - first + 1);
   return Array.from({ length: Math.min(count, 200) }, (_, index) => {
@@ -58,7 +63,10 @@ export function listTicks(scale: TimeScale): Tick[] {
 
 const SPAN_MS_MIN = 5;
 
-/** Zooms around a moment and stays within the whole. */
+/**
+ * Returns the time window zoomed around a moment, kept within the timeline; a factor below 1 shows less time, down to
+ * a least span.
+ */
 export function zoomWindow(
   { fromMs, toMs }: TimeWindow,
   {
@@ -69,14 +77,16 @@ export function zoomWindow(
 ): TimeWindow {
   const span = Math.min(totalMs, Math.max(SPAN_MS_MIN, (toMs - fromMs) * factor));
   const share = (aroundMs - fromMs) / Math.max(1, toMs - fromMs);
-  return placeWindow(aroundMs - share * span, span, totalMs);
+  return clampWindow(aroundMs - share * span, span, totalMs);
 }
 
+/** Returns the time window moved by a duration, kept within the timeline, with the same span. */
 export function panWindow({ fromMs, toMs }: TimeWindow, byMs: number, totalMs: number): TimeWindow {
-  return placeWindow(fromMs + byMs, toMs - fromMs, totalMs);
+  return clampWindow(fromMs + byMs, toMs - fromMs, totalMs);
 }
 
-function placeWindow(fromMs: number, span: number, totalMs: number): TimeWindow {
+/** Returns a window of this length, moved where it would reach beyond the timeline. */
+function clampWindow(fromMs: number, span: number, totalMs: number): TimeWindow {
   const start = Math.max(0, Math.min(fromMs, totalMs - span));
   return { fromMs: start, toMs: start + span };
 }

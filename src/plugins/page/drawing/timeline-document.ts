@@ -7,12 +7,19 @@ import {
   formatTokens,
   formatUsd,
 } from "../../../agents/coordination/std/quantities.ts";
-import { AXIS_HEIGHT, describeRow, drawName, drawRow, NAME_WIDTH, ROW_HEIGHT } from "./draw-row.ts";
-import { markRows, formatWords, type AdmittedStep, type RowMarks } from "./row-marks.ts";
-import { escapeMarkup, writeShape, type Shape } from "./shapes.ts";
+import {
+  AXIS_HEIGHT,
+  describeRow,
+  drawRowName,
+  drawTimelineRow,
+  NAME_WIDTH,
+  ROW_HEIGHT,
+} from "./draw-row.ts";
+import { markTimelineRows, separateWords, type AdmittedStep, type RowMarks } from "./row-marks.ts";
+import { escapeMarkup, renderSvgShape, type Shape } from "./shapes.ts";
 import { createTimeScale, listTicks } from "./time-scale.ts";
 import { PATTERNS, TIMELINE_STYLE } from "./timeline-style.ts";
-import { showLine, showText } from "./visible-text.ts";
+import { formatVisibleLine, formatVisibleText } from "./visible-text.ts";
 
 export interface TimelinePage {
   readonly timeline: Timeline;
@@ -39,35 +46,40 @@ th { color: var(--soft); font-weight: 600; }
 /** Without scripts, and with a policy that would let none run. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
-export function writeTimelineDocument({ timeline, steps, objective, writtenAtMs }: TimelinePage): string {
-  const marks = markRows(timeline, steps);
-  const title = showText((objective ?? "(the objective is no longer kept)").slice(0, OBJECTIVE_CHARS_MAX));
+/** Returns a timeline as the text of one HTML file without scripts, with its drawing and a table that says the same. */
+export function renderTimelineHtml({ timeline, steps, objective, writtenAtMs }: TimelinePage): string {
+  const marks = markTimelineRows(timeline, steps);
+  const title = formatVisibleText(
+    (objective ?? "(the objective is no longer kept)").slice(0, OBJECTIVE_CHARS_MAX),
+  );
   const parts = [
     "<!doctype html>",
     '<html lang="en"><head><meta charset="utf-8">',
     `<meta http-equiv="content-security-policy" content="${POLICY}">`,
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    `<title>${escapeMarkup(showLine(title, 120))}</title>`,
+    `<title>${escapeMarkup(formatVisibleLine(title, 120))}</title>`,
     `<style>${TIMELINE_STYLE}${STYLE}</style></head><body>`,
     `<h1>${escapeMarkup(title)}</h1>`,
-    ...listFacts(timeline, writtenAtMs).map((fact) => `<p>${escapeMarkup(fact)}</p>`),
-    `<div class="scroll">${writeDrawing(marks, timeline.durationMs)}</div>`,
-    writeTable(marks),
+    ...listSummaryLines(timeline, writtenAtMs).map((fact) => `<p>${escapeMarkup(fact)}</p>`),
+    `<div class="scroll">${renderTimelineSvg(marks, timeline.durationMs)}</div>`,
+    renderRowTable(marks),
     "</body></html>\n",
   ];
   return parts.join("\n");
 }
 
-function listFacts(timeline: Timeline, writtenAtMs: number): string[] {
+function listSummaryLines(timeline: Timeline, writtenAtMs: number): string[] {
   const { coordinationId, status, durationMs, startedAtMs, rows, usage } = timeline;
   const used = usage ? [`${formatTokens(usage.tokens)} tokens`, formatUsd(usage.costMicroUsd)] : [];
   return [
-    [formatWords(status), formatDuration(durationMs), formatCount(rows.length, "step"), ...used].join(" · "),
-    `${showLine(coordinationId)} · started ${formatInstant(startedAtMs)} · written ${formatInstant(writtenAtMs)}`,
+    [separateWords(status), formatDuration(durationMs), formatCount(rows.length, "step"), ...used].join(
+      " · ",
+    ),
+    `${formatVisibleLine(coordinationId)} · started ${formatInstant(startedAtMs)} · written ${formatInstant(writtenAtMs)}`,
   ];
 }
 
-function writeDrawing(marks: readonly RowMarks[], durationMs: number): string {
+function renderTimelineSvg(marks: readonly RowMarks[], durationMs: number): string {
   const height = AXIS_HEIGHT + marks.length * ROW_HEIGHT + 4;
   const scale = createTimeScale({ fromMs: 0, toMs: Math.max(1, durationMs) }, WIDTH - NAME_WIDTH - 8);
   const ticks = listTicks(scale).flatMap(({ x, label }): Shape[] => [
@@ -76,8 +88,8 @@ function writeDrawing(marks: readonly RowMarks[], durationMs: number): string {
   ]);
   const rows = marks.map((each, index) => {
     const y = AXIS_HEIGHT + index * ROW_HEIGHT;
-    const shapes = [...drawName(each, y), ...drawRow(each, { y, scale })];
-    return `<g><title>${escapeMarkup(describeRow(each))}</title>${shapes.map(writeShape).join("")}</g>`;
+    const shapes = [...drawRowName(each, y), ...drawTimelineRow(each, { y, scale })];
+    return `<g><title>${escapeMarkup(describeRow(each))}</title>${shapes.map(renderSvgShape).join("")}</g>`;
   });
   const patterns = PATTERNS.map(
     ({ id, turn }) =>
@@ -86,18 +98,18 @@ function writeDrawing(marks: readonly RowMarks[], durationMs: number): string {
   return [
     `<svg class="drawing" role="img" aria-label="Timeline; the table below says the same" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" xmlns="http://www.w3.org/2000/svg">`,
     `<defs>${patterns.join("")}</defs>`,
-    ...ticks.map(writeShape),
+    ...ticks.map(renderSvgShape),
     ...rows,
     "</svg>",
   ].join("\n");
 }
 
-function writeTable(marks: readonly RowMarks[]): string {
+function renderRowTable(marks: readonly RowMarks[]): string {
   const rows = marks.map(({ row, name, spans, moments }) => {
     const cells = [
       name,
-      showLine(row.agentId, 80),
-      formatWords(row.status),
+      formatVisibleLine(row.agentId, 80),
+      separateWords(row.status),
       String(row.attempt),
       formatDuration(row.startMs),
       formatDuration(row.durationMs),

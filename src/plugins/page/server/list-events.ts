@@ -5,7 +5,7 @@ import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import type { EventsPage, LoggedEvent, ReadableEvent } from "../contract/runs.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageRequest } from "./page-dependencies.ts";
-import { readNumber, readText } from "./read-query.ts";
+import { readQueryNumber, readQueryText } from "./read-query.ts";
 
 /** Reads of either kind of run; the events of both have the same envelope. */
 interface Log {
@@ -26,7 +26,10 @@ interface Range {
 
 const READ_AT_ONCE = 250;
 
-/** `undefined` for an id that the ledger does not know. @throws CoordinationError `INPUT_INVALID` for a query that is none */
+/**
+ * Returns one page of the events of a coordination or workflow run, forwards or backwards; `undefined` for an id that
+ * the ledger does not know. @throws CoordinationError `INPUT_INVALID` for a query that is none
+ */
 export async function listEventsPage(
   reader: ReportedLedger,
   id: CoordinationId,
@@ -36,21 +39,22 @@ export async function listEventsPage(
   const entry = coordination ?? (await reader.workflows.entry(id));
   if (!entry) return undefined;
   const log: Log = coordination ? reader : reader.workflows;
-  return readRange(log, id, readRangeOf(request, entry.length));
+  return collectEvents(log, id, readRequestedRange(request, entry.length));
 }
 
-function readRangeOf(request: PageRequest, length: number): Range {
+function readRequestedRange(request: PageRequest, length: number): Range {
   const place = { min: 0, max: Number.MAX_SAFE_INTEGER };
   const limit =
-    readNumber(request, "limit", { min: 1, max: PAGE_BOUNDS.eventsMax }) ?? PAGE_BOUNDS.eventsDefault;
-  const after = readNumber(request, "after", place);
-  const before = Math.min(readNumber(request, "before", place) ?? length, length);
+    readQueryNumber(request, "limit", { min: 1, max: PAGE_BOUNDS.eventsMax }) ?? PAGE_BOUNDS.eventsDefault;
+  const after = readQueryNumber(request, "after", place);
+  const before = Math.min(readQueryNumber(request, "before", place) ?? length, length);
   const isBackwards = after === undefined && request.query("before") !== undefined;
   const from = isBackwards ? Math.max(0, before - limit) : (after ?? -1) + 1;
-  return { from, to: before, limit, type: readText(request, "type") };
+  return { from, to: before, limit, type: readQueryText(request, "type") };
 }
 
-async function readRange(
+/** Collects the wanted events of a range until the page is full; `next` tells where to go on. */
+async function collectEvents(
   log: Log,
   id: CoordinationId,
   { from, to, limit, type }: Range,
@@ -60,13 +64,13 @@ async function readRange(
   let chars = 0;
   const isFull = (): boolean => events.length === limit || chars >= PAGE_BOUNDS.eventsCharsMax;
   while (reached < to && !isFull()) {
-    for (const event of await readSome(log, id, {
+    for (const event of await readSlice(log, id, {
       from: reached,
       limit: Math.min(READ_AT_ONCE, to - reached),
     })) {
       if (isFull()) break;
       reached = event.sequence + 1;
-      if (!isWanted(event, type)) continue;
+      if (!isOfTypeOrDamaged(event, type)) continue;
       events.push(event);
       chars += JSON.stringify(event).length;
     }
@@ -74,25 +78,26 @@ async function readRange(
   return { events, ...(reached < to && { next: reached - 1 }) };
 }
 
-/** Damage is shown whatever is asked for. */
-function isWanted(event: LoggedEvent, type: string | undefined): boolean {
+/** True for an event of the type, where one is asked for, and for damage whatever is asked for. */
+function isOfTypeOrDamaged(event: LoggedEvent, type: string | undefined): boolean {
   return type === undefined || !("type" in event) || event.type === type;
 }
 
 type Slice = { readonly from: number; readonly limit: number };
 
 /** Reads events of a log; where some cannot be read, one by one, with what is wrong in their place. */
-async function readSome(log: Log, id: CoordinationId, slice: Slice): Promise<readonly LoggedEvent[]> {
+async function readSlice(log: Log, id: CoordinationId, slice: Slice): Promise<readonly LoggedEvent[]> {
   try {
     const events = await log.read(id, slice);
     const isWhole = events.length === slice.limit;
-    return isWhole ? events : fillGaps(events, slice);
+    return isWhole ? events : markMissingEvents(events, slice);
   } catch (error) {
     if (!isCoordinationError(error) || error.code !== "EVENT_UNREADABLE") throw error;
     return readOneByOne(log, id, slice);
   }
 }
 
+/** Reads each event of a slice by itself, with what is wrong in the place of one that cannot be read. */
 async function readOneByOne(log: Log, id: CoordinationId, { from, limit }: Slice): Promise<LoggedEvent[]> {
   const events: LoggedEvent[] = [];
   for (let sequence = from; sequence < from + limit; sequence += 1) {
@@ -109,7 +114,8 @@ async function readOneByOne(log: Log, id: CoordinationId, { from, limit }: Slice
 
 const MISSING = "this event is missing from the ledger; run `verify`";
 
-function fillGaps(events: readonly ReadableEvent[], { from, limit }: Slice): LoggedEvent[] {
+/** Returns all of a slice, with a note of damage in the place of each missing event. */
+function markMissingEvents(events: readonly ReadableEvent[], { from, limit }: Slice): LoggedEvent[] {
   const bySequence = new Map(events.map((event) => [event.sequence, event]));
   return Array.from({ length: limit }, (_, index) => {
     const sequence = from + index;

@@ -6,9 +6,9 @@ import { listClaims } from "../../../agents/coordination/runtime/log/read-pages.
 import { giveWay } from "../../../platform/give-way.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import { createClaimReport } from "../../reports/claim-report.ts";
-import { outcomeOf } from "../../reports/conflict-outcome.ts";
+import { classifyOutcome } from "../../reports/conflict-outcome.ts";
 import { findNewestConflicts } from "../../reports/find-conflicts.ts";
-import { textOf } from "../../reports/find-coordination.ts";
+import { readKeptText } from "../../reports/find-coordination.ts";
 import {
   createQuestionReads,
   findNewestQuestions,
@@ -33,8 +33,11 @@ export interface OpenWanted {
   readonly limit: number;
 }
 
-/** Lists open questions, those that expire first before the others, or the newest of all questions. */
-export async function listQuestions(
+/**
+ * Returns open questions, those that expire first before the others, or the newest of all questions, with whether
+ * there are more and how many logs are unreadable; texts appear by the session's rights.
+ */
+export async function listShownQuestions(
   reader: ReportedLedger,
   { isOpen, limit }: OpenWanted,
   rights: Rights,
@@ -43,21 +46,24 @@ export async function listQuestions(
     createQuestionReads(reader),
     isOpen ? { wanted: "open", limit: OPEN_QUESTIONS_MAX } : { wanted: "all", limit: limit + 1 },
   );
-  const found = isOpen ? sortByDeadline(newest.questions) : newest.questions;
+  const orderedQuestions = isOpen ? sortByDeadline(newest.questions) : newest.questions;
   const questions: ShownQuestion[] = [];
-  for (const each of found.slice(0, limit)) {
-    questions.push(await showQuestion(reader, each, rights));
+  for (const each of orderedQuestions.slice(0, limit)) {
+    questions.push(await createShownQuestion(reader, each, rights));
     await giveWay();
   }
   const unreadable = newest.unreadable.length;
-  return { questions, isMore: found.length > limit, ...(unreadable > 0 && { unreadable }) };
+  return { questions, isMore: orderedQuestions.length > limit, ...(unreadable > 0 && { unreadable }) };
 }
 
 function sortByDeadline(found: readonly FoundQuestion[]): FoundQuestion[] {
   return found.toSorted((a, b) => a.question.deadlineAtMs - b.question.deadlineAtMs);
 }
 
-/** By its whole id; `undefined` where there is none. */
+/**
+ * Returns a question, with its held text where the session may read results; `undefined` for an id that is unknown or
+ * only a prefix.
+ */
 export async function readQuestionDetail(
   reader: ReportedLedger,
   id: string,
@@ -65,39 +71,43 @@ export async function readQuestionDetail(
 ): Promise<QuestionDetail | undefined> {
   const named = await findQuestion(createQuestionReads(reader), id);
   if (named.kind !== "found") return undefined;
-  const shown = await showQuestion(reader, named.found, rights);
+  const shown = await createShownQuestion(reader, named.found, rights);
   if (shown.questionId !== id) return undefined;
   if (!rights.results) return shown;
   const text = findHeldText(named.found);
   if (!text) return shown;
-  return { ...shown, ...cutText(await textOf(reader, text)) };
+  return { ...shown, ...cutHeldText(await readKeptText(reader, text)) };
 }
 
-function cutText(text: string | null): Partial<QuestionDetail> {
+function cutHeldText(text: string | null): Partial<QuestionDetail> {
   if (text === null || text.length <= PAGE_BOUNDS.textCharsMax) return { heldText: text };
   return { heldText: text.slice(0, PAGE_BOUNDS.textCharsMax), isCut: true };
 }
 
-async function showQuestion(
+async function createShownQuestion(
   reader: ReportedLedger,
   found: FoundQuestion,
   { results }: Rights,
 ): Promise<ShownQuestion> {
   const report = await createQuestionReport(reader, found, { isForOperator: results });
-  return { ...report, revision: revisionOf(found) };
+  return { ...report, revision: computeQuestionRevision(found) };
 }
 
 /**
- * Names all that an answer rules on: another text, check, verdict or set of answers is another revision. Who was told of the
- * question, and answers that did not count, change nothing about it.
+ * Returns a hash of all that an answer rules on. Another text, check, verdict or set of answers is another revision;
+ * who was told of the question, and answers that did not count, change nothing.
  */
-function revisionOf({ view, question }: FoundQuestion): string {
+function computeQuestionRevision({ view, question }: FoundQuestion): string {
   const { notified: _, notices: __, refusedAnswers: ___, ...ruledOn } = question;
   const step = view.steps.find(({ stepId }) => stepId === question.stepId);
   const about = step && { attempt: step.attempt, held: step.held, differences: step.differences };
   return hash("sha256", formatCanonicalJson(JSON.parse(JSON.stringify({ ruledOn, about })))).slice(0, 32);
 }
 
+/**
+ * Returns the newest conflicts of all coordinations, or the open ones, each with its outcome and the requesting step's
+ * name.
+ */
 export async function listConflicts(
   reader: ReportedLedger,
   { isOpen, limit }: OpenWanted,
@@ -110,11 +120,15 @@ export async function listConflicts(
     conflicts: found.slice(0, limit).map(({ conflict, names }): ShownConflict => {
       const { contest } = conflict;
       const requester = contest ? (names.get(contest.requester) ?? contest.requester) : "-";
-      return { ...conflict, requesterName: requester, outcome: outcomeOf(conflict) };
+      return { ...conflict, requesterName: requester, outcome: classifyOutcome(conflict) };
     }),
   };
 }
 
+/**
+ * Returns the claims of all coordinations up to the page's bound, with whether there are more; those that have expired
+ * are marked.
+ */
 export async function listHeldClaims(reader: ReportedLedger, now: number): Promise<ClaimsList> {
   const claims: ShownClaim[] = [];
   for await (const entry of listClaims(reader)) {

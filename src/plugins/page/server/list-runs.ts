@@ -9,8 +9,8 @@ import type { AgentId, SessionKey } from "../../../agents/coordination/contracts
 import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { LedgerFilter, RunPlace, RunsQuery } from "../../../agents/coordination/ports/ledger-queries.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
-import { addDrivers } from "../../reports/gateway-report.ts";
-import { textOf, type RunEntry } from "../../reports/find-coordination.ts";
+import { addDrivingGateways } from "../../reports/gateway-report.ts";
+import { readKeptText, type RunEntry } from "../../reports/find-coordination.ts";
 import {
   createCoordinationReport,
   createWorkflowReport,
@@ -19,8 +19,8 @@ import {
 import type { ListedCoordination, ListedRun, ListedWorkflow, RunKind, RunsPage } from "../contract/runs.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageRequest } from "./page-dependencies.ts";
-import { readChoice, readMoment, readNumber, readText } from "./read-query.ts";
-import { readNotes } from "./run-notes.ts";
+import { readQueryChoice, readQueryMoment, readQueryNumber, readQueryText } from "./read-query.ts";
+import { readRunNotes } from "./run-notes.ts";
 
 interface Wanted {
   readonly filter: LedgerFilter;
@@ -31,22 +31,26 @@ interface Wanted {
   readonly limit: number;
 }
 
-/** @throws CoordinationError `INPUT_INVALID` for a query that is none */
+/**
+ * Returns one page of coordinations and workflow runs that match the search in the request, the newest first, with a
+ * cursor where there may be more; it looks at a bounded number of them. @throws CoordinationError `INPUT_INVALID` for
+ * a query that is none
+ */
 export async function listRunsPage(reader: ReportedLedger, request: PageRequest): Promise<RunsPage> {
-  const wanted = readWanted(request);
-  const sources = createSources(reader, wanted, readCursor(readText(request, "cursor")));
+  const search = readSearch(request);
+  const sources = createListingSources(reader, search, readCursor(readQueryText(request, "cursor")));
   const runs: ListedRun[] = [];
   let lookedAt = 0;
-  while (runs.length < wanted.limit && lookedAt < PAGE_BOUNDS.lookedAtMax) {
-    const candidate = await takeNewest(sources);
+  while (runs.length < search.limit && lookedAt < PAGE_BOUNDS.lookedAtMax) {
+    const candidate = await takeNewestCandidate(sources);
     if (!candidate) break;
     lookedAt += 1;
-    const listed = await createListed(reader, candidate, wanted);
+    const listed = await createListedRun(reader, candidate, search);
     if (listed) runs.push(listed);
   }
-  const page = { runs: await addDrivers(reader, runs) };
-  if (!(await hasNext(sources))) return page;
-  const isCut = runs.length < wanted.limit;
+  const page = { runs: await addDrivingGateways(reader, runs) };
+  if (!(await hasNextEntry(sources))) return page;
+  const isCut = runs.length < search.limit;
   return {
     ...page,
     nextCursor: formatCursor(sources),
@@ -54,11 +58,12 @@ export async function listRunsPage(reader: ReportedLedger, request: PageRequest)
   };
 }
 
-function readWanted(request: PageRequest): Wanted {
-  const agent = readText(request, "agent");
-  const session = readText(request, "session");
-  const since = readMoment(request, "since");
-  const until = readMoment(request, "until");
+/** Reads from the query which runs are wanted, and how many. */
+function readSearch(request: PageRequest): Wanted {
+  const agent = readQueryText(request, "agent");
+  const session = readQueryText(request, "session");
+  const since = readQueryMoment(request, "since");
+  const until = readQueryMoment(request, "until");
   const filter: LedgerFilter = {
     ...(agent !== undefined && { agent: agent as AgentId }),
     ...(session !== undefined && { session: session as SessionKey }),
@@ -67,10 +72,10 @@ function readWanted(request: PageRequest): Wanted {
   };
   return {
     filter,
-    kind: readChoice(request, "kind", ["coordination", "plan", "run"]),
-    state: readText(request, "state"),
-    text: readText(request, "text")?.toLowerCase(),
-    limit: readNumber(request, "limit", { min: 1, max: PAGE_BOUNDS.runsMax }) ?? PAGE_BOUNDS.runsDefault,
+    kind: readQueryChoice(request, "kind", ["coordination", "plan", "run"]),
+    state: readQueryText(request, "state"),
+    text: readQueryText(request, "text")?.toLowerCase(),
+    limit: readQueryNumber(request, "limit", { min: 1, max: PAGE_BOUNDS.runsMax }) ?? PAGE_BOUNDS.runsDefault,
   };
 }
 
@@ -95,7 +100,12 @@ interface Sources {
 
 const READ_AT_ONCE = 100;
 
-function createSources(reader: ReportedLedger, { filter, kind, state }: Wanted, cursor: Cursor): Sources {
+/** Creates the two listings of a search, at the places of the cursor; one that cannot match is over. */
+function createListingSources(
+  reader: ReportedLedger,
+  { filter, kind, state }: Wanted,
+  cursor: Cursor,
+): Sources {
   const status: Partial<RunsQuery> =
     state === undefined ? {} : { status: state === "running" ? "running" : "ended" };
   const isOfAgents = filter.agent !== undefined || filter.session !== undefined;
@@ -129,24 +139,25 @@ function createSources(reader: ReportedLedger, { filter, kind, state }: Wanted, 
   };
 }
 
-/** Takes the newest entry of both; `undefined` when there is none. */
-async function takeNewest({ coordinations, workflows }: Sources): Promise<Candidate | undefined> {
-  const coordination = await findNext(coordinations);
-  const workflow = await findNext(workflows);
+/** Takes the newest entry of both listings; `undefined` when there is none. */
+async function takeNewestCandidate({ coordinations, workflows }: Sources): Promise<Candidate | undefined> {
+  const coordination = await readNextEntry(coordinations);
+  const workflow = await readNextEntry(workflows);
   if (coordination && (!workflow || coordination.summary.createdAtMs >= workflow.summary.createdAtMs)) {
-    take(coordinations, coordination);
+    takeEntry(coordinations, coordination);
     return { kind: "coordination", entry: coordination };
   }
   if (!workflow) return undefined;
-  take(workflows, workflow);
+  takeEntry(workflows, workflow);
   return { kind: "run", entry: workflow };
 }
 
-async function hasNext({ coordinations, workflows }: Sources): Promise<boolean> {
-  return (await findNext(coordinations)) !== undefined || (await findNext(workflows)) !== undefined;
+async function hasNextEntry({ coordinations, workflows }: Sources): Promise<boolean> {
+  return (await readNextEntry(coordinations)) !== undefined || (await readNextEntry(workflows)) !== undefined;
 }
 
-async function findNext<Entry, Place>(source: Source<Entry, Place>): Promise<Entry | undefined> {
+/** Returns the next entry of a listing without taking it; reads on where none is ready. */
+async function readNextEntry<Entry, Place>(source: Source<Entry, Place>): Promise<Entry | undefined> {
   if (source.ready.length === 0 && !source.isOver) {
     const { entries, isLast } = await source.read(source.place);
     source.ready = entries;
@@ -155,13 +166,14 @@ async function findNext<Entry, Place>(source: Source<Entry, Place>): Promise<Ent
   return source.ready[0];
 }
 
-function take<Entry, Place>(source: Source<Entry, Place>, entry: Entry): void {
+/** Takes the first ready entry out of a listing, which goes on after it. */
+function takeEntry<Entry, Place>(source: Source<Entry, Place>, entry: Entry): void {
   source.ready = source.ready.slice(1);
   source.place = source.placeOf(entry);
 }
 
 /** Returns the entry as it is listed, or `undefined` where it is not what is wanted. */
-async function createListed(
+async function createListedRun(
   reader: ReportedLedger,
   candidate: Candidate,
   wanted: Wanted,
@@ -170,9 +182,9 @@ async function createListed(
   const { entry } = candidate;
   const { status, ownerSession } = entry.summary;
   if (!isInState(wanted.state, status, status !== "running")) return undefined;
-  const objective = await textOf(reader, entry.summary.objective);
-  if (!isContaining(wanted.text, [entry.runId, ownerSession, objective ?? ""])) return undefined;
-  const notes = await readNotes(reader, entry);
+  const objective = await readKeptText(reader, entry.summary.objective);
+  if (!hasFieldContaining(wanted.text, [entry.runId, ownerSession, objective ?? ""])) return undefined;
+  const notes = await readRunNotes(reader, entry);
   if (wanted.kind !== undefined && notes.kind !== wanted.kind) return undefined;
   return createListedCoordination(entry, objective, notes);
 }
@@ -180,7 +192,7 @@ async function createListed(
 function createListedCoordination(
   entry: RunEntry,
   objective: string | null,
-  notes: Awaited<ReturnType<typeof readNotes>>,
+  notes: Awaited<ReturnType<typeof readRunNotes>>,
 ): ListedCoordination {
   const { kind, endedAtMs, questions, conflicts } = notes;
   return {
@@ -193,6 +205,7 @@ function createListedCoordination(
   };
 }
 
+/** Returns a workflow run as it is listed, or `undefined` where it is not what is wanted. */
 function createListedWorkflow(
   entry: WorkflowEntry,
   { filter, state, text }: Wanted,
@@ -201,10 +214,11 @@ function createListedWorkflow(
   const { since = 0, until = Number.POSITIVE_INFINITY } = filter;
   if (createdAtMs < since || createdAtMs >= until) return undefined;
   if (!isInState(state, status, hasRunEnded(status))) return undefined;
-  return isContaining(text, [entry.runId, workflowId]) ? createWorkflow(entry) : undefined;
+  return hasFieldContaining(text, [entry.runId, workflowId]) ? createWorkflowListing(entry) : undefined;
 }
 
-export function createWorkflow(entry: WorkflowEntry): ListedWorkflow {
+/** Returns a workflow run as the listing of runs shows it, from its entry in the ledger alone. */
+export function createWorkflowListing(entry: WorkflowEntry): ListedWorkflow {
   return {
     ...createWorkflowReport(entry),
     kind: "run",
@@ -213,13 +227,15 @@ export function createWorkflow(entry: WorkflowEntry): ListedWorkflow {
   };
 }
 
+/** True of the status itself, and of `running` or `ended` for each status that is not or is an end. */
 function isInState(state: string | undefined, status: string, hasEnded: boolean): boolean {
   if (state === undefined || state === status) return true;
   if (state === "ended") return hasEnded;
   return state === "running" && !hasEnded;
 }
 
-function isContaining(text: string | undefined, fields: readonly string[]): boolean {
+/** True where a field contains the text, which is in lower case, or no text is asked for. */
+function hasFieldContaining(text: string | undefined, fields: readonly string[]): boolean {
   return text === undefined || fields.some((field) => field.toLowerCase().includes(text));
 }
 
@@ -245,13 +261,14 @@ function readCursor(text: string | undefined): Cursor {
   if (text === undefined) return {};
   try {
     const [runs, workflows] = JSON.parse(Buffer.from(text, "base64url").toString()) as unknown[];
-    return { ...readPlace(runs), ...readWorkflowPlace(workflows) };
+    return { ...readCoordinationPlace(runs), ...readWorkflowPlace(workflows) };
   } catch {
     throw new CoordinationError("INPUT_INVALID", "cursor: expected the nextCursor of a page before");
   }
 }
 
-function readPlace(value: unknown): Cursor {
+/** Reads where coordinations go on: `null` is over; no place where the text has none. */
+function readCoordinationPlace(value: unknown): Cursor {
   if (value === null) return { coordinations: null };
   const [startedAtMs, ordinal] = value as unknown[];
   if (typeof startedAtMs !== "number" || typeof ordinal !== "number") return {};

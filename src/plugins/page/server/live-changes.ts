@@ -38,6 +38,10 @@ const POSITION = "position";
 
 type ChangesDependencies = Pick<PageDependencies, "reader" | "clock" | "logger">;
 
+/**
+ * Creates the watcher that looks for new events of the ledger while somebody listens, and tells all listeners which
+ * runs changed.
+ */
 export function createLiveChanges({ reader, clock, logger }: ChangesDependencies): LiveChanges {
   const listeners = new Set<(changes: Changes) => void>();
   let position = 0;
@@ -116,7 +120,7 @@ function summarizeArrivals(arrivals: readonly Arrival[]): LiveChange[] {
   }));
 }
 
-/** Adds whose agent opened a coordination as a plan, where one did and the opening can be read. */
+/** Adds the coordination whose agent opened this one as a plan, where there is one and the opening can be read. */
 async function addParentId(ledger: ReportedLedger, change: LiveChange): Promise<LiveChange> {
   if (!change.types.includes("coordination.created")) return change;
   await giveWay();

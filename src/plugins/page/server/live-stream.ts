@@ -23,7 +23,10 @@ interface StreamEvents {
   end: LiveEnd;
 }
 
-/** Returns the stream of what is appended after a position, or from now on. */
+/**
+ * Creates one client's stream of server-sent events, which tells what is appended to the ledger after a position, or
+ * from now on; it ends where the client reads too slowly or its session is over.
+ */
 export function createLiveStream(
   dependencies: LiveDependencies,
   session: PageSession,
@@ -58,13 +61,13 @@ export function createLiveStream(
         session.streams += 1;
         streams.add(close);
         endings.push(
-          startBeating(dependencies, session, {
+          startHeartbeat(dependencies, session, {
             send: () => send("beat", { nowMs: dependencies.clock.now() }),
             close,
           }),
         );
         try {
-          const stop = await tellChanges(dependencies, after, send);
+          const stop = await sendChanges(dependencies, after, send);
           if (streams.has(close)) endings.push(stop);
           else stop();
         } catch {
@@ -79,8 +82,8 @@ export function createLiveStream(
 
 type Send = <N extends keyof StreamEvents>(name: N, data: StreamEvents[N], id?: number) => void;
 
-/** Tells first what the client missed, and then what comes. Returns the end of it. */
-async function tellChanges(
+/** Sends what the client missed, and then what comes. Returns a function that ends it. */
+async function sendChanges(
   { live, clock }: LiveDependencies,
   after: number | undefined,
   send: Send,
@@ -110,8 +113,11 @@ interface Beating {
   readonly close: (because: LiveEnd["because"]) => void;
 }
 
-/** A session that has ended ends its streams with the next beat. Returns the end of it. */
-function startBeating(
+/**
+ * Sends a beat at intervals, and closes the stream at the first one after its session ended. Returns a function that
+ * ends it.
+ */
+function startHeartbeat(
   { clock, sessions }: LiveDependencies,
   session: PageSession,
   { send, close }: Beating,

@@ -23,7 +23,12 @@ import type {
   WhatIfAnswer,
 } from "../contract/actions.ts";
 import { readQuestionDetail } from "./list-questions.ts";
-import { answerWith, refuse, refuseUntilMended, type JsonAnswer } from "./page-answer.ts";
+import {
+  createSuccessAnswer,
+  createRefusalAnswer,
+  createLastingRefusal,
+  type JsonAnswer,
+} from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type {
   GatewayReply,
@@ -33,7 +38,7 @@ import type {
   PageRoute,
 } from "./page-dependencies.ts";
 import { readPlanText } from "./read-plan-text.ts";
-import { readNumber } from "./read-query.ts";
+import { readQueryNumber } from "./read-query.ts";
 import { createPlanShape } from "./run-detail.ts";
 import { cancelWorkflowRun, forkWorkflowRun, previewWorkflowFork } from "./workflow-actions.ts";
 
@@ -41,43 +46,44 @@ const NO_GATEWAY =
   "This page is served without a gateway, which alone can do that: open the page of the gateway with `openclaw coordination page`.";
 
 export const ACTION_ROUTES: readonly PageRoute[] = [
-  { method: "POST", path: "questions/:id/answer", right: "approve", handle: answerQuestion },
-  { method: "POST", path: "runs/:id/cancel", right: "write", handle: cancel },
-  { method: "POST", path: "runs/:id/steps/:stepId/retry", right: "write", handle: retry },
-  { method: "POST", path: "claims/:token/release", right: "write", handle: release },
-  { method: "POST", path: "plans/check", right: "read", handle: check },
-  { method: "POST", path: "plans/run", right: "write", handle: run },
-  { method: "GET", path: "runs/:id/fork-preview", right: "write", handle: previewFork },
-  { method: "POST", path: "runs/:id/fork", right: "write", handle: fork },
-  { method: "POST", path: "runs/:id/what-if", right: "read", handle: decideUnderPolicy },
+  { method: "POST", path: "questions/:id/answer", right: "approve", handle: handleAnswer },
+  { method: "POST", path: "runs/:id/cancel", right: "write", handle: handleCancel },
+  { method: "POST", path: "runs/:id/steps/:stepId/retry", right: "write", handle: handleRetry },
+  { method: "POST", path: "claims/:token/release", right: "write", handle: handleClaimRelease },
+  { method: "POST", path: "plans/check", right: "read", handle: handlePlanCheck },
+  { method: "POST", path: "plans/run", right: "write", handle: handlePlanRun },
+  { method: "GET", path: "runs/:id/fork-preview", right: "write", handle: handleForkPreview },
+  { method: "POST", path: "runs/:id/fork", right: "write", handle: handleFork },
+  { method: "POST", path: "runs/:id/what-if", right: "read", handle: handleWhatIf },
 ];
 
 /** Asks the gateway, and turns its answer into one of the page. */
-async function ask(
+async function forwardToGateway(
   { ask: askGateway }: PageDependencies,
   { method, params }: { readonly method: GatewayRequest; readonly params: object },
   render: (payload: Readonly<Record<string, unknown>>) => object,
 ): Promise<JsonAnswer> {
-  if (!askGateway) return refuse("needs_gateway", NO_GATEWAY);
+  if (!askGateway) return createRefusalAnswer("needs_gateway", NO_GATEWAY);
   const reply = await askGateway(method, params);
-  return reply.ok ? answerWith(render({ ...reply.payload })) : refuseReply(reply);
+  return reply.ok ? createSuccessAnswer(render({ ...reply.payload })) : createGatewayRefusal(reply);
 }
 
-function refuseReply({ error }: GatewayReply & { readonly ok: false }): JsonAnswer {
+function createGatewayRefusal({ error }: GatewayReply & { readonly ok: false }): JsonAnswer {
   const { code, message, details } = error;
-  if (code === "COORDINATION_NOT_FOUND") return refuse("not_found", message);
-  if (code === "INPUT_INVALID") return refuse("invalid", message);
-  const refusal = refuseUntilMended(error);
+  if (code === "COORDINATION_NOT_FOUND") return createRefusalAnswer("not_found", message);
+  if (code === "INPUT_INVALID") return createRefusalAnswer("invalid", message);
+  const refusal = createLastingRefusal(error);
   if (refusal) return refusal;
   if (code === "LEDGER_CLOSED" || code === "LEDGER_BUSY" || code === "LEDGER_UNAVAILABLE")
-    return refuse("unavailable", message);
-  if (code !== "PLAN_REFUSED") return refuse(code === "INVARIANT_VIOLATED" ? "failed" : "refused", message);
-  const { status, body } = refuse("plan_refused", message);
+    return createRefusalAnswer("unavailable", message);
+  if (code !== "PLAN_REFUSED")
+    return createRefusalAnswer(code === "INVARIANT_VIOLATED" ? "failed" : "refused", message);
+  const { status, body } = createRefusalAnswer("plan_refused", message);
   return { status, body: { ...body, ...details } };
 }
 
 /** @throws CoordinationError `INPUT_INVALID` */
-function readBody<S extends z.ZodType>({ body }: PageRequest, schema: S): z.output<S> {
+function parseActionBody<S extends z.ZodType>({ body }: PageRequest, schema: S): z.output<S> {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
@@ -91,30 +97,30 @@ const answerBody = z.strictObject({
   text: z.string().min(1).max(BOUNDS.answerCharsMax).optional(),
 });
 
-async function answerQuestion(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
-  const { revision, answer, text } = readBody(request, answerBody);
+async function handleAnswer(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
+  const { revision, answer, text } = parseActionBody(request, answerBody);
   const questionId = request.param("id");
   const shown = await readQuestionDetail(await dependencies.reader(), questionId, request.session.rights);
-  if (!shown) return refuse("not_found", "There is no such question.");
+  if (!shown) return createRefusalAnswer("not_found", "There is no such question.");
   if (shown.status === "open" && shown.revision !== revision)
-    return refuse(
+    return createRefusalAnswer(
       "question_changed",
       "The question has changed since it was shown: look at it again, and then answer.",
     );
   const params = { questionId, answer, ...(text !== undefined && { text }) };
-  return ask(dependencies, { method: "coordination.answer", params }, ({ happened }): Done => {
+  return forwardToGateway(dependencies, { method: "coordination.answer", params }, ({ happened }): Done => {
     return { happened: String(happened) };
   });
 }
 
 const emptyBody = z.strictObject({});
 
-async function cancel(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
-  readBody(request, emptyBody);
+async function handleCancel(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
+  parseActionBody(request, emptyBody);
   const coordinationId = request.param("id");
   const workflowRun = await findWorkflowRun(request, dependencies);
   if (workflowRun) return cancelWorkflowRun(workflowRun, dependencies);
-  return ask(
+  return forwardToGateway(
     dependencies,
     { method: "coordination.cancel", params: { coordinationId } },
     ({ replay }): Done => {
@@ -125,7 +131,7 @@ async function cancel(request: PageRequest, dependencies: PageDependencies): Pro
   );
 }
 
-/** `undefined` where the id is that of a coordination, or of nothing. */
+/** Returns the workflow run that the request names; `undefined` for the id of a coordination, or of nothing. */
 async function findWorkflowRun(
   request: PageRequest,
   { reader }: PageDependencies,
@@ -134,20 +140,21 @@ async function findWorkflowRun(
   return workflows.entry(request.param("id") as CoordinationId);
 }
 
-async function retry(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
-  readBody(request, emptyBody);
+async function handleRetry(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
+  parseActionBody(request, emptyBody);
   const params = { coordinationId: request.param("id"), stepId: request.param("stepId") };
-  return ask(dependencies, { method: "coordination.retry", params }, ({ replay }): Done => {
+  return forwardToGateway(dependencies, { method: "coordination.retry", params }, ({ replay }): Done => {
     const words = replay === true ? "was being tried again already" : "gets another attempt";
     return { happened: `Step ${params.stepId} ${words}.` };
   });
 }
 
-async function release(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
-  readBody(request, emptyBody);
+async function handleClaimRelease(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
+  parseActionBody(request, emptyBody);
   const token = /^\d{1,15}$/.test(request.param("token")) ? Number(request.param("token")) : 0;
-  if (token < 1) return refuse("invalid", "token: expected a whole number, as the list of claims has it.");
-  return ask(
+  if (token < 1)
+    return createRefusalAnswer("invalid", "token: expected a whole number, as the list of claims has it.");
+  return forwardToGateway(
     dependencies,
     { method: "coordination.claims.release", params: { token } },
     ({ stepId, resource }): Done => {
@@ -162,11 +169,12 @@ async function release(request: PageRequest, dependencies: PageDependencies): Pr
 
 const planBody = z.strictObject({ text: z.string().max(PAGE_BOUNDS.bodyBytesMax) });
 
-async function check(request: PageRequest): Promise<JsonAnswer> {
-  const plan = await readPlanText(readBody(request, planBody).text);
-  if (!plan.ok) return answerWith(createRefusedCheck(plan.problems));
+async function handlePlanCheck(request: PageRequest): Promise<JsonAnswer> {
+  const plan = await readPlanText(parseActionBody(request, planBody).text);
+  if (!plan.ok) return createSuccessAnswer(createRefusedCheck(plan.problems));
   const checked = checkNewPlan(plan.value);
-  if (checked.kind === "refused") return answerWith(createRefusedCheck(await plan.place(checked.problems)));
+  if (checked.kind === "refused")
+    return createSuccessAnswer(createRefusedCheck(await plan.place(checked.problems)));
   const { coordinationId, objective } = checked.graph;
   const accepted: PlanCheck = {
     ok: true,
@@ -174,21 +182,24 @@ async function check(request: PageRequest): Promise<JsonAnswer> {
     objective,
     plan: createPlanShape(checked.graph),
   };
-  return answerWith(accepted);
+  return createSuccessAnswer(accepted);
 }
 
 function createRefusedCheck(problems: readonly PlacedProblem[]): PlanCheck {
   return { ok: false, problems };
 }
 
-async function run(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
-  const plan = await readPlanText(readBody(request, planBody).text);
+async function handlePlanRun(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
+  const plan = await readPlanText(parseActionBody(request, planBody).text);
   if (!plan.ok) {
-    const { status, body } = refuse("plan_refused", plan.problems[0]?.message ?? "This is no plan.");
+    const { status, body } = createRefusalAnswer(
+      "plan_refused",
+      plan.problems[0]?.message ?? "This is no plan.",
+    );
     return { status, body: { ...body, problems: plan.problems } };
   }
   const params = { plan: plan.value };
-  return ask(
+  return forwardToGateway(
     dependencies,
     { method: "coordination.plan.run", params },
     ({ coordinationId, steps, replay }): PlanRun => {
@@ -204,16 +215,20 @@ async function run(request: PageRequest, dependencies: PageDependencies): Promis
 
 const ANY_PLACE = { min: 0, max: Number.MAX_SAFE_INTEGER };
 
-async function previewFork(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
-  const from = readNumber(request, "event", ANY_PLACE);
+async function handleForkPreview(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
+  const from = readQueryNumber(request, "event", ANY_PLACE);
   const coordinationId = request.param("id");
   const workflowRun = await findWorkflowRun(request, dependencies);
   if (workflowRun) return previewWorkflowFork(await dependencies.reader(), workflowRun, from);
   const params = { coordinationId, preview: true, ...(from !== undefined && { from }) };
-  return ask(dependencies, { method: "coordination.plan.fork", params }, (payload): ForkPreview => {
-    const { forkedFrom, carried, anew } = payload as unknown as ForkPayload;
-    return { source: coordinationId, event: forkedFrom.sequence, kept: carried, anew };
-  });
+  return forwardToGateway(
+    dependencies,
+    { method: "coordination.plan.fork", params },
+    (payload): ForkPreview => {
+      const { forkedFrom, carried, anew } = payload as unknown as ForkPayload;
+      return { source: coordinationId, event: forkedFrom.sequence, kept: carried, anew };
+    },
+  );
 }
 
 /** The answer of `coordination.plan.fork`. */
@@ -226,12 +241,12 @@ interface ForkPayload {
 
 const forkBody = z.strictObject({ event: z.int().min(0) });
 
-async function fork(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
-  const { event } = readBody(request, forkBody);
+async function handleFork(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
+  const { event } = parseActionBody(request, forkBody);
   const workflowRun = await findWorkflowRun(request, dependencies);
   if (workflowRun) return forkWorkflowRun(workflowRun, event, dependencies);
   const params = { coordinationId: request.param("id"), from: event };
-  return ask(dependencies, { method: "coordination.plan.fork", params }, (payload): Forked => {
+  return forwardToGateway(dependencies, { method: "coordination.plan.fork", params }, (payload): Forked => {
     const { coordinationId, carried, anew } = payload as unknown as ForkPayload;
     const happened = `${coordinationId} runs: it keeps ${carried.length} results, and runs ${anew.length} steps anew.`;
     return { id: coordinationId, happened };
@@ -240,9 +255,9 @@ async function fork(request: PageRequest, dependencies: PageDependencies): Promi
 
 const whatIfBody = z.strictObject({ policy: anyFieldsSchema, from: z.int().min(0).optional() });
 
-/** Reads and decides again; nothing is executed or written. */
-async function decideUnderPolicy(request: PageRequest, { reader }: PageDependencies): Promise<JsonAnswer> {
-  const { policy, from } = readBody(request, whatIfBody);
+/** Decides a recorded log again under another policy; nothing is executed or written. */
+async function handleWhatIf(request: PageRequest, { reader }: PageDependencies): Promise<JsonAnswer> {
+  const { policy, from } = parseActionBody(request, whatIfBody);
   const replayed: WhatIfAnswer = await replayCoordination(
     await reader(),
     request.param("id") as CoordinationId,
@@ -251,5 +266,5 @@ async function decideUnderPolicy(request: PageRequest, { reader }: PageDependenc
       ...(from !== undefined && { from }),
     },
   );
-  return answerWith(replayed);
+  return createSuccessAnswer(replayed);
 }

@@ -7,6 +7,7 @@
 import { Hono, type Context } from "hono";
 import { findJsonExcess } from "../../../agents/coordination/std/json-text-excess.ts";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { readBoundedText } from "../../../platform/read-bounded-text.ts";
 import type { Rights, SignedIn } from "../contract/session.ts";
 import { createLiveChanges, type LiveChanges } from "./live-changes.ts";
 import { createLiveStream, type OpenStreams } from "./live-stream.ts";
@@ -14,16 +15,21 @@ import { ACTION_ROUTES } from "./page-actions.ts";
 import {
   createJsonResponse,
   createLongJsonResponse,
-  refuse,
-  refuseUntilMended,
+  createRefusalAnswer,
+  createLastingRefusal,
   type JsonAnswer,
 } from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageDependencies, PageRequest, PageRoute } from "./page-dependencies.ts";
 import type { PageSession } from "./page-sessions.ts";
 import { createReadRoutes } from "./read-routes.ts";
-import { describeRefusals } from "./rights.ts";
-import { createPolicy, isAllowedHost, isAllowedOrigin, setSecurityHeaders } from "./security-headers.ts";
+import { createRefusalSentences } from "./rights.ts";
+import {
+  createContentSecurityPolicy,
+  isAllowedHost,
+  isAllowedOrigin,
+  setSecurityHeaders,
+} from "./security-headers.ts";
 import type { PageFiles } from "./static-files.ts";
 
 export interface PageAppDependencies extends PageDependencies {
@@ -38,23 +44,27 @@ export interface PageApp {
   close(): void;
 }
 
+/**
+ * Creates the HTTP application of the operator's page, with its API, live stream and files; requests of foreign hosts
+ * or origins are refused before any route.
+ */
 export function createPageApp(dependencies: PageAppDependencies): PageApp {
   const live = createLiveChanges(dependencies);
   const streams: OpenStreams = new Set();
   const app = new Hono();
-  app.post("/api/session", (context) => signIn(context, dependencies));
-  app.get("/api/live", (context) => openStream(context, { ...dependencies, live }, streams));
+  app.post("/api/session", (context) => handleSignIn(context, dependencies));
+  app.get("/api/live", (context) => openLiveStream(context, { ...dependencies, live }, streams));
   for (const route of [...createReadRoutes(), ...ACTION_ROUTES])
     app.on(route.method, `/api/${route.path}`, (context) => serveRoute(context, route, dependencies));
-  app.all("/api/*", () => createJsonResponse(refuse("not_found", "There is no such address.")));
+  app.all("/api/*", () => createJsonResponse(createRefusalAnswer("not_found", "There is no such address.")));
   app.get("/assets/:name", (context) => serveAsset(context, dependencies));
   app.get("/", () => serveDocument(dependencies));
-  app.all("*", () => createJsonResponse(refuse("not_found", "There is nothing here.")));
-  app.onError((error) => createJsonResponse(describeFailure(error, dependencies)));
+  app.all("*", () => createJsonResponse(createRefusalAnswer("not_found", "There is nothing here.")));
+  app.onError((error) => createJsonResponse(createFailureAnswer(error, dependencies)));
   return {
     fetch: async (request) => {
       const host = request.headers.get("host") ?? undefined;
-      const response = refuseForeign(request, host, dependencies) ?? (await app.fetch(request));
+      const response = refuseForeignRequest(request, host, dependencies) ?? (await app.fetch(request));
       return addHeaders(response, request, dependencies);
     },
     close: () => {
@@ -64,8 +74,11 @@ export function createPageApp(dependencies: PageAppDependencies): PageApp {
   };
 }
 
-/** Returns the refusal of a request that comes under another name, or from another page. */
-function refuseForeign(
+/**
+ * Returns the refusal of a request under another host name or from another page; `undefined` where it is allowed. Also
+ * answers the preflight requests of the tab's frame.
+ */
+function refuseForeignRequest(
   request: Request,
   host: string | undefined,
   { places, allowsOpaque }: PageAppDependencies,
@@ -73,14 +86,17 @@ function refuseForeign(
   const isAsset = new URL(request.url).pathname.startsWith("/assets/");
   if (!isAllowedHost(host, places))
     return createJsonResponse(
-      refuse("wrong_origin", "This address has another name here: use the one that was printed."),
+      createRefusalAnswer(
+        "wrong_origin",
+        "This address has another name here: use the one that was printed.",
+      ),
     );
   const origin = request.headers.get("origin") ?? undefined;
   if (isAsset || isAllowedOrigin(origin, { host: host ?? "", allowsOpaque })) {
     if (request.method === "OPTIONS" && origin === "null") return new Response(null, { status: 204 });
     return undefined;
   }
-  return createJsonResponse(refuse("wrong_origin", "Only the page itself may ask this."));
+  return createJsonResponse(createRefusalAnswer("wrong_origin", "Only the page itself may ask this."));
 }
 
 const CORS_HEADERS = {
@@ -92,7 +108,7 @@ const CORS_HEADERS = {
 /** Sets the headers of every answer. The files of the page may be read from its frame, whose origin is opaque. */
 function addHeaders(response: Response, request: Request, { allowsOpaque }: PageAppDependencies): Response {
   const { headers } = response;
-  setSecurityHeaders(headers, createPolicy("'self'"));
+  setSecurityHeaders(headers, createContentSecurityPolicy("'self'"));
   const isAsset = new URL(request.url).pathname.startsWith("/assets/");
   if (isAsset) {
     headers.set("access-control-allow-origin", "*");
@@ -121,26 +137,32 @@ function serveDocument({ files }: PageAppDependencies): Response {
 
 function serveAsset(context: Context, { files }: PageAppDependencies): Response {
   const file = files.assets.get(context.req.param("name") ?? "");
-  if (!file) return createJsonResponse(refuse("not_found", "There is no such file."));
+  if (!file) return createJsonResponse(createRefusalAnswer("not_found", "There is no such file."));
   return new Response(file.bytes, {
     headers: { "content-type": file.type, "cache-control": "public, max-age=31536000, immutable" },
   });
 }
 
-async function signIn(context: Context, dependencies: PageAppDependencies): Promise<Response> {
+/** Turns a one-time link into a session, and answers with its token and its rights. */
+async function handleSignIn(context: Context, dependencies: PageAppDependencies): Promise<Response> {
   const body = await readJsonBody(context);
   if (!("value" in body)) return createJsonResponse(body);
   const { link } = (body.value ?? {}) as { readonly link?: unknown };
   if (typeof link !== "string" || link.length > PAGE_BOUNDS.queryCharsMax)
-    return createJsonResponse(refuse("invalid", "link: expected the link of the address that was printed."));
+    return createJsonResponse(
+      createRefusalAnswer("invalid", "link: expected the link of the address that was printed."),
+    );
   const outcome = dependencies.sessions.signIn(link);
   if (outcome.kind === "spent")
     return createJsonResponse(
-      refuse("link_spent", `This link was used, or is too old. ${ASK_FOR_LINK[dependencies.product.home]}`),
+      createRefusalAnswer(
+        "link_spent",
+        `This link was used, or is too old. ${ASK_FOR_LINK[dependencies.product.home]}`,
+      ),
     );
   if (outcome.kind === "too_many")
     return createJsonResponse(
-      refuse(
+      createRefusalAnswer(
         "too_many",
         `Too many links that do not count were tried in the last minute. ${ASK_FOR_LINK[dependencies.product.home]}`,
       ),
@@ -152,7 +174,7 @@ async function signIn(context: Context, dependencies: PageAppDependencies): Prom
     token,
     expiresAtMs,
     rights,
-    refusals: describeRefusals(rights, product.home),
+    refusals: createRefusalSentences(rights, product.home),
     product,
     runsWorkflows: workflows !== undefined,
     nowMs: clock.now(),
@@ -170,18 +192,21 @@ function findSession(context: Context, { sessions }: PageAppDependencies): PageS
   return token === undefined ? undefined : sessions.find(token);
 }
 
-/** Returns the refusal of somebody who is not signed in, or may not do this. */
+/** Returns the refusal of somebody who is not signed in or lacks the right; `undefined` where they may do this. */
 function refuseSession(
   session: PageSession | undefined,
   right: keyof Rights,
   { product: { home } }: PageAppDependencies,
 ): JsonAnswer | undefined {
-  if (!session) return refuse("unauthenticated", `You are not signed in. ${ASK_FOR_LINK[home]}`);
+  if (!session) return createRefusalAnswer("unauthenticated", `You are not signed in. ${ASK_FOR_LINK[home]}`);
   if (session.rights[right]) return undefined;
-  return refuse("forbidden", describeRefusals(session.rights, home)[right] ?? "This is not allowed.");
+  return createRefusalAnswer(
+    "forbidden",
+    createRefusalSentences(session.rights, home)[right] ?? "This is not allowed.",
+  );
 }
 
-const UNAUTHENTICATED = refuse("unauthenticated", "You are not signed in.");
+const UNAUTHENTICATED = createRefusalAnswer("unauthenticated", "You are not signed in.");
 
 async function serveRoute(
   context: Context,
@@ -195,7 +220,7 @@ async function serveRoute(
   if (!("value" in body)) return createJsonResponse(body);
   const ids = Object.values(context.req.param() as Record<string, string>);
   if (ids.some((id) => id.length > PAGE_BOUNDS.idCharsMax))
-    return createJsonResponse(refuse("not_found", "There is nothing of this name."));
+    return createJsonResponse(createRefusalAnswer("not_found", "There is nothing of this name."));
   const request: PageRequest = {
     session,
     param: (name) => context.req.param(name) ?? "",
@@ -205,11 +230,11 @@ async function serveRoute(
   try {
     return await createLongJsonResponse(await route.handle(request, dependencies));
   } catch (error) {
-    return createJsonResponse(describeFailure(error, dependencies));
+    return createJsonResponse(createFailureAnswer(error, dependencies));
   }
 }
 
-async function openStream(
+async function openLiveStream(
   context: Context,
   dependencies: PageAppDependencies & { readonly live: LiveChanges },
   streams: OpenStreams,
@@ -218,15 +243,19 @@ async function openStream(
   const refused = refuseSession(session, "read", dependencies);
   if (refused || !session) return createJsonResponse(refused ?? UNAUTHENTICATED);
   if (streams.size >= PAGE_BOUNDS.streamsMax || session.streams >= PAGE_BOUNDS.streamsOfSessionMax)
-    return createJsonResponse(refuse("too_many", "Too many pages follow already: close one, and try again."));
-  const after = readPosition(context);
+    return createJsonResponse(
+      createRefusalAnswer("too_many", "Too many pages follow already: close one, and try again."),
+    );
+  const after = readStreamPosition(context);
   if (Number.isNaN(after))
-    return createJsonResponse(refuse("invalid", "after: expected the id of an event of this stream."));
+    return createJsonResponse(
+      createRefusalAnswer("invalid", "after: expected the id of an event of this stream."),
+    );
   // A ledger that cannot be opened is an answer, not a stream that breaks.
   try {
     await dependencies.reader();
   } catch (error) {
-    return createJsonResponse(describeFailure(error, dependencies));
+    return createJsonResponse(createFailureAnswer(error, dependencies));
   }
   // Nobody reads the body of its answer, or ends it.
   if (context.req.method === "HEAD") return new Response(null, { headers: STREAM_HEADERS });
@@ -241,8 +270,8 @@ const STREAM_HEADERS = {
   "x-accel-buffering": "no",
 } as const;
 
-/** Returns from where on a client wants to be told; `NaN` for what is no position. */
-function readPosition({ req }: Context): number | undefined {
+/** Returns after which position a client wants changes: `undefined` is from now on, `NaN` is for no position. */
+function readStreamPosition({ req }: Context): number | undefined {
   const text = req.header("last-event-id") ?? req.query("after");
   if (text === undefined) return undefined;
   return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
@@ -252,34 +281,24 @@ const BODY_EXCESS = { depthMax: PAGE_BOUNDS.bodyDepthMax, valuesMax: PAGE_BOUNDS
 
 /** Reads a body of a bounded size; one without content is an empty object. */
 async function readJsonBody({ req }: Context): Promise<{ readonly value: unknown } | JsonAnswer> {
-  const tooLarge = refuse("too_large", `This is more than ${PAGE_BOUNDS.bodyBytesMax} bytes: send less.`);
+  const tooLarge = createRefusalAnswer(
+    "too_large",
+    `This is more than ${PAGE_BOUNDS.bodyBytesMax} bytes: send less.`,
+  );
   if (Number(req.header("content-length") ?? 0) > PAGE_BOUNDS.bodyBytesMax) return tooLarge;
-  const text = await readBounded(req.raw.body);
+  const text = await readBoundedText(req.raw.body, PAGE_BOUNDS.bodyBytesMax);
   if (text === undefined) return tooLarge;
   if (text.trim() === "") return { value: {} };
   // A form of another page cannot send this type without asking first.
   if (!/^application\/json\s*(;|$)/i.test(req.header("content-type") ?? ""))
-    return refuse("not_json", "Send JSON, with the header `content-type: application/json`.");
+    return createRefusalAnswer("not_json", "Send JSON, with the header `content-type: application/json`.");
   if (findJsonExcess(text, BODY_EXCESS))
-    return refuse("invalid", "The body is nested too deeply, or has too many values.");
+    return createRefusalAnswer("invalid", "The body is nested too deeply, or has too many values.");
   try {
     return { value: JSON.parse(text) as unknown };
   } catch {
-    return refuse("invalid", "The body is not JSON.");
+    return createRefusalAnswer("invalid", "The body is not JSON.");
   }
-}
-
-/** `undefined`: it is too large. */
-async function readBounded(body: ReadableStream<Uint8Array> | null): Promise<string | undefined> {
-  if (!body) return "";
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.byteLength;
-    if (bytes > PAGE_BOUNDS.bodyBytesMax) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 const UNAVAILABLE: ReadonlySet<string> = new Set([
@@ -290,18 +309,21 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
   "COORDINATION_OFF",
 ]);
 
-/** The log has what went wrong inside, and the answer has not. */
-function describeFailure(error: unknown, { logger }: PageAppDependencies): JsonAnswer {
+/** Turns an exception into an answer; what went wrong inside goes to the log alone. */
+function createFailureAnswer(error: unknown, { logger }: PageAppDependencies): JsonAnswer {
   if (isCoordinationError(error)) {
     if (error.code === "INPUT_INVALID" || error.code === "CONFIG_INVALID")
-      return refuse("invalid", error.message);
-    if (error.code === "COORDINATION_NOT_FOUND") return refuse("not_found", error.message);
-    const refusal = refuseUntilMended(error);
+      return createRefusalAnswer("invalid", error.message);
+    if (error.code === "COORDINATION_NOT_FOUND") return createRefusalAnswer("not_found", error.message);
+    const refusal = createLastingRefusal(error);
     if (refusal) return refusal;
     if (UNAVAILABLE.has(error.code))
-      return refuse("unavailable", "The ledger cannot be read right now: wait a moment, and try again.");
+      return createRefusalAnswer(
+        "unavailable",
+        "The ledger cannot be read right now: wait a moment, and try again.",
+      );
     if (error.code === "EVENT_UNREADABLE")
-      return refuse(
+      return createRefusalAnswer(
         "refused",
         `${error.message}: this log is damaged. Its events show where; run \`verify\`.`,
       );
@@ -311,5 +333,8 @@ function describeFailure(error: unknown, { logger }: PageAppDependencies): JsonA
       { error: error instanceof Error ? error.name : typeof error },
       "a request of the page failed",
     );
-  return refuse("failed", "Something went wrong here; the log of this process says more. Try again.");
+  return createRefusalAnswer(
+    "failed",
+    "Something went wrong here; the log of this process says more. Try again.",
+  );
 }

@@ -39,6 +39,10 @@ interface Link {
 
 const MINUTE_MS = 60_000;
 
+/**
+ * Creates the memory of one-time links and of the sessions that sign in by them; links work once and for a short time,
+ * and wrong ones are limited each minute.
+ */
 export function createPageSessions(clock: Clock): PageSessions {
   const links = new Map<string, Link>();
   const sessions = new Map<string, PageSession>();
@@ -62,8 +66,8 @@ export function createPageSessions(clock: Clock): PageSessions {
       removeExpired(links, now);
       removeExpired(sessions, now);
       const name = hashSecret(link);
-      const found = links.get(name);
-      if (!found) {
+      const knownLink = links.get(name);
+      if (!knownLink) {
         if (isGuessing(now)) return { kind: "too_many" };
         wrongLinks.count += 1;
         return { kind: "spent" };
@@ -71,7 +75,7 @@ export function createPageSessions(clock: Clock): PageSessions {
       links.delete(name);
       if (sessions.size >= PAGE_BOUNDS.sessionsMax) endIdlestSession(sessions, now);
       const token = createSecret();
-      const session = { rights: found.rights, streams: 0, expiresAtMs: now + PAGE_BOUNDS.sessionMs };
+      const session = { rights: knownLink.rights, streams: 0, expiresAtMs: now + PAGE_BOUNDS.sessionMs };
       sessions.set(hashSecret(token), session);
       return { kind: "signed_in", token, session };
     },
@@ -86,7 +90,10 @@ export function createPageSessions(clock: Clock): PageSessions {
   };
 }
 
-/** There is always one without a stream, because a server has fewer streams than sessions. */
+/**
+ * Ends the session without an open stream whose last request is the oldest. There is always one without a stream,
+ * because a server has fewer streams than sessions.
+ */
 function endIdlestSession(sessions: Map<string, PageSession>, now: number): void {
   const idle = [...sessions].filter(([, { streams }]) => streams === 0);
   const [idlest] = idle.toSorted(([, a], [, b]) => a.expiresAtMs - b.expiresAtMs);
@@ -101,7 +108,7 @@ function createSecret(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** Looking a secret up by its hash leaks nothing of it by the time that it takes. */
+/** Returns the hash by which a secret is looked up, which leaks nothing of it by the time that takes. */
 function hashSecret(secret: string): string {
   return hash("sha256", secret);
 }

@@ -2,9 +2,9 @@
 import { isBudgetStop } from "../../../agents/coordination/contracts/escalation.ts";
 import { epochMsOf, type EpochMs } from "../../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
-import { readPastDamage } from "../../../agents/coordination/runtime/log/read-appended.ts";
+import { readAppendedPastDamage } from "../../../agents/coordination/runtime/log/read-appended.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
-import { readContents } from "../../reports/contents-report.ts";
+import { countLedgerContents } from "../../reports/contents-report.ts";
 import type { HealthReport, HourCounts } from "../contract/health.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageDependencies } from "./page-dependencies.ts";
@@ -13,7 +13,10 @@ const HOUR_MS = 3_600_000;
 const HOURS = 24;
 const EVENTS_PER_PAGE = 1_000;
 
-/** @throws CoordinationError as `LedgerStore.list` */
+/**
+ * Reads all that the page shows of a gateway's health: what the ledger holds, failures, lanes, the last verification
+ * and the counts by hour. @throws CoordinationError as `LedgerStore.list`
+ */
 export async function readHealthReport(
   dependencies: PageDependencies,
   counter: HourCounter,
@@ -25,7 +28,7 @@ export async function readHealthReport(
   const verification = dependencies.verification();
   const { hours, isCut } = await counter.count(reader, now);
   return {
-    contents: await readContents(reader),
+    contents: await countLedgerContents(reader),
     health: dependencies.health(),
     ledgerBytes: await reader.measureBytes(),
     ...(lanes && { lanes }),
@@ -62,14 +65,18 @@ interface Counted {
   readonly shortMs?: number;
 }
 
+/**
+ * Creates the counter of events by hour, which reads the ledger's last hours once and later only new events; calls run
+ * one after the other.
+ */
 export function createHourCounter(): HourCounter {
   let counted: Counted | undefined;
   let counting: Promise<unknown> = Promise.resolve();
   const countOn = async (reader: CountedLedger, now: EpochMs): Promise<Counted> => {
-    counted ??= await beginCounting(reader, now);
-    await takeNewEvents(reader, counted);
+    counted ??= await createInitialCounts(reader, now);
+    await countNewEvents(reader, counted);
     for (const startMs of counted.byHour.keys())
-      if (startMs < startOfDay(now)) counted.byHour.delete(startMs);
+      if (startMs < findFirstShownHour(now)) counted.byHour.delete(startMs);
     return counted;
   };
   return {
@@ -78,41 +85,42 @@ export function createHourCounter(): HourCounter {
       const turn = counting.then(() => countOn(reader, now));
       counting = turn.catch(() => undefined);
       const { byHour, shortMs } = await turn;
-      const first = startOfDay(now);
+      const first = findFirstShownHour(now);
       const hours = Array.from({ length: HOURS }, (_, index) => {
         const startMs = first + index * HOUR_MS;
-        return byHour.get(startMs) ?? createCounts(startMs);
+        return byHour.get(startMs) ?? createHourCounts(startMs);
       });
       return { hours, isCut: shortMs !== undefined && shortMs >= first };
     },
   };
 }
 
-/** The start of the oldest of the hours that are shown; the newest is the one under way. */
-function startOfDay(now: number): number {
-  return startOfHour(now) - (HOURS - 1) * HOUR_MS;
+/** Returns when the oldest of the hours that are shown started; the newest is the one under way. */
+function findFirstShownHour(now: number): number {
+  return roundDownToHour(now) - (HOURS - 1) * HOUR_MS;
 }
 
-function startOfHour(atMs: number): number {
+function roundDownToHour(atMs: number): number {
   return Math.floor(atMs / HOUR_MS) * HOUR_MS;
 }
 
-async function beginCounting(reader: CountedLedger, now: EpochMs): Promise<Counted> {
-  const since = await reader.positionBefore(startOfDay(now) as EpochMs);
+/** Creates empty counts that begin with the hours shown, or later where too many events would be read. */
+async function createInitialCounts(reader: CountedLedger, now: EpochMs): Promise<Counted> {
+  const since = await reader.positionBefore(findFirstShownHour(now) as EpochMs);
   const oldest = (await reader.newestPosition()) - PAGE_BOUNDS.hourEventsMax;
   if (oldest <= since) return { byHour: new Map(), reached: since };
-  const { items } = await readPastDamage(reader, { limit: 1, after: oldest });
+  const { items } = await readAppendedPastDamage(reader, { limit: 1, after: oldest });
   const [first] = items;
-  const shortMs = startOfHour(first ? epochMsOf(first.timestamp) : now);
+  const shortMs = roundDownToHour(first ? epochMsOf(first.timestamp) : now);
   return { byHour: new Map(), reached: oldest, shortMs };
 }
 
-/** Events that cannot be read are left out. */
-async function takeNewEvents(reader: CountedLedger, counted: Counted): Promise<void> {
+/** Counts the events since the last count; those that cannot be read are left out. */
+async function countNewEvents(reader: CountedLedger, counted: Counted): Promise<void> {
   const newest = await reader.newestPosition();
   while (counted.reached < newest) {
-    const slice = await readPastDamage(reader, { limit: EVENTS_PER_PAGE, after: counted.reached });
-    for (const event of slice.items) countEvent(counted.byHour, event);
+    const slice = await readAppendedPastDamage(reader, { limit: EVENTS_PER_PAGE, after: counted.reached });
+    for (const event of slice.items) countEventInHour(counted.byHour, event);
     counted.reached = slice.reached;
   }
 }
@@ -128,15 +136,15 @@ const COUNTED: Readonly<
   "conflict.detected": "conflicts",
 };
 
-function countEvent(byHour: Map<number, Counts>, { type, timestamp, payload }: RunEvent): void {
-  const startMs = startOfHour(epochMsOf(timestamp));
-  const counts = byHour.get(startMs) ?? createCounts(startMs);
+function countEventInHour(byHour: Map<number, Counts>, { type, timestamp, payload }: RunEvent): void {
+  const startMs = roundDownToHour(epochMsOf(timestamp));
+  const counts = byHour.get(startMs) ?? createHourCounts(startMs);
   byHour.set(startMs, counts);
   counts.events += 1;
   const name = type === "coordination.escalated" && isBudgetStop(payload) ? undefined : COUNTED[type];
   if (name) counts[name] += 1;
 }
 
-function createCounts(startMs: number): Counts {
+function createHourCounts(startMs: number): Counts {
   return { startMs, opened: 0, completed: 0, failed: 0, questions: 0, conflicts: 0, events: 0 };
 }

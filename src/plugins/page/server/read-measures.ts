@@ -8,7 +8,10 @@ import type { PageDependencies } from "./page-dependencies.ts";
 
 const DAYS_MS = 7 * 86_400_000;
 
-/** Reads the measures of one server; one reading at a time, whoever asks meanwhile gets the same. */
+/**
+ * Creates the function that reads the measures of one server; whoever asks during a reading gets the result of that
+ * one.
+ */
 export function createMeasuresReader(): (dependencies: PageDependencies) => Promise<MeasuresReport> {
   const counter = createMeasureCounter();
   let reading: Promise<MeasuresReport> | undefined;

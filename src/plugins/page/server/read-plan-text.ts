@@ -11,13 +11,16 @@ export type PlanTextRead =
     }
   | { readonly ok: false; readonly problems: readonly PlacedProblem[] };
 
-/** Parses a plan as `plan validate` does. @throws CoordinationError `INPUT_INVALID` where it is too large */
+/**
+ * Parses the text of a plan file as `plan validate` does, and returns its value with how to locate problems in the
+ * text, or the located problems. @throws CoordinationError `INPUT_INVALID` where it is too large
+ */
 export async function readPlanText(text: string): Promise<PlanTextRead> {
-  const [{ parsePlanText }, { placeProblems }] = await Promise.all([
-    import("../../cli/files/plan-file.ts"),
+  const [{ parseJsonOrYaml }, { locateProblems }] = await Promise.all([
+    import("../../cli/files/read-json-or-yaml.ts"),
     import("../../cli/files/place-problems.ts"),
   ]);
-  const loaded = await parsePlanText(text);
-  if (!loaded.ok) return { ok: false, problems: await placeProblems(text, loaded.problems) };
-  return { ok: true, value: loaded.value, place: (problems) => placeProblems(text, problems) };
+  const loaded = await parseJsonOrYaml(text, "a plan");
+  if (!loaded.ok) return { ok: false, problems: await locateProblems(text, loaded.problems) };
+  return { ok: true, value: loaded.value, place: (problems) => locateProblems(text, problems) };
 }

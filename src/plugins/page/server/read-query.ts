@@ -4,8 +4,11 @@ import type { EpochMs } from "../../../agents/coordination/contracts/ids.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageRequest } from "./page-dependencies.ts";
 
-/** @throws CoordinationError `INPUT_INVALID` */
-export function readText({ query }: PageRequest, name: string): string | undefined {
+/**
+ * Returns a text from a request's query; `undefined` where it is missing or empty, and an error where it is too long.
+ * @throws CoordinationError `INPUT_INVALID`
+ */
+export function readQueryText({ query }: PageRequest, name: string): string | undefined {
   const text = query(name);
   if (text === undefined || text === "") return undefined;
   if (text.length > PAGE_BOUNDS.queryCharsMax)
@@ -16,22 +19,28 @@ export function readText({ query }: PageRequest, name: string): string | undefin
   return text;
 }
 
-/** @throws CoordinationError `INPUT_INVALID` */
-export function readNumber(
+/**
+ * Returns a whole number within bounds from a request's query; `undefined` where it is missing. @throws
+ * CoordinationError `INPUT_INVALID`
+ */
+export function readQueryNumber(
   request: PageRequest,
   name: string,
   { min, max }: { readonly min: number; readonly max: number },
 ): number | undefined {
-  const text = readText(request, name);
+  const text = readQueryText(request, name);
   if (text === undefined) return undefined;
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (number >= min && number <= max) return number;
   throw new CoordinationError("INPUT_INVALID", `${name}: expected a whole number from ${min} to ${max}`);
 }
 
-/** @throws CoordinationError `INPUT_INVALID` */
-export function readMoment(request: PageRequest, name: string): EpochMs | undefined {
-  const text = readText(request, name);
+/**
+ * Returns a time from a request's query in Unix milliseconds; `undefined` where it is missing. @throws
+ * CoordinationError `INPUT_INVALID`
+ */
+export function readQueryMoment(request: PageRequest, name: string): EpochMs | undefined {
+  const text = readQueryText(request, name);
   if (text === undefined) return undefined;
   const atMs = Date.parse(text);
   if (Number.isNaN(atMs))
@@ -39,13 +48,16 @@ export function readMoment(request: PageRequest, name: string): EpochMs | undefi
   return atMs as EpochMs;
 }
 
-/** @throws CoordinationError `INPUT_INVALID` */
-export function readChoice<T extends string>(
+/**
+ * Returns the one of `choices` that a request's query names; `undefined` where it is missing. @throws
+ * CoordinationError `INPUT_INVALID`
+ */
+export function readQueryChoice<T extends string>(
   request: PageRequest,
   name: string,
   choices: readonly T[],
 ): T | undefined {
-  const text = readText(request, name);
+  const text = readQueryText(request, name);
   if (text === undefined) return undefined;
   const choice = choices.find((each) => each === text);
   if (choice !== undefined) return choice;

@@ -15,8 +15,8 @@ const SCOPES = {
 
 const ADMIN = "operator.admin";
 
-/** Returns what somebody with these scopes may do. */
-export function readRights(scopes: readonly string[]): Rights {
+/** Returns which rights on the page somebody with these scopes of the gateway has. */
+export function deriveRights(scopes: readonly string[]): Rights {
   const has = (scope: string): boolean => scopes.includes(scope) || scopes.includes(ADMIN);
   return {
     read: has(SCOPES.read) || has(SCOPES.write),
@@ -33,8 +33,11 @@ const WORDS: Readonly<Record<keyof Rights, string>> = {
   results: "read results and what agents ask",
 };
 
-/** Returns for each right that is not there why it is not, and what to do. */
-export function describeRefusals(rights: Rights, home: Home): Partial<Record<keyof Rights, string>> {
+/**
+ * Returns, for each right that is missing, a sentence that says why and what to do; none for the rights that are
+ * there.
+ */
+export function createRefusalSentences(rights: Rights, home: Home): Partial<Record<keyof Rights, string>> {
   const refusals: Partial<Record<keyof Rights, string>> = {};
   for (const right of Object.keys(WORDS) as (keyof Rights)[])
     if (!rights[right]) refusals[right] = describeRefusal(right, home);

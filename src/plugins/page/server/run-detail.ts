@@ -4,20 +4,27 @@ import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/wo
 import { checkPlan } from "../../../agents/coordination/plan/check-plan.ts";
 import type { StepGraph } from "../../../agents/coordination/plan/step-graph.ts";
 import {
-  readCoordination,
+  readCoordinationView,
   type CoordinationView,
   type StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
-import { textOf } from "../../reports/find-coordination.ts";
-import { createShowReport, readDetails, readTimeline } from "../../reports/show-report.ts";
+import { readKeptText } from "../../reports/find-coordination.ts";
+import {
+  createShowReport,
+  readCoordinationDetails,
+  readCoordinationTimeline,
+} from "../../reports/show-report.ts";
 import { findShownOutput } from "../../reports/shown-resource.ts";
-import { readTree, withUsageOfTree } from "../../reports/tree.ts";
+import { readAgentTree, withUsageOfTree } from "../../reports/tree.ts";
 import type { CoordinationDetail, PlanShape, RunDetail, StepResult } from "../contract/runs.ts";
-import { createWorkflow } from "./list-runs.ts";
+import { createWorkflowListing } from "./list-runs.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 
-/** `undefined` for an id that the ledger does not know. @throws CoordinationError as `LedgerStore.read` */
+/**
+ * Returns a coordination or workflow run with all that the page draws of it; `undefined` for an id that the ledger
+ * does not know. @throws CoordinationError as `LedgerStore.read`
+ */
 export async function readRunDetail(
   reader: ReportedLedger,
   id: CoordinationId,
@@ -25,7 +32,7 @@ export async function readRunDetail(
 ): Promise<RunDetail | undefined> {
   const entry = await reader.entry(id);
   if (!entry) return readWorkflowDetail(reader, id, now);
-  const view = await readCoordination(reader, id);
+  const view = await readCoordinationView(reader, id);
   return view && readCoordinationDetail(reader, view, { sequence: entry.length - 1, now });
 }
 
@@ -40,7 +47,7 @@ async function readWorkflowDetail(
   return {
     kind: "run",
     id,
-    view: createWorkflow(entry),
+    view: createWorkflowListing(entry),
     hasEnded: hasRunEnded(summary.status),
     sequence: length - 1,
     atMs: now,
@@ -53,13 +60,13 @@ async function readCoordinationDetail(
   { sequence, now }: { readonly sequence: number; readonly now: EpochMs },
 ): Promise<CoordinationDetail> {
   const plan = await readPlanShape(reader, view);
-  const tree = await readTree(reader, view, now);
+  const tree = await readAgentTree(reader, view, now);
   const billed = withUsageOfTree(view, tree);
   return {
     kind: view.plan ? "plan" : "coordination",
     id: view.coordinationId,
-    view: createShowReport(await readDetails(reader, billed)),
-    timeline: (await readTimeline(reader, billed, now)).timeline,
+    view: createShowReport(await readCoordinationDetails(reader, billed)),
+    timeline: (await readCoordinationTimeline(reader, billed, now)).timeline,
     tree,
     ...(plan && { plan }),
     sequence,
@@ -67,17 +74,18 @@ async function readCoordinationDetail(
   };
 }
 
-/** Reads the shape of a plan whose text is kept; this release may find fault with what an older one took. */
+/** Returns a plan's steps and critical path; `undefined` where its text is not kept or this release refuses it. */
 async function readPlanShape(
   reader: ReportedLedger,
   { plan }: CoordinationView,
 ): Promise<PlanShape | undefined> {
-  const text = plan && (await textOf(reader, plan.content));
+  const text = plan && (await readKeptText(reader, plan.content));
   if (!text) return undefined;
   const checked = checkPlan(JSON.parse(text));
   return checked.kind === "refused" ? undefined : createPlanShape(checked.graph);
 }
 
+/** Returns the steps of a checked plan with what the page draws as a graph, and its critical path. */
 export function createPlanShape({ steps, criticalPath }: StepGraph): PlanShape {
   return {
     criticalPath,
@@ -87,14 +95,17 @@ export function createPlanShape({ steps, criticalPath }: StepGraph): PlanShape {
   };
 }
 
-/** `undefined` where the step has no result. @throws CoordinationError as `ContentStore.get` */
+/**
+ * Returns the digest and the cut text of a step's result, held or not, with `null` for a text that is no longer kept;
+ * `undefined` where it has none. @throws CoordinationError as `ContentStore.get`
+ */
 export async function readStepResult(
   reader: ReportedLedger,
   step: StepView,
 ): Promise<StepResult | undefined> {
   const output = findShownOutput(step);
   if (!output) return undefined;
-  const text = (await textOf(reader, output)) ?? undefined;
+  const text = (await readKeptText(reader, output)) ?? undefined;
   return {
     stepId: step.stepId,
     text: text?.slice(0, PAGE_BOUNDS.textCharsMax) ?? null,

@@ -13,8 +13,11 @@ export interface AllowedPlaces {
 
 const LOOPBACK_NAMES = new Set(["localhost", "[::1]"]);
 
-/** `source` is `'self'`, or an origin where the document's own is opaque. */
-export function createPolicy(source: string): string {
+/**
+ * Returns the value of the `Content-Security-Policy` header that lets the page load from `source` alone. `source` is
+ * `'self'`, or an origin where the document's own is opaque.
+ */
+export function createContentSecurityPolicy(source: string): string {
   return [
     "default-src 'none'",
     `script-src ${source}`,
@@ -29,6 +32,7 @@ export function createPolicy(source: string): string {
   ].join("; ");
 }
 
+/** Sets on a response's headers the given content security policy and the other headers that protect the page. */
 export function setSecurityHeaders(headers: Headers, policy: string): void {
   headers.set("content-security-policy", policy);
   headers.set("x-content-type-options", "nosniff");
@@ -38,7 +42,10 @@ export function setSecurityHeaders(headers: Headers, policy: string): void {
   headers.set("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=()");
 }
 
-/** True when the `Host` of a request is a name of this machine, or one that is configured. */
+/**
+ * True when the `Host` header of a request is a loopback name or address, or one that is configured; false without
+ * one.
+ */
 export function isAllowedHost(host: string | undefined, { hosts }: AllowedPlaces): boolean {
   if (host === undefined) return false;
   const name = host.replace(/:\d{1,5}$/, "").toLowerCase();
@@ -51,8 +58,9 @@ function isLoopbackAddress(name: string): boolean {
 }
 
 /**
- * True when the page that asks is ours: no `Origin` at all, the one under which it is asked, or `null`, which is that of the tab's
- * frame. `null` gives no right by itself: every request needs the token.
+ * True when the `Origin` header of a request shows that the page asks: none at all, the one under which it is asked,
+ * or, where that is allowed, `null`, which is that of the tab's frame. `null` gives no right by itself: every request
+ * needs the token.
  */
 export function isAllowedOrigin(
   origin: string | undefined,

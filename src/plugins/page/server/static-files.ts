@@ -24,7 +24,10 @@ const TYPES: Readonly<Record<string, string>> = {
 const FILES_MAX = 100;
 const FILE_BYTES_MAX = 2_000_000;
 
-/** Reads `index.html` and `assets/` of a folder. Other kinds of files are left out. */
+/**
+ * Reads `index.html` and the files of `assets/` of a folder into memory; without a document where the page was not
+ * built. Other kinds of files are left out.
+ */
 export function readPageFiles(folder: string): PageFiles {
   const index = join(folder, "index.html");
   if (!existsSync(index)) return { assets: new Map() };

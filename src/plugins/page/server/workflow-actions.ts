@@ -3,32 +3,39 @@ import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/wo
 import type { WorkflowEntry } from "../../../agents/coordination/ports/workflow-store.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import type { Done, ForkPreview, Forked } from "../contract/actions.ts";
-import { answerWith, refuse, type JsonAnswer } from "./page-answer.ts";
+import { createSuccessAnswer, createRefusalAnswer, type JsonAnswer } from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageDependencies } from "./page-dependencies.ts";
 
 const NO_WORKFLOWS =
   "This gateway runs no workflows: turn `openwop.enabled` on, or open the page of the `serve` that runs them.";
 
+/**
+ * Cancels a workflow run with every run that it started and returns the answer for the page; a refusal where it has
+ * ended, or its host is not here.
+ */
 export async function cancelWorkflowRun(
   { runId, summary }: WorkflowEntry,
   { workflows }: PageDependencies,
 ): Promise<JsonAnswer> {
-  if (hasRunEnded(summary.status)) return refuse("refused", `Run ${runId} has already ended.`);
-  if (!workflows) return refuse("refused", NO_WORKFLOWS);
+  if (hasRunEnded(summary.status)) return createRefusalAnswer("refused", `Run ${runId} has already ended.`);
+  if (!workflows) return createRefusalAnswer("refused", NO_WORKFLOWS);
   const { refusal } = await workflows.cancel({ runId, tenant: summary.tenant });
-  if (refusal !== undefined) return refuse("refused", refusal);
+  if (refusal !== undefined) return createRefusalAnswer("refused", refusal);
   const cancelled: Done = { happened: `${runId} is being cancelled, with every run that it started.` };
-  return answerWith(cancelled);
+  return createSuccessAnswer(cancelled);
 }
 
-/** Tells which nodes a fork has the outcomes of, and which its source began later. Without an event: all of the log is kept. */
+/**
+ * Returns the answer that says which nodes' outcomes a fork from an event keeps, and which begun nodes it runs anew;
+ * forks nothing. Without an event all of the log is kept.
+ */
 export async function previewWorkflowFork(
   reader: ReportedLedger,
   { runId, length }: WorkflowEntry,
   event = length,
 ): Promise<JsonAnswer> {
-  if (event > length) return refuse("invalid", `event: the run has ${length} events.`);
+  if (event > length) return createRefusalAnswer("invalid", `event: the run has ${length} events.`);
   const kept = new Set<string>();
   const begun = new Set<string>();
   for (let from = 0; from < length; from += PAGE_BOUNDS.eventsMax) {
@@ -45,20 +52,24 @@ export async function previewWorkflowFork(
     kept: [...kept],
     anew: [...begun].filter((nodeId) => !kept.has(nodeId)),
   };
-  return answerWith(preview);
+  return createSuccessAnswer(preview);
 }
 
+/**
+ * Starts a fork of a workflow run from an event and returns the answer with its id; a refusal where the host refuses
+ * it, or is not here.
+ */
 export async function forkWorkflowRun(
   { runId, summary }: WorkflowEntry,
   event: number,
   { workflows }: PageDependencies,
 ): Promise<JsonAnswer> {
-  if (!workflows) return refuse("refused", NO_WORKFLOWS);
+  if (!workflows) return createRefusalAnswer("refused", NO_WORKFLOWS);
   const answered = await workflows.fork({ runId, tenant: summary.tenant, event });
-  if (answered.refusal !== undefined) return refuse("refused", answered.refusal);
+  if (answered.refusal !== undefined) return createRefusalAnswer("refused", answered.refusal);
   const forked: Forked = {
     id: answered.id,
     happened: `${answered.id} runs: it keeps what ${runId} did before event ${event}.`,
   };
-  return answerWith(forked);
+  return createSuccessAnswer(forked);
 }

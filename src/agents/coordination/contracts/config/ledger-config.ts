@@ -3,7 +3,7 @@ import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { gatewayNameSchema } from "../ids.ts";
 
-/** A URL is shown in logs, and in lists of processes: a password has no place in it. */
+/** True for a URL without a password: it is shown in logs, and in lists of processes. */
 function hasNoPassword(text: string): boolean {
   const url = URL.parse(text);
   return url !== null && url.password === "" && !url.searchParams.has("password");

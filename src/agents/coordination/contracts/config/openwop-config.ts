@@ -33,8 +33,8 @@ const origin = z
   .regex(/^https?:\/\/[^/?#\s@]+$/)
   .refine((text) => URL.canParse(text), "an origin such as https://peer.example");
 
-/** Returns true where an address holds a user or password, which no request is sent to. */
-export function hasUser(address: string): boolean {
+/** True when the text is a URL with a user or password in it; false for a text that is no URL. */
+export function hasUserOrPassword(address: string): boolean {
   const url = URL.parse(address);
   return url !== null && (url.username !== "" || url.password !== "");
 }
@@ -43,7 +43,7 @@ const mcpServer = z
   .url({ protocol: /^https?$/ })
   .max(BOUNDS.resourceCharsMax)
   .refine(
-    (address) => !hasUser(address),
+    (address) => !hasUserOrPassword(address),
     "an address without a user and password, because none with them is called; give a bearer token for its origin in openwop.peerTokens",
   );
 

@@ -14,7 +14,10 @@ export class InvalidConfigError extends CoordinationError {
   }
 }
 
-/** Reads a value by a schema; `where` ends the message. @throws InvalidConfigError */
+/**
+ * Returns a configuration checked by a schema, an absent one as `{}`; `where` ends the message of the error, from
+ * which secrets are removed. @throws InvalidConfigError
+ */
 export function parseConfig<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
@@ -30,7 +33,7 @@ export function parseConfig<Schema extends z.ZodType>(
 
 const SECRETS = ["acpAgents", "verifiers", "webhooks", "openwop", "ledger", "telemetry"];
 
-/** The arguments and variables of a program may be secrets, and what is wrong with a configuration is logged. */
+/** Returns a problem without the value that may be a secret, because problems are logged. */
 function removeSecrets(problem: ValidationProblem): ValidationProblem {
   const mayHold = SECRETS.some((name) => problem.path.includes(name));
   return mayHold ? { ...problem, received: "something else" } : problem;

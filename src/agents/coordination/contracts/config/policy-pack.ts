@@ -8,7 +8,7 @@ import { CoordinationError, isCoordinationError } from "../errors.ts";
 import { describeProblems, parseBounded, type ValueBounds } from "../validation.ts";
 import { parsePluginConfig, type Phase1Config } from "./config.ts";
 import { policyNameSchema, policyVersionSchema } from "../fact-fields.ts";
-import { nameAgentInPath, nameAgents, readSection, TUNABLE } from "./written-settings.ts";
+import { normalizeAgentInPath, normalizeAgentIds, readSection, TUNABLE } from "./written-settings.ts";
 
 /** Addresses and secrets belong to a machine. A pack is handed on. */
 const KEPT_OUT: Readonly<Record<string, readonly string[]>> = {
@@ -43,20 +43,22 @@ export type PolicySettings = Readonly<Record<string, unknown>>;
 const PACK_BOUNDS: ValueBounds = { charsMax: BOUNDS.configCharsMax, depthMax: BOUNDS.configDepthMax };
 
 /**
- * Returns the pack with agents under the ids that OpenClaw has for them.
- *
- * @throws CoordinationError `INPUT_INVALID` with each problem and its place
+ * Returns the checked content of a policy pack's file, with agents under the ids that OpenClaw has for them. @throws
+ * CoordinationError `INPUT_INVALID` with each problem and its place
  */
 export function parsePolicyPack(value: unknown): PolicyPackFile {
   const parsed = parseBounded(packFileSchema, value, PACK_BOUNDS);
-  const misplaced = listMisplaced(readSection(value, "settings"));
+  const misplaced = listMisplacedSettings(readSection(value, "settings"));
   if (!parsed.ok) throw createPackError([describeProblems(parsed.problems), ...misplaced].join("; "));
   if (misplaced.length > 0) throw createPackError(misplaced.join("; "));
   const { settings, locked } = parsed.value;
-  return { ...parsed.value, locked: locked.map(nameAgentInPath), settings: nameAgents(settings) };
+  return { ...parsed.value, locked: locked.map(normalizeAgentInPath), settings: normalizeAgentIds(settings) };
 }
 
-/** Returns all settings that hold under a pack, defaults included. @throws CoordinationError `INPUT_INVALID` */
+/**
+ * Returns the plugin's whole configuration as if a pack's settings were all that is written, defaults included.
+ * @throws CoordinationError `INPUT_INVALID`
+ */
 export function readPolicySettings(settings: PolicySettings): Phase1Config {
   try {
     return parsePluginConfig({ coordination: { phase1: settings } });
@@ -67,7 +69,7 @@ export function readPolicySettings(settings: PolicySettings): Phase1Config {
 }
 
 /** Lists the settings that a pack may not have, each with why. */
-function listMisplaced(settings: PolicySettings): string[] {
+function listMisplacedSettings(settings: PolicySettings): string[] {
   return Object.entries(KEPT_OUT).flatMap(([section, names]) => {
     const present = names.filter((name) => Object.hasOwn(readSection(settings, section), name));
     return present.map(

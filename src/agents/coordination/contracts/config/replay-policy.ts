@@ -13,7 +13,7 @@ import {
 import { isRecord } from "../../std/is-record.ts";
 import type { TreeBudget } from "../usage.ts";
 import type { PolicySettings } from "./policy-pack.ts";
-import { treeBudgetOf } from "./tree-budget.ts";
+import { createTreeBudget } from "./tree-budget.ts";
 import { describeProblems, parseBounded, type ValueBounds } from "../validation.ts";
 
 /** Under `coordination.phase1` of the plugin's configuration they have the same names. */
@@ -61,11 +61,16 @@ export interface ReplayPolicy {
   /** Bounds of coordinations that spawns open; empty: none. */
   readonly budget?: TreeBudget;
   /** Settings of a configuration. They count only where the policy puts nothing in place of a rule that the log does not hold. */
-  readonly configured?: { readonly strategy: ConflictStrategy; readonly gates?: Partial<GatesConfig> };
+  readonly configured?: {
+    readonly strategy: ConflictStrategy;
+    readonly overrides: NonNullable<ArbiterPolicy["overrides"]>;
+    readonly gates?: Partial<GatesConfig>;
+  };
 }
 
 /**
- * @throws CoordinationError `INPUT_INVALID` with what is wrong and where
+ * Returns the checked policy under which a recorded history is to be decided again, from the file of a person. @throws
+ * CoordinationError `INPUT_INVALID` with what is wrong and where, also for a policy that says nothing
  */
 export function parseReplayPolicy(value: unknown): ReplayPolicy {
   const parsed = parseBounded(policyFileSchema, value, POLICY_BOUNDS);
@@ -76,21 +81,21 @@ export function parseReplayPolicy(value: unknown): ReplayPolicy {
       "a policy says something of gates, conflicts, escalations, escalateMs, budget, failurePolicy or retry",
     );
   for (const [section, keys] of Object.entries(RULED))
-    assertOnlyKeys(section, keysOf(config[section as keyof typeof config]), keys);
+    assertOnlyKeys(section, listKeys(config[section as keyof typeof config]), keys);
   return {
-    ...readConfigured(config),
+    ...readConfiguredRules(config),
     ...(failurePolicy && { failurePolicy }),
     ...(retry && { retry }),
   };
 }
 
 /** Reads the rules that stand in the plugin's configuration too. */
-function readConfigured(config: Readonly<Record<string, unknown>>): ReplayPolicy {
-  const phase1 = readConfig(config);
-  const isApproverRuled = keysOf(config["escalations"]).includes("requireDifferentApprover");
+function readConfiguredRules(config: Readonly<Record<string, unknown>>): ReplayPolicy {
+  const phase1 = readPhase1Config(config);
+  const isApproverRuled = listKeys(config["escalations"]).includes("requireDifferentApprover");
   return {
-    ...("gates" in config && { gates: pickGiven(phase1.gates, config["gates"]) }),
-    ...("conflicts" in config && { conflicts: readRules(phase1, config["conflicts"]) }),
+    ...("gates" in config && { gates: pickGivenSettings(phase1.gates, config["gates"]) }),
+    ...("conflicts" in config && { conflicts: readConflictRules(phase1, config["conflicts"]) }),
     ...("escalateMs" in config && { escalateMs: phase1.escalateMs }),
     ...(isApproverRuled && {
       requireDifferentApprover: phase1.escalations.requireDifferentApprover,
@@ -101,14 +106,14 @@ function readConfigured(config: Readonly<Record<string, unknown>>): ReplayPolicy
 
 /** Only a budget in which nothing stands is none. One that limits nothing, as for an agent, says nothing. */
 function readBudget({ budget }: Phase1Config, raw: unknown): Pick<ReplayPolicy, "budget"> {
-  const limits = treeBudgetOf(budget);
-  if (!limits && keysOf(raw).length > 0) return {};
+  const limits = createTreeBudget(budget);
+  if (!limits && listKeys(raw).length > 0) return {};
   return { budget: limits ?? {} };
 }
 
 /**
- * Returns the part of a policy pack's settings that a history can be looked at under, and the names of the sections and settings
- * that are left out, because the log does not hold what they would decide on.
+ * Returns the part of a pack's settings under which a recorded history can be decided again, and the paths of the
+ * settings left out. The log does not hold what those would decide on. @throws CoordinationError `INPUT_INVALID`
  */
 export function toReplayPolicy(settings: PolicySettings): {
   readonly policy: ReplayPolicy;
@@ -130,7 +135,7 @@ export function toReplayPolicy(settings: PolicySettings): {
 }
 
 /** Reads the phase 1 configuration by its own schema. */
-function readConfig(config: Readonly<Record<string, unknown>>): Phase1Config {
+function readPhase1Config(config: Readonly<Record<string, unknown>>): Phase1Config {
   const phase1 = Object.fromEntries(CONFIGURED.flatMap((key) => (key in config ? [[key, config[key]]] : [])));
   try {
     return parsePluginConfig({ coordination: { phase1 } });
@@ -140,7 +145,9 @@ function readConfig(config: Readonly<Record<string, unknown>>): Phase1Config {
   }
 }
 
-/** Refuses keys that are not known, because a policy that is left out in silence would mislead its author. */
+/**
+ * Throws where a section has a key that is not known. A policy that is left out in silence would mislead its author.
+ */
 function assertOnlyKeys(path: string, keysGiven: readonly string[], keysKnown: readonly string[]): void {
   const other = keysGiven.find((key) => !keysKnown.includes(key));
   if (other !== undefined)
@@ -151,18 +158,18 @@ function createPolicyError(why: string): CoordinationError {
   return new CoordinationError("INPUT_INVALID", `the policy is not one: ${why}`);
 }
 
-function keysOf(raw: unknown): string[] {
+function listKeys(raw: unknown): string[] {
   return typeof raw === "object" && raw !== null ? Object.keys(raw) : [];
 }
 
 /** Returns only the values that the file names, without the defaults of the others. */
-function pickGiven<T extends object>(parsed: T, raw: unknown): Partial<T> {
-  const named = new Set(keysOf(raw));
+function pickGivenSettings<T extends object>(parsed: T, raw: unknown): Partial<T> {
+  const named = new Set(listKeys(raw));
   return Object.fromEntries(Object.entries(parsed).filter(([key]) => named.has(key))) as Partial<T>;
 }
 
-function readRules({ conflicts }: Phase1Config, raw: unknown): ArbiterPolicy {
-  const { strategy, overrides, highRisk } = pickGiven(conflicts, raw);
+function readConflictRules({ conflicts }: Phase1Config, raw: unknown): ArbiterPolicy {
+  const { strategy, overrides, highRisk } = pickGivenSettings(conflicts, raw);
   return {
     ...(strategy && { strategy }),
     ...(overrides && { overrides }),

@@ -15,9 +15,12 @@ const PLACES = [...SECRETS, ...SECRETS.map((place) => `policies.packs.*.settings
   place.split("."),
 );
 
-/** Returns the configuration below `coordination.phase1` with empty texts in place of its secrets. */
+/**
+ * Returns a copy of the configuration below `coordination.phase1` with empty texts in place of its secrets; `place`
+ * names the settings around `value`.
+ */
 export function leaveOutSecrets(value: unknown, place: readonly string[] = []): unknown {
-  if (typeof value === "string") return isSecret(place) ? "" : value;
+  if (typeof value === "string") return isSecretPlace(place) ? "" : value;
   // Its items have the place of the list.
   if (Array.isArray(value)) return value.map((item) => leaveOutSecrets(item, place));
   if (!isRecord(value)) return value;
@@ -27,7 +30,7 @@ export function leaveOutSecrets(value: unknown, place: readonly string[] = []): 
   );
 }
 
-function isSecret(place: readonly string[]): boolean {
+function isSecretPlace(place: readonly string[]): boolean {
   return PLACES.some(
     (secret) =>
       secret.length === place.length && secret.every((name, index) => name === "*" || name === place[index]),

@@ -3,11 +3,14 @@ import { parseHostAgentId } from "../host-agent-id.ts";
 import { convertToMicroUsd, type TreeBudget, type TreeLimits } from "../usage.ts";
 import type { BudgetConfig } from "./config.ts";
 
-/** Returns what the operator's budget limits, by agents as the host names them; `undefined` when it limits nothing. */
-export function treeBudgetOf({ agents, ...limits }: BudgetConfig): TreeBudget | undefined {
-  const ofAll = treeLimitsOf(limits);
+/**
+ * Returns the operator's limits for a whole coordination and for its agents, these by the ids that the host has for
+ * them; `undefined` when nothing is limited.
+ */
+export function createTreeBudget({ agents, ...limits }: BudgetConfig): TreeBudget | undefined {
+  const ofAll = createTreeLimits(limits);
   const ofAgents = Object.entries(agents).map(
-    ([id, agent]) => [parseHostAgentId(id), treeLimitsOf(agent)] as const,
+    ([id, agent]) => [parseHostAgentId(id), createTreeLimits(agent)] as const,
   );
   const limited = ofAgents.filter(([, agent]) => Object.keys(agent).length > 0);
   if (Object.keys(ofAll).length === 0 && limited.length === 0) return undefined;
@@ -15,7 +18,7 @@ export function treeBudgetOf({ agents, ...limits }: BudgetConfig): TreeBudget | 
   return { ...ofAll, ...(limited.length > 0 && { agents: Object.fromEntries(limited.toReversed()) }) };
 }
 
-function treeLimitsOf({ tokens, costUsd, spawns, depth }: Omit<BudgetConfig, "agents">): TreeLimits {
+function createTreeLimits({ tokens, costUsd, spawns, depth }: Omit<BudgetConfig, "agents">): TreeLimits {
   return {
     ...(tokens !== undefined && { tokens }),
     ...(costUsd !== undefined && { costMicroUsd: convertToMicroUsd(costUsd) }),

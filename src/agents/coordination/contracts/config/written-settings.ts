@@ -22,7 +22,10 @@ export const TUNABLE = [
   "compaction",
 ] as const;
 
-/** Returns what the plugin's configuration says, with the policy pack that it goes by below it, or the one that is named. */
+/**
+ * Returns the settings written below `coordination.phase1`, unchecked, merged over those of the policy pack that they
+ * take into use (or of `pack`). They come as they are without a pack; a pack that is not there adds nothing.
+ */
 export function readWrittenSettings(pluginConfig: unknown, pack?: string): UnknownRecord {
   const phase1 = readSection(readSection(pluginConfig, "coordination"), "phase1");
   const policies = readSection(phase1, "policies");
@@ -30,26 +33,26 @@ export function readWrittenSettings(pluginConfig: unknown, pack?: string): Unkno
   if (typeof name !== "string") return phase1;
   const settings = Object.entries(readSection(readSection(readSection(policies, "packs"), name), "settings"));
   const tunable = settings.filter(([section]) => TUNABLE.some((wanted) => wanted === section));
-  return mergeObjects(nameAgents(Object.fromEntries(tunable)), nameAgents(phase1));
+  return mergeObjects(normalizeAgentIds(Object.fromEntries(tunable)), normalizeAgentIds(phase1));
 }
 
 /** Sections with rules for single agents. */
 const BY_AGENT = ["gates", "budget", "privileges"] as const;
 
 /**
- * Returns the same settings with their rules for single agents under the ids that OpenClaw has for them, so that rules for one agent
- * meet when settings are merged. The first of two spellings of one agent counts, as elsewhere.
+ * Returns a copy of the settings in which the rules for single agents stand under the ids that OpenClaw has for these.
+ * So rules for one agent meet when settings are merged. The first of two spellings of one agent counts, as elsewhere.
  */
-export function nameAgents<Settings extends UnknownRecord>(settings: Settings): Settings {
+export function normalizeAgentIds<Settings extends UnknownRecord>(settings: Settings): Settings {
   const sections = BY_AGENT.map((name) => [name, readSection(settings, name)] as const);
   const named = sections.flatMap(([name, section]) => {
     const { agents } = section;
-    return isRecord(agents) ? [[name, { ...section, agents: nameKeys(agents) }] as const] : [];
+    return isRecord(agents) ? [[name, { ...section, agents: normalizeAgentKeys(agents) }] as const] : [];
   });
   return { ...settings, ...Object.fromEntries(named) };
 }
 
-function nameKeys(agents: UnknownRecord): UnknownRecord {
+function normalizeAgentKeys(agents: UnknownRecord): UnknownRecord {
   const entries = new Map<string, unknown>();
   for (const [spelling, entry] of Object.entries(agents)) {
     const id = parseHostAgentId(spelling);
@@ -60,15 +63,21 @@ function nameKeys(agents: UnknownRecord): UnknownRecord {
 
 const OF_AGENT = /^(?<section>(?:gates|budget|privileges)\.agents)\.(?<agent>[^.]+)/u;
 
-/** Returns the path of a setting with the agent's id as OpenClaw has it, where it is a rule for one agent. */
-export function nameAgentInPath(path: string): string {
+/**
+ * Returns the path of a setting with the agent's id as OpenClaw has it; unchanged where the setting is no rule for one
+ * agent.
+ */
+export function normalizeAgentInPath(path: string): string {
   return path.replace(
     OF_AGENT,
     (_, section: string, spelling: string) => `${section}.${parseHostAgentId(spelling)}`,
   );
 }
 
-/** Lists the names of packs that hold for the work of single agents, channels or sessions, each once. */
+/**
+ * Lists, each once, the names of the policy packs that rules of the plugin's configuration assign to single agents,
+ * channels or sessions; unchecked.
+ */
 export function listRuledPacks(pluginConfig: unknown): readonly string[] {
   const policies = readSection(readSection(readSection(pluginConfig, "coordination"), "phase1"), "policies");
   const { rules } = policies;
@@ -76,7 +85,7 @@ export function listRuledPacks(pluginConfig: unknown): readonly string[] {
   return [...new Set(names.filter((name) => typeof name === "string"))];
 }
 
-/** Returns an object within another one; an empty one where there is none. */
+/** Returns the object in a property of another one; a new empty one where there is none. */
 export function readSection(object: unknown, name: string): UnknownRecord {
   const section = isRecord(object) && Object.hasOwn(object, name) ? object[name] : undefined;
   return isRecord(section) ? section : {};

@@ -140,14 +140,14 @@ export type InstalledAgent = z.infer<typeof installedAgentSchema>;
 
 const BOUNDS = { charsMax: AGENT_BOUNDS.manifestCharsMax, depthMax: AGENT_BOUNDS.depthMax };
 
-/** Reads a manifest from a value of unknown shape. */
+/** Checks an untrusted value as an agent's manifest, and returns that or the problems found. */
 export function readAgentManifest(value: unknown): Parsed<AgentManifest> {
   return parseBounded(agentManifestSchema, value, BOUNDS);
 }
 
 const STORED = { charsMax: 4 * AGENT_BOUNDS.manifestCharsMax, depthMax: 2 * AGENT_BOUNDS.depthMax };
 
-/** Reads an installed agent from a value of unknown shape. */
+/** Checks a stored value as an installed agent, and returns that or the problems found. */
 export function readInstalledAgent(value: unknown): Parsed<InstalledAgent> {
   return parseBounded(installedAgentSchema, value, STORED);
 }

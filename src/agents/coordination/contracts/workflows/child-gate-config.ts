@@ -77,14 +77,20 @@ export type GateReading =
   /** A gate that was misunderstood would open too early. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
-/** Returns what is wrong with the names of the criteria that a critic is asked about. */
+/**
+ * Returns the problem of a verifier whose critic is asked about a criterion with a name that is not allowed;
+ * `undefined` when all names are.
+ */
 export function findCriteriaProblem({ criteria }: VerifierConfig): string | undefined {
   return criteria.every((key) => criterionKeySchema.safeParse(key).success)
     ? undefined
     : "verifier: a critic's criteria are named by letters, digits and ._:@/-";
 }
 
-/** The gate that a node's configuration asks for. */
+/**
+ * Returns the gate that a workflow node's configuration puts before the outputs of its child run, `undefined` as the
+ * gate where it names none; or what is wrong with it.
+ */
 export function readChildGate(config: Readonly<Record<string, unknown>>): GateReading {
   const { verifier, outputAttestation } = config;
   const parsed = gateSchema.safeParse({ verifier, outputAttestation });
@@ -103,10 +109,11 @@ const ANY_CRITERION = "acceptable";
 const RUBRIC = "Rule whether these outputs of a run are what a careful person would accept and build on.";
 
 /**
- * Lists the checks that are made, each with its key. A critic is asked beside those that are stated where it has instructions, or
- * where none of them looks at some criterion: a pass names the criteria, so somebody has to have looked at each.
+ * Lists the checks that a verifier makes, each with its key. A critic, a model that judges by a rubric, is one of them
+ * where it has instructions. It is asked, too, where none of the others looks at some criterion: a pass names the
+ * criteria, so somebody has to have looked at each.
  */
-export function listChecks({
+export function listVerifierChecks({
   agentId,
   criteria,
   checks = {},
@@ -119,13 +126,14 @@ export function listChecks({
   const covered = new Set(
     stated.flatMap(([key, check]) => (check.kind === "model" ? check.criteria : [key])),
   );
-  const open = systemPrompt === undefined ? criteria.filter((key) => !covered.has(key)) : criteria;
-  if (stated.length > 0 && systemPrompt === undefined && open.length === 0) return stated;
+  const criteriaForCritic =
+    systemPrompt === undefined ? criteria.filter((key) => !covered.has(key)) : criteria;
+  if (stated.length > 0 && systemPrompt === undefined && criteriaForCritic.length === 0) return stated;
   const critic: Check = {
     kind: "model",
     agent: agentId,
     rubric: systemPrompt ?? RUBRIC,
-    criteria: open.length > 0 ? open : [ANY_CRITERION],
+    criteria: criteriaForCritic.length > 0 ? criteriaForCritic : [ANY_CRITERION],
   };
   // Not a record: a check may have the same key.
   return [...stated, [CRITIC_KEY, critic]];

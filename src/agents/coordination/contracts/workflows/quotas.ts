@@ -61,8 +61,11 @@ const REACHED: Readonly<Record<keyof Quotas, readonly [what: string, remedy: str
   addressRequests: ["requests of this address that are not answered", "Wait for some of the answers"],
 };
 
-/** A refusal that names the quota, its limit, and what to do. */
-export function refuseQuota(quotas: Quotas, quota: keyof Quotas, retryAfter = 1): QuotaRefusal {
+/**
+ * Returns the refusal for a caller of the workflow API that has reached a quota: it names the quota, its limit, and
+ * what to do.
+ */
+export function createQuotaRefusal(quotas: Quotas, quota: keyof Quotas, retryAfter = 1): QuotaRefusal {
   const [subject, remedy] = REACHED[quota];
   const limit = quotas[quota];
   // The protocol has no word for an address, which may be anybody's.

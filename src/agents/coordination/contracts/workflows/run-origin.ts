@@ -33,7 +33,10 @@ export const runOriginSchema = z.strictObject({
 /** Where a forked run comes from (OpenWOP, replay and fork). */
 export type RunOrigin = z.infer<typeof runOriginSchema>;
 
-/** The id of the event at a place in a run's log, which is its source's for what was taken from there. */
+/**
+ * Returns the id of the event at a place of a workflow run's log; for events that were copied from another run, the id
+ * that they have there.
+ */
 export function findEventId(runId: CoordinationId, origin: RunOrigin | undefined, at: number): EventId {
   const owner = origin?.ids.find(({ before }) => at < before)?.runId ?? runId;
   return createEventId(owner, at);

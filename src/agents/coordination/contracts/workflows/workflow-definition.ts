@@ -100,7 +100,7 @@ export const workflowDefinitionSchema = z.looseObject({
 /** A workflow as its author wrote it. */
 export type WorkflowDefinition = z.infer<typeof workflowDefinitionSchema>;
 
-/** Reads a workflow definition from a value of unknown shape. */
+/** Checks an untrusted value as a workflow definition, its shape and size, and returns that or the problems found. */
 export function readWorkflowDefinition(value: unknown): Parsed<WorkflowDefinition> {
   return parseBounded(workflowDefinitionSchema, value, {
     charsMax: WORKFLOW_BOUNDS.definitionCharsMax,

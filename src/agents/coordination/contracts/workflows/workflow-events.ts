@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { AGENT_PAYLOADS, agentSourceSchema } from "./agent-events.ts";
-import { CoordinationError } from "../errors.ts";
+import { createUnreadableEventError } from "../errors.ts";
 import { coordinationIdSchema, eventIdSchema, type CoordinationId, type EventId } from "../ids.ts";
 import { describeProblems, parseBounded } from "../validation.ts";
 import { WORKFLOW_BOUNDS } from "./workflow-bounds.ts";
@@ -42,8 +42,8 @@ export const parentRunSchema = z.object({
 /** The run that a child was started by, perhaps of another host. */
 export type ParentRun = z.infer<typeof parentRunSchema>;
 
-/** True where a run of this host started the run. */
-export function isOnThisHost(
+/** True when a workflow run has a parent run on this host; false where it has none, or one on another host. */
+export function isParentOnThisHost(
   parent: ParentRun | undefined,
 ): parent is ParentRun & { readonly wellKnownUrl?: undefined } {
   return parent !== undefined && parent.wellKnownUrl === undefined;
@@ -136,7 +136,7 @@ export const WORKFLOW_PAYLOADS = {
   "run.resuming": z.object({
     process: name,
     fromStatus: name,
-    /** How long no process could go on with the run. Absent where an earlier release recorded it, or a fork begins. */
+    /** How much time before it the run's time limit leaves out. Absent where an earlier release recorded it, or a fork begins. */
     awayMs: count.optional(),
   }),
   "node.started": z.object({ nodeId: name, typeId: name, attempt: count }),
@@ -322,15 +322,14 @@ const envelopeSchema = z.object({
 const BOUNDS = { charsMax: WORKFLOW_BOUNDS.eventCharsMax, depthMax: WORKFLOW_BOUNDS.depthMax };
 
 /**
- * Checks a stored value and returns it as an event, unknown payload fields kept.
- *
- * @throws CoordinationError `EVENT_UNREADABLE` when its type is unknown or a field does not match.
+ * Returns a stored value as the workflow event that it is, once checked; unknown payload fields are kept. @throws
+ * CoordinationError `EVENT_UNREADABLE` when its type is unknown or a field does not match
  */
 export function decodeWorkflowEvent(value: unknown): WorkflowEvent {
   // The payload is looked at by itself, so that the same one is within bounds here and before it is appended.
-  const { payload, ...rest } =
+  const { payload, ...envelopeFields } =
     typeof value === "object" && value !== null ? (value as { payload?: unknown }) : {};
-  const envelope = parseBounded(envelopeSchema, rest, BOUNDS);
+  const envelope = parseBounded(envelopeSchema, envelopeFields, BOUNDS);
   if (!envelope.ok) throw createUnreadableEventError("event", describeProblems(envelope.problems));
   const { eventId, type } = envelope.value;
   if (!isWorkflowEventType(type))
@@ -340,7 +339,10 @@ export function decodeWorkflowEvent(value: unknown): WorkflowEvent {
   return value as WorkflowEvent;
 }
 
-/** Returns why a log with such a payload could not be read again; `undefined` when it could. */
+/**
+ * Returns why the payload of a workflow event is invalid, so that a log with it could not be read again; `undefined`
+ * when it is valid.
+ */
 export function findPayloadProblem(type: WorkflowEventType, payload: unknown): string | undefined {
   const parsed = parseBounded(WORKFLOW_PAYLOADS[type] as z.ZodType, payload, BOUNDS);
   return parsed.ok ? undefined : describeProblems(parsed.problems);
@@ -348,8 +350,4 @@ export function findPayloadProblem(type: WorkflowEventType, payload: unknown): s
 
 function isWorkflowEventType(type: string): type is WorkflowEventType {
   return Object.hasOwn(WORKFLOW_PAYLOADS, type);
-}
-
-function createUnreadableEventError(which: string, why: string): CoordinationError {
-  return new CoordinationError("EVENT_UNREADABLE", `${which}: ${why}`);
 }

@@ -38,7 +38,7 @@ export interface WorkflowSummary {
   readonly wakesAtMs?: EpochMs;
 }
 
-/** True when a run of this status has ended. */
+/** True for the status of a workflow run that is completed, failed or cancelled. */
 export function hasRunEnded(status: WorkflowStatus): boolean {
   return status === "completed" || status === "failed" || status === "cancelled";
 }

@@ -4,7 +4,7 @@ import { WORKFLOW_BOUNDS } from "./workflow-bounds.ts";
 /** workspace-file.schema.json. The namespace is flat: a slash is a character of the name. */
 const PATH = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,255}$/;
 
-/** Returns why no file can have the name; `undefined` when one can. */
+/** Returns why the path is not allowed for a file of a workspace; `undefined` when it is. */
 export function findWorkspacePathProblem(path: string): string | undefined {
   if (!PATH.test(path))
     return "a path has 1 to 256 letters, digits, dots, underscores, dashes and slashes, and begins with a letter or a digit";
@@ -46,7 +46,9 @@ export type PlannedUpdate = WorkspaceUpdate & {
 /** The content type of a file that names none. */
 export const WORKSPACE_CONTENT_TYPE = "text/markdown";
 
-/** A media type, as it stands in a header. */
+/**
+ * True for the text of a `Content-Type` header: a media type, with or without parameters, within the bound of a name.
+ */
 export function isContentType(value: string): boolean {
   return (
     value.length <= WORKFLOW_BOUNDS.nameCharsMax &&
@@ -54,7 +56,10 @@ export function isContentType(value: string): boolean {
   );
 }
 
-/** Opaque to clients, with its quotes. `sha256`: of the content, hexadecimal. */
+/**
+ * Returns the ETag of a version of a workspace's file, with its quotes; opaque to clients. `sha256`: of the content,
+ * hexadecimal.
+ */
 export function formatWorkspaceEtag(version: number, sha256: string): string {
   return `"v${version}-${sha256.slice(0, 16)}"`;
 }

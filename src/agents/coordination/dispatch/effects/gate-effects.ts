@@ -3,9 +3,9 @@ import type { Channel } from "../../contracts/escalation.ts";
 import { createIdempotencyKey, type EpochMs, type SessionKey, type StepId } from "../../contracts/ids.ts";
 import { listUnsentNotices } from "../../escalation/notices.ts";
 import { ruleOnVerdicts } from "../../gates/verifier-gate.ts";
-import { isAbandoned } from "../../ledger/open-questions.ts";
+import { isQuestionAbandoned, listOpenQuestions } from "../../ledger/open-questions.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
-import { findHeldStep, gateOfStep } from "../decide-held.ts";
+import { findHeldStep, readStepGate } from "../decide-held.ts";
 import type { StepEffect } from "../worktree-effects.ts";
 import type { Capacity } from "./capacity.ts";
 import { isAtWorkForHost } from "./followed-steps.ts";
@@ -43,25 +43,28 @@ export interface TellSession {
   readonly tellingId: string;
 }
 
-/** Returns the effects that are due now. */
+/** Returns the checks, expiries of questions, notices and tellings that are due now; nothing is carried out here. */
 export function planGateEffects(state: OpenCoordination, now: EpochMs, capacity: Capacity): GateEffect[] {
   return [
     ...planChecks(state),
-    ...planExpiries(state, now),
+    ...planQuestionExpiries(state, now),
     ...planNotices(state, now, capacity),
     ...planTellings(state),
   ];
 }
 
-/** Returns the times at which effects become due. An effect that is due now has the time of the newest change. */
+/**
+ * Lists the times at which `planGateEffects` has something to do. For what is due now, that is the time of the newest
+ * change.
+ */
 export function listGateDeadlines(state: OpenCoordination): EpochMs[] {
   const questions = state.openQuestions.valueSeq().toArray();
-  const unsentTimes = openQuestionsOf(state).flatMap((question) =>
+  const unsentTimes = listOpenQuestions(state).flatMap((question) =>
     listUnsentNotices(question).map(({ atMs }) => atMs),
   );
   const isBusy =
-    listTellable(state).length > 0 ||
-    openQuestionsOf(state).some((question) => isAbandoned(state, question)) ||
+    listDeliverableTellings(state).length > 0 ||
+    listOpenQuestions(state).some((question) => isQuestionAbandoned(state, question)) ||
     state.held.some((stepId) => isWaitingForChecks(state, stepId));
   return [...questions, ...unsentTimes, ...(isBusy ? [state.changedAtMs] : [])];
 }
@@ -70,10 +73,11 @@ function isWaitingForChecks(state: OpenCoordination, stepId: StepId): boolean {
   return listMissingChecks(state, stepId).length > 0;
 }
 
+/** Lists the checks of a held result that have not answered; none where people are asked about it. */
 function listMissingChecks(state: OpenCoordination, stepId: StepId): readonly string[] {
   const step = findHeldStep(state, stepId);
   if (!step || step.phase.escalationId) return [];
-  const verdict = ruleOnVerdicts(gateOfStep(step), { ...step.phase, revisions: step.revisions ?? 0 });
+  const verdict = ruleOnVerdicts(readStepGate(step), { ...step.phase, revisions: step.revisions ?? 0 });
   return verdict.outcome === "wait" ? verdict.checks : [];
 }
 
@@ -87,21 +91,14 @@ function planChecks(state: OpenCoordination): VerifyResult[] {
   });
 }
 
-function planExpiries(state: OpenCoordination, now: EpochMs): ExpireQuestion[] {
-  return openQuestionsOf(state)
-    .filter((question) => now >= question.deadlineAtMs || isAbandoned(state, question))
+function planQuestionExpiries(state: OpenCoordination, now: EpochMs): ExpireQuestion[] {
+  return listOpenQuestions(state)
+    .filter((question) => now >= question.deadlineAtMs || isQuestionAbandoned(state, question))
     .map(({ escalationId }) => ({
       kind: "expireQuestion",
       effectId: `${state.coordinationId}:expire:${escalationId}`,
       escalationId,
     }));
-}
-
-function openQuestionsOf({ openQuestions, escalations }: OpenCoordination) {
-  return openQuestions
-    .keySeq()
-    .toArray()
-    .flatMap((escalationId) => escalations.get(escalationId) ?? []);
 }
 
 /**
@@ -110,7 +107,7 @@ function openQuestionsOf({ openQuestions, escalations }: OpenCoordination) {
  */
 function planNotices(state: OpenCoordination, now: EpochMs, { hasHadTurn }: Capacity): NotifyPeople[] {
   const next = new Map<Channel, NotifyPeople>();
-  for (const question of openQuestionsOf(state)) {
+  for (const question of listOpenQuestions(state)) {
     const { escalationId } = question;
     for (const { channel, atMs, notice } of listUnsentNotices(question)) {
       if (atMs > now || next.has(channel)) continue;
@@ -123,10 +120,10 @@ function planNotices(state: OpenCoordination, now: EpochMs, { hasHadTurn }: Capa
 }
 
 /**
- * Returns the messages that can be delivered now. A child that a model spawned is told only when its own work is over. A run that is
- * followed by its key can be told at once: it may wait for it.
+ * Returns the ids of the messages that can be delivered now. A child that a model spawned is told only when its own
+ * work is over. A run that is followed by its key can be told at once: it may wait for it.
  */
-function listTellable({ tellings: open, children, steps }: OpenCoordination): string[] {
+function listDeliverableTellings({ tellings: open, children, steps }: OpenCoordination): string[] {
   const isAtWork = (session: SessionKey): boolean => {
     const stepId = children.get(session);
     const step = stepId === undefined ? undefined : steps.get(stepId);
@@ -140,7 +137,7 @@ function listTellable({ tellings: open, children, steps }: OpenCoordination): st
 
 function planTellings(state: OpenCoordination): TellSession[] {
   const { coordinationId } = state;
-  return listTellable(state).map((tellingId) => ({
+  return listDeliverableTellings(state).map((tellingId) => ({
     kind: "tellSession",
     effectId: `${coordinationId}:tell:${tellingId}`,
     tellingId,

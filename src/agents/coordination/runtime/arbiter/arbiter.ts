@@ -25,14 +25,14 @@ import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { Arbitration } from "./arbiter-state.ts";
 import { assessCall, readPolicies, withoutMerges, withoutMergesBesideReviews } from "./assess-call.ts";
 import type { Assessed, LocatedTarget } from "./assessed-target.ts";
-import { claimApproved } from "./claim-over.ts";
+import { claimApprovedChanges } from "./claim-over.ts";
 import {
   describeGivenUpAttempt,
   describeHeldResource,
   describeEndedCall,
   describeLatePlugins,
   describeCallUnderWay,
-  describeUndetermined,
+  describeUndeterminedRefusal,
   nameTarget,
 } from "./conflict-sentence.ts";
 import { createDeclaredResources } from "./declared-resources.ts";
@@ -40,15 +40,15 @@ import { isHeldByOthers } from "./find-opposition.ts";
 import { grantCall, openReview, refuseCall, type Ruled } from "./record-ruling.ts";
 import { createKnownVersions } from "./known-versions.ts";
 import { createPolicyLocator } from "./locate-policies.ts";
-import { locateTarget, locateTargets, looksOf } from "./locate-targets.ts";
+import { locateTarget, locateTargets, lookAtReadPlaces } from "./locate-targets.ts";
 import { createParticipants, type Participant, type Standing } from "./participants.ts";
 import { createPluginRulings, type PluginRulings } from "./plugin-rulings.ts";
 import { createUnanswerableSessions } from "./unanswerable-sessions.ts";
-import { ruleAgainAfterRace } from "./ruling-again.ts";
-import { isAlwaysClosed, ruleOnUndetermined } from "./undetermined-writes.ts";
+import { ruleAgainAfterRace } from "../log/ruling-again.ts";
+import { isAlwaysDenied, ruleOnUndetermined } from "./undetermined-writes.ts";
 import type { WriteAnswer, WriteCall } from "./write-call.ts";
 import { recordCommandChanges } from "./command-changes.ts";
-import { recordChanges, recordRest } from "./record-changes.ts";
+import { recordChanges, recordUnrecorded } from "./record-changes.ts";
 import { createWritesUnderWay, type Ending, type Looked } from "./writes-under-way.ts";
 
 /** How long a call waits for another one that writes the same thing. */
@@ -75,6 +75,7 @@ export interface Arbiter {
   readonly opened: (state: OpenCoordination) => void;
 }
 
+/** Creates the arbiter. It begins to read the ledger at the first call. */
 export function createArbiter(dependencies: ArbiterDependencies): Arbiter {
   const turns = createTurnsByName();
   const arbiter: Arbitration = {
@@ -100,7 +101,8 @@ export function createArbiter(dependencies: ArbiterDependencies): Arbiter {
     appended: (events) => {
       arbiter.participants.appended(events);
       for (const { type, runId, payload } of events)
-        if (type === "escalation.closed" && payload.resolution === "approved") void claimSoon(arbiter, runId);
+        if (type === "escalation.closed" && payload.resolution === "approved")
+          void tryToClaimApproved(arbiter, runId);
       arbiter.underWay.freed(
         events.flatMap(({ type, payload }) => (type === "claim.released" ? [payload.token] : [])),
       );
@@ -109,10 +111,13 @@ export function createArbiter(dependencies: ArbiterDependencies): Arbiter {
   };
 }
 
-/** The requester may be waiting for it, and others go on with what they lose. */
-async function claimSoon(arbiter: Arbitration, runId: CoordinationId): Promise<void> {
+/**
+ * Claims what people approved, or logs why that must wait for the requester's next call. The requester may be waiting
+ * for it, and others go on with what they lose.
+ */
+async function tryToClaimApproved(arbiter: Arbitration, runId: CoordinationId): Promise<void> {
   try {
-    await arbiter.inTurn(() => claimApproved(arbiter, runId));
+    await arbiter.inTurn(() => claimApprovedChanges(arbiter, runId));
   } catch (error) {
     const code = readErrorCode(error);
     arbiter.logger.warn({ runId, code }, "an approved write could not be claimed yet");
@@ -127,21 +132,24 @@ async function ruleOnCall(arbiter: Arbitration, call: WriteCall): Promise<WriteA
     case "none":
       return { kind: "free" };
     case "ended":
-      return refuseWhatIsHeld(arbiter, call);
+      return refuseIfHeld(arbiter, call);
     case "given_up":
       return call.targets.length > 0 || call.undetermined
         ? { kind: "refused", sentence: describeGivenUpAttempt(standing.stepId) }
         : { kind: "free" };
     case "participant":
-      return requestAs(arbiter, standing.participant, call);
+      return ruleForParticipant(arbiter, standing.participant, call);
   }
 }
 
-/** A child whose step is over has no claim any more, and cannot get one. */
-async function refuseWhatIsHeld(arbiter: Arbitration, call: WriteCall): Promise<WriteAnswer> {
+/**
+ * Refuses a call where somebody holds what it changes. It is for a child whose step is over: that has no claim any
+ * more, and cannot get one.
+ */
+async function refuseIfHeld(arbiter: Arbitration, call: WriteCall): Promise<WriteAnswer> {
   const { tool, undetermined } = call;
-  if (undetermined && isAlwaysClosed(undetermined))
-    return { kind: "refused", sentence: describeUndetermined(tool, undetermined) };
+  if (undetermined && isAlwaysDenied(undetermined))
+    return { kind: "refused", sentence: describeUndeterminedRefusal(tool, undetermined) };
   for (const target of call.targets)
     for (const resource of (await locateTarget(arbiter.files, target)) ?? []) {
       const claim = await findClaimByAnyName(arbiter, resource);
@@ -150,7 +158,7 @@ async function refuseWhatIsHeld(arbiter: Arbitration, call: WriteCall): Promise<
   return { kind: "free" };
 }
 
-/** A file may be held by another of its hard links. */
+/** Finds an active claim on a resource, or on the name that all hard links of that file share. */
 async function findClaimByAnyName(
   { files, store, clock }: Arbitration,
   resource: string,
@@ -163,23 +171,25 @@ async function findClaimByAnyName(
   return undefined;
 }
 
-async function requestAs(
+async function ruleForParticipant(
   arbiter: Arbitration,
   participant: Participant,
   call: WriteCall,
 ): Promise<WriteAnswer> {
-  const looks = await looksOf(arbiter, call.reads);
+  const looks = await lookAtReadPlaces(arbiter, call.reads);
   const { targets, isUnplaced } = await locateTargets(arbiter, participant, call);
   const doubt = await ruleOnUndetermined(arbiter, { participant, call, isUnplaced });
   if (doubt?.kind === "refused") return doubt;
   const isNothing = targets.length === 0 && looks.length === 0 && !call.mayTouchAnything;
   const answer: WriteAnswer = isNothing
     ? { kind: "free" }
-    : await ruleInTime(arbiter, { participant, call, targets, looks });
+    : await ruleUntilAnswered(arbiter, { participant, call, targets, looks });
   return doubt ? combineWithDoubt(answer, doubt) : answer;
 }
 
-/** People are asked about what could not be told once the rest is granted. */
+/**
+ * Returns the question to people about what could not be told, once the rest of the call is granted; else the answer.
+ */
 function combineWithDoubt(answer: WriteAnswer, doubt: WriteAnswer): WriteAnswer {
   if (answer.kind === "refused" || answer.kind === "review") return answer;
   const params = answer.kind === "granted" ? answer.params : undefined;
@@ -199,8 +209,11 @@ const ANSWER_MS = 12_000;
 /** A plugin that kept the thread may have left less of the time than the ledger needs: then the answer must not wait for anything. */
 const LEFT_MS_MIN = 1_000;
 
-/** Rules again when plugins have been asked, or what stood in the way has ended, as long as there is time. */
-async function ruleInTime(arbiter: Arbitration, ruleRequest: Request): Promise<WriteAnswer> {
+/**
+ * Rules on a call, and again when plugins have been asked or what stood in the way has ended, as long as there is
+ * time.
+ */
+async function ruleUntilAnswered(arbiter: Arbitration, ruleRequest: Request): Promise<WriteAnswer> {
   const { participant, call, targets } = ruleRequest;
   const beganAtMs = arbiter.clock.now();
   const answerByMs = call.answerByMs ?? addMs(beganAtMs, ANSWER_MS);
@@ -213,13 +226,13 @@ async function ruleInTime(arbiter: Arbitration, ruleRequest: Request): Promise<W
     if ("isUnasked" in answer) {
       await plugins.ask(participant);
       if (arbiter.clock.now() > addMs(answerByMs, -LEFT_MS_MIN))
-        return refuseForTimeout(arbiter, participant);
-    } else if ("waitUntilMs" in answer) await oneOf(arbiter, answer.waitUntilMs);
+        return refuseForLatePlugins(arbiter, participant);
+    } else if ("waitUntilMs" in answer) await waitUntilFreed(arbiter, answer.waitUntilMs);
     else return answer;
   }
 }
 
-function refuseForTimeout({ logger }: Arbitration, { runId, stepId }: Participant): WriteAnswer {
+function refuseForLatePlugins({ logger }: Arbitration, { runId, stepId }: Participant): WriteAnswer {
   logger.warn(
     { runId, stepId },
     "plugins kept a write waiting for too long; it was refused without a record",
@@ -228,7 +241,7 @@ function refuseForTimeout({ logger }: Arbitration, { runId, stepId }: Participan
 }
 
 /** Resolves when a call of this process ends or a claim is released, or at the time. */
-function oneOf({ underWay, clock }: Arbitration, untilMs: EpochMs): Promise<void> {
+function waitUntilFreed({ underWay, clock }: Arbitration, untilMs: EpochMs): Promise<void> {
   return new Promise((resolve) => {
     const stopWaiting = (): void => {
       forget();
@@ -243,39 +256,43 @@ function oneOf({ underWay, clock }: Arbitration, untilMs: EpochMs): Promise<void
 type Later = { readonly waitUntilMs: EpochMs };
 type Unasked = { readonly isUnasked: true };
 
+/** Rules on a call as things are now: returns the answer, that plugins must be asked first, or until when to wait. */
 async function ruleOnce(
   arbiter: Arbitration,
   ruleRequest: Request,
   { beganAtMs, plugins }: { readonly beganAtMs: EpochMs; readonly plugins: PluginRulings },
 ): Promise<WriteAnswer | Later | Unasked> {
-  await recordRest(arbiter);
+  await recordUnrecorded(arbiter);
   // Whoever made it waits no more.
   if (arbiter.underWay.hasEnded(ruleRequest.call.callKey))
     return { kind: "refused", sentence: describeEndedCall() };
-  const standing = await findStanding(arbiter, ruleRequest.call.session);
+  const standing = await findStandingAfterApprovals(arbiter, ruleRequest.call.session);
   if (standing.kind !== "participant")
     return { kind: "refused", sentence: describeGivenUpAttempt(ruleRequest.participant.stepId) };
   const { participant } = standing;
   const { call, targets, looks } = ruleRequest;
-  const found = await assessCall(arbiter, participant, { targets, plugins });
-  if (found.some(({ isUnasked }) => isUnasked)) return { isUnasked: true };
-  const writable = keepWritableMerges(arbiter, participant, call, found);
+  const assessedTargets = await assessCall(arbiter, participant, { targets, plugins });
+  if (assessedTargets.some(({ isUnasked }) => isUnasked)) return { isUnasked: true };
+  const writable = keepWritableMerges(arbiter, participant, call, assessedTargets);
   const assessed = withoutMergesBesideReviews(arbiter, participant, writable);
   return (
-    mayWait(arbiter, assessed, call.hookBeganAtMs ?? beganAtMs) ??
+    findTimeToWait(arbiter, assessed, call.hookBeganAtMs ?? beganAtMs) ??
     recordRuling(arbiter, { participant, call, assessed, looks })
   );
 }
 
-/** Finds the standing of a session, and claims what people approved while this process was not there to claim it. */
-async function findStanding(arbiter: Arbitration, session: SessionKey): Promise<Standing> {
+/**
+ * Finds the standing of a session, after claiming what people approved while this process was not there to claim it.
+ */
+async function findStandingAfterApprovals(arbiter: Arbitration, session: SessionKey): Promise<Standing> {
   const standing = await arbiter.participants.standingOf(session);
   if (standing.kind !== "participant" || listApprovedReviews(standing.participant.state).length === 0)
     return standing;
-  await claimApproved(arbiter, standing.participant.runId);
+  await claimApprovedChanges(arbiter, standing.participant.runId);
   return arbiter.participants.standingOf(session);
 }
 
+/** Returns the assessed targets, without their merges where the tool cannot be made to write the merged texts. */
 function keepWritableMerges(
   arbiter: Arbitration,
   participant: Participant,
@@ -286,7 +303,8 @@ function keepWritableMerges(
   return merged.length === 0 || rewrite?.(merged) ? assessed : withoutMerges(arbiter, participant, assessed);
 }
 
-function mayWait(
+/** Returns until when the call waits for another call or for leases; `undefined` where it is ruled on now. */
+function findTimeToWait(
   { clock, conflicts }: Arbitration,
   assessed: readonly Assessed[],
   beganAtMs: EpochMs,
@@ -298,23 +316,24 @@ function mayWait(
   if (conflicts.onConflict !== "wait") return undefined;
   const untilMs = addMs(beganAtMs, conflicts.waitMs);
   const lostTargets = assessed.filter(({ ruling }) => ruling?.kind === "refused");
-  const isOfLeases = lostTargets.length > 0 && lostTargets.every(isOfLease);
+  const isOfLeases = lostTargets.length > 0 && lostTargets.every(isLostToLease);
   if (now >= untilMs || !isOfLeases) return undefined;
-  const endsAtMs = latestOf(
+  const endsAtMs = findLatestTime(
     lostTargets.flatMap(({ holders }) => holders.map(({ expiresAtMs }) => expiresAtMs)),
   );
   return { waitUntilMs: endsAtMs < untilMs ? endsAtMs : untilMs };
 }
 
 /** True when the ruling depends on a lease. A change that was made does not undo itself when a lease ends. */
-function isOfLease({ ruling, holders }: Assessed): boolean {
+function isLostToLease({ ruling, holders }: Assessed): boolean {
   return ruling?.kind === "refused" && ruling.winner.changedAtMs === undefined && holders.length > 0;
 }
 
-function latestOf(times: readonly EpochMs[]): EpochMs {
+function findLatestTime(times: readonly EpochMs[]): EpochMs {
   return times.reduce((latest, at) => (at > latest ? at : latest), 0 as EpochMs);
 }
 
+/** Records the ruling on a call: grants it, refuses it, or asks people about it. */
 async function recordRuling(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
   const { assessed } = ruled;
   if (assessed.some(({ ruling }) => ruling?.kind === "refused")) return refuseCall(arbiter, ruled);
@@ -342,7 +361,10 @@ async function recordEndedCall(arbiter: Arbitration, callKey: string, ending: En
   }
 }
 
-/** The host may take long to tell that a child has ended; between its turns it writes nothing. */
+/**
+ * Releases the claims of a session whose turn has ended. The host may take long to tell that a child has ended;
+ * between its turns it writes nothing.
+ */
 async function releaseClaimsOfTurn(arbiter: Arbitration, session: SessionKey): Promise<void> {
   const standing = await arbiter.participants.standingOf(session);
   if (standing.kind === "participant" && standing.participant.stepId !== OWNER_STEP_ID) {

@@ -5,17 +5,17 @@ import { BOUNDS } from "../../contracts/bounds.ts";
 import type { AppliedStrategy } from "../../contracts/arbitration.ts";
 import type { ResourceContest, ResourceRequest } from "../../contracts/commands.ts";
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
-import { isFile, listResourceAndAbove } from "../../contracts/resource-names.ts";
-import { contestOf } from "../../dispatch/conflict-facts.ts";
-import { isApproved } from "../../dispatch/conflict-questions.ts";
+import { createArbitrationInput } from "../../dispatch/conflict-facts.ts";
+import { isChangeApproved } from "../../dispatch/conflict-questions.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { FileLook } from "../../ports/resource-files.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
-import { isForPeople } from "./conflict-sentence.ts";
+import { findDeletableFolders, lookAtTarget, readCurrentText } from "./deletable-folders.ts";
+import { isReasonForPeople } from "./conflict-sentence.ts";
 import { findOpposition, type Opposition, type OppositionDependencies } from "./find-opposition.ts";
 import type { PolicyLocator } from "./locate-policies.ts";
-import { ruleOnMerge, type MergeOutcome } from "./rule-on-merge.ts";
-import { canBeAskedAbout, type Participant } from "./participants.ts";
+import { mergeTarget, type MergeOutcome } from "./rule-on-merge.ts";
+import { canAskPeopleAbout, type Participant } from "./participants.ts";
 import type { Contested, PluginRulings } from "./plugin-rulings.ts";
 import type { Proposed } from "./write-call.ts";
 import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
@@ -29,6 +29,10 @@ export interface AssessDependencies extends ArbiterDependencies, OppositionDepen
   readonly policyLocator: PolicyLocator;
 }
 
+/**
+ * Returns, for each target of a tool call as it is now, who stands against the change and how that is ruled; nothing
+ * is recorded. Folders that the tool cannot write are left out.
+ */
 export async function assessCall(
   dependencies: AssessDependencies,
   participant: Participant,
@@ -36,36 +40,23 @@ export async function assessCall(
 ): Promise<Assessed[]> {
   if (targets.length === 0) return [];
   const policies = dependencies.policyLocator.locate(await readPolicies(dependencies, participant));
+  const looked = await Promise.all(targets.map((target) => lookAtTarget(dependencies.files, target)));
+  const deletable = await findDeletableFolders(dependencies.files, looked);
   const assessed: Assessed[] = [];
-  for (const target of targets) {
-    const look = isFile(target.resource) ? await dependencies.files.look(target.resource) : undefined;
+  for (const { target, look } of looked) {
     // The tool itself can only fail at it, and a claim would keep others out of all that is in it.
-    if (look?.kind === "folder" && target.propose && !(await canDelete(dependencies, target, targets)))
-      continue;
+    if (look?.kind === "folder" && target.propose && !deletable.has(target.resource)) continue;
     const fresh = assessed.filter(({ request }) => request.held === undefined).length;
     const about = { participant, target, look, policies, fresh, plugins, before: assessed };
-    assessed.push(await assess(dependencies, about));
+    assessed.push(await assessTarget(dependencies, about));
   }
   return assessed;
 }
 
 /**
- * True where a call deletes a folder that its tool can delete: a link to one, or one in which nothing is but what the call takes away,
- * too. A call that moves something away does not replace it, and can move files only.
+ * Returns the assessed targets of a call with those that were to be merged ruled without it, because the tool cannot
+ * be made to write the merged texts.
  */
-async function canDelete(
-  { files }: AssessDependencies,
-  { resource, isRemoved, replaces }: LocatedTarget,
-  targets: readonly LocatedTarget[],
-): Promise<boolean> {
-  if (!isRemoved || !replaces) return false;
-  const removedIn = targets.filter(
-    (other) => other.isRemoved && listResourceAndAbove(other.resource)[1] === resource,
-  );
-  return !(await files.hasMoreEntries(resource, removedIn.length));
-}
-
-/** The tool cannot be made to write the merged texts: then there is no merge. */
 export function withoutMerges(
   dependencies: AssessDependencies,
   participant: Participant,
@@ -75,8 +66,8 @@ export function withoutMerges(
 }
 
 /**
- * Leaves to people what could be merged, too, where they are asked about something else of the call: minutes may pass until they answer,
- * and a merge would be of what was there before.
+ * Returns the assessed targets of a call with what could be merged left to people, too, where they are asked about
+ * something else of the call: minutes may pass until they answer, and a merge would be of what was there before.
  */
 export function withoutMergesBesideReviews(
   dependencies: AssessDependencies,
@@ -99,7 +90,10 @@ function withoutMerge(dependencies: AssessDependencies, participant: Participant
   return ruleOnContest(dependencies, participant, { common, request, contest, change: { evidence } });
 }
 
-/** Returns the policies that hold for the calls of a participant, as they are written. */
+/**
+ * Returns the conflict policies that hold for the calls of a participant, the operator's and that of its plan, with
+ * their patterns as they are written.
+ */
 export async function readPolicies(
   { conflicts: operator, plans }: ArbiterDependencies,
   { state }: Participant,
@@ -121,7 +115,7 @@ interface About {
   readonly before: readonly Assessed[];
 }
 
-async function assess(dependencies: AssessDependencies, about: About): Promise<Assessed> {
+async function assessTarget(dependencies: AssessDependencies, about: About): Promise<Assessed> {
   const { participant, target, look, policies, fresh } = about;
   const { resource, replaces } = target;
   const now = dependencies.clock.now();
@@ -143,19 +137,19 @@ async function assess(dependencies: AssessDependencies, about: About): Promise<A
   });
   const applied = chooseStrategyForNames(target, policies);
   const { holders, delegated } = found;
-  const request = requestOf(dependencies, { participant, resource, found, look, fresh, now });
+  const request = createResourceRequest(dependencies, { participant, resource, found, look, fresh, now });
   const common = {
     target,
     look,
     holders,
     delegated,
     ...(underWay && { underWay }),
-    ...keepBaseOfMerge(dependencies, applied, look),
+    ...createBaseOfMerge(dependencies, applied, look),
   };
-  const plain = { ...common, request, ruling: undefined, ...readTextLeft(about, applied, ownChange) };
-  if (!found.contest || (!ownChange && isLetHappen(participant, request, found))) return plain;
+  const plain = { ...common, request, ruling: undefined, ...computeTextLeft(about, applied, ownChange) };
+  if (!found.contest || (!ownChange && isApprovedByPeople(participant, request, found))) return plain;
   const opposed = { ...found.contest, ...applied };
-  return assessOpposed(dependencies, about, { common, request, plain, found, own: ownChange, opposed });
+  return assessOpposedTarget(dependencies, about, { common, request, plain, found, own: ownChange, opposed });
 }
 
 /** An assessed call before it is ruled on. */
@@ -171,8 +165,8 @@ interface Opposed {
   readonly opposed: Contested;
 }
 
-/** Plugins first, then the strategy. */
-async function assessOpposed(
+/** Rules on a target that others stand against: plugins first, then the strategy. */
+async function assessOpposedTarget(
   dependencies: AssessDependencies,
   about: About,
   { common, request, plain, found, own: ownChange, opposed }: Opposed,
@@ -181,10 +175,12 @@ async function assessOpposed(
   const pluginAnswer = plugins.findOpinion(participant, target, opposed);
   if (!pluginAnswer) return { ...plain, isUnasked: true };
   const contest = { ...opposed, ...(pluginAnswer.ruling && { hook: pluginAnswer.ruling }) };
-  const isMerge = arbitrate(contestOf(participant.stepId, contest)).kind === "merge";
+  const isMerge = arbitrate(createArbitrationInput(participant.stepId, contest)).kind === "merge";
   const left = plain.text === undefined ? {} : { text: plain.text };
   const toMerge = { ...common, found, own: ownChange };
-  const change = isMerge ? (mergeByPath(about, found) ?? (await ruleOnMerge(dependencies, toMerge))) : left;
+  const change = isMerge
+    ? (reuseMergeOfPath(about, found) ?? (await mergeTarget(dependencies, toMerge)))
+    : left;
   const words = pluginAnswer.sentence === undefined ? {} : { pluginAnswer: pluginAnswer.sentence };
   return ruleOnContest(dependencies, participant, {
     common: { ...common, ...words },
@@ -199,7 +195,7 @@ async function assessOpposed(
  * else is merged. Who changed the file by another of its names before has claimed the path as that change left it: that is no base for
  * a session which has not seen the path. `undefined` for everything else.
  */
-function mergeByPath({ target, before }: About, { holders }: Opposition): MergeOutcome | undefined {
+function reuseMergeOfPath({ target, before }: About, { holders }: Opposition): MergeOutcome | undefined {
   const [path, ...otherPaths] = target.names;
   const merged = before.find(({ request }) => request.resource === path);
   const evidence = merged?.request.contest?.merge;
@@ -214,21 +210,20 @@ function mergeByPath({ target, before }: About, { holders }: Opposition): MergeO
 }
 
 /** Returns the text that the call will leave, when later changes may be merged with it. */
-function readTextLeft(
+function computeTextLeft(
   { look, target }: About,
   { strategy }: AppliedStrategy,
   ownChange: ChangeUnderWay | undefined,
 ): { readonly text?: string } {
   if (strategy !== "merge_if_safe") return {};
-  return textOf(ownChange?.text ?? currentOf(look), target.propose);
+  return applyProposal(ownChange?.text ?? readCurrentText(look), target.propose);
 }
 
-function currentOf(look: FileLook | undefined): string | undefined {
-  return look?.kind === "text" ? look.text : undefined;
-}
-
-/** People were asked about it by a question, and let it happen. */
-function isLetHappen(
+/**
+ * True where people approved this change, it has not happened yet, and they knew of everybody who stands against it
+ * and of what was changed outside.
+ */
+function isApprovedByPeople(
   { state, stepId }: Participant,
   { resource, current }: ResourceRequest,
   { held: requesterClaim, contest }: Opposition,
@@ -238,10 +233,10 @@ function isLetHappen(
     (claim) => claim.stepId !== stepId || claim.coordinationId !== undefined,
   );
   const claim = { stepId, resource, acquiredAtMs: requesterClaim.acquiredAtMs };
-  return isApproved(state, claim, { claims: others, current });
+  return isChangeApproved(state, claim, { claims: others, current });
 }
 
-/** Ruled with all that is known of the contest, the outcome of a merge included. */
+/** Rules on a contest by all that is known of it, the outcome of a merge included. */
 function ruleOnContest(
   dependencies: AssessDependencies,
   participant: Participant,
@@ -255,8 +250,8 @@ function ruleOnContest(
   const { common, request, change } = contested;
   const { evidence, ...texts } = change;
   const contest = { ...contested.contest, ...(evidence && { merge: evidence }) };
-  const ruling = arbitrate(contestOf(participant.stepId, contest));
-  const reviewed = addReviewDeadline(dependencies, participant, { ruling, now: dependencies.clock.now() });
+  const ruling = arbitrate(createArbitrationInput(participant.stepId, contest));
+  const reviewed = createReviewFields(dependencies, participant, { ruling, now: dependencies.clock.now() });
   return { ...common, ...texts, ruling, request: { ...request, contest: { ...contest, ...reviewed } } };
 }
 
@@ -269,7 +264,7 @@ interface Requested {
   readonly now: EpochMs;
 }
 
-function requestOf(
+function createResourceRequest(
   { conflicts }: AssessDependencies,
   { participant, resource, found, look, fresh, now }: Requested,
 ): ResourceRequest {
@@ -289,43 +284,54 @@ function requestOf(
   };
 }
 
-function textOf(before: string | undefined, propose: LocatedTarget["propose"]): { readonly text?: string } {
+/** Returns the text that the proposed change makes of the text before it, where it makes one. */
+function applyProposal(
+  before: string | undefined,
+  propose: LocatedTarget["propose"],
+): { readonly text?: string } {
   const proposed: Proposed | undefined = propose?.(before);
   return proposed?.kind === "text" ? { text: proposed.text } : {};
 }
 
-/** Keeps what a file was before the change as the base of later merges, when its changes may be merged. */
-function keepBaseOfMerge(
+/** Returns what a file was before the change, to be kept as the base of later merges when its changes may be merged. */
+function createBaseOfMerge(
   dependencies: AssessDependencies,
   { strategy }: AppliedStrategy,
   look: FileLook | undefined,
 ): Pick<Assessed, "content"> {
-  const current = currentOf(look);
+  const current = readCurrentText(look);
   if (strategy !== "merge_if_safe" || current === undefined) return {};
-  return { content: contentOf(dependencies, current) };
+  return { content: createContentUntilEnd(dependencies, current) };
 }
 
-/** Returns the contents to keep as the base of later merges; beyond a number of bytes a call keeps nothing. */
-export function contentsOf(dependencies: ArbiterDependencies, assessed: readonly Assessed[]): ContentInput[] {
+/**
+ * Lists the contents of a call's files to keep as the base of later merges; none where they have too many bytes
+ * together.
+ */
+export function listContentsToKeep(
+  dependencies: ArbiterDependencies,
+  assessed: readonly Assessed[],
+): ContentInput[] {
   const contents = assessed.flatMap(({ content, proposed }) => [
     ...(content ? [content] : []),
-    ...(proposed === undefined ? [] : [contentOf(dependencies, proposed)]),
+    ...(proposed === undefined ? [] : [createContentUntilEnd(dependencies, proposed)]),
   ]);
   const bytes = contents.reduce((sum, { ref }) => sum + ref.bytes, 0);
   return bytes <= BOUNDS.mergeBytesPerCallMax ? contents : [];
 }
 
-/** Kept until the coordination ends. */
-function contentOf({ refOf }: ArbiterDependencies, text: string): ContentInput {
+/** Creates the content of a text that is kept until the coordination ends. */
+function createContentUntilEnd({ refOf }: ArbiterDependencies, text: string): ContentInput {
   return { ref: refOf(text), text, keepWhileRunning: true };
 }
 
-function addReviewDeadline(
+/** Returns by when people must answer, where they are to be asked, or that only they could rule. */
+function createReviewFields(
   { conflicts, unanswerable }: AssessDependencies,
   participant: Participant,
   { ruling, now }: { readonly ruling: Ruling; readonly now: EpochMs },
 ): Pick<ResourceContest, "reviewByMs" | "asksPeople"> {
   if (ruling.kind !== "review") return {};
-  if (canBeAskedAbout(participant, unanswerable)) return { reviewByMs: addMs(now, conflicts.reviewMs) };
-  return isForPeople(ruling.because) ? { asksPeople: true } : {};
+  if (canAskPeopleAbout(participant, unanswerable)) return { reviewByMs: addMs(now, conflicts.reviewMs) };
+  return isReasonForPeople(ruling.because) ? { asksPeople: true } : {};
 }

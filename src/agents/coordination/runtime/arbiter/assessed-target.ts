@@ -17,6 +17,8 @@ export interface LocatedTarget extends RuledNames {
   readonly propose: WriteTarget["propose"];
   /** The call deletes it, or moves it away. */
   readonly isRemoved?: boolean;
+  /** The call removes something above it before: nothing is there when it is changed. */
+  readonly isBelowRemoved?: boolean;
   readonly replaces: boolean;
 }
 export interface Assessed {

@@ -4,12 +4,13 @@ import type { ResourceRequest, SettleReview } from "../../contracts/commands.ts"
 import { CoordinationError } from "../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../contracts/ids.ts";
 import { listApprovedReviews } from "../../dispatch/conflict-questions.ts";
-import { canWrite } from "../../dispatch/decide-claims.ts";
+import { canStepWrite } from "../../dispatch/decide-claims.ts";
+import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { Arbitration } from "./arbiter-state.ts";
 import type { Assessed } from "./assessed-target.ts";
 import { findClaimOfRequester, findHolders, type OppositionDependencies } from "./find-opposition.ts";
 import type { Participant } from "./participants.ts";
-import { ruleAgainAfterRace } from "./ruling-again.ts";
+import { ruleAgainAfterRace } from "../log/ruling-again.ts";
 
 type Dependencies = Pick<Arbitration, "runs" | "store" | "clock" | "conflicts">;
 
@@ -21,8 +22,10 @@ interface Wanted {
   readonly now: EpochMs;
 }
 
-/** Returns what the requester's claim is to be, and the claim that it renews. */
-async function claimOver(
+/**
+ * Ends the claims of others on the resource, and returns the claim that the requester is to get and the one it renews.
+ */
+async function prepareClaimOverOthers(
   arbiter: Dependencies,
   { runId, stepId }: Pick<Participant, "runId" | "stepId">,
   { resource, expiresAtMs, now }: Wanted,
@@ -30,7 +33,7 @@ async function claimOver(
   const { claims, lastToken } = await arbiter.store.overlapping({ resource, atMs: now, limit: CLAIMS_MAX });
   const others = claims.filter((claim) => claim.runId !== runId || claim.stepId !== stepId);
   // Also who claimed it while people thought about it.
-  await endWithin(arbiter, { claims: others, resource, because: "preempted" });
+  await endOverlappingClaims(arbiter, { claims: others, resource, because: "preempted" });
   const state = await arbiter.runs.state(runId);
   const claimed =
     state.kind === "open"
@@ -40,7 +43,10 @@ async function claimOver(
   return { claim, ...(claimed && { held: claimed }) };
 }
 
-/** True where the rules give the requester a target that others hold. They lose their claims only when the call happens. */
+/**
+ * True when the ruling on an assessed target gives it to the requester although others hold it. They lose their claims
+ * only when the call happens.
+ */
 export function isWonOverHolders({ ruling, holders }: Assessed): boolean {
   return ruling?.kind === "granted" && holders.length > 0;
 }
@@ -52,9 +58,10 @@ interface ApprovedTarget {
 }
 
 /**
- * Claims a target of a call that people let happen through the host, which makes the call whatever is returned. `undefined` where the
- * requester gets no claim: its question was closed before they answered, or a step that has not lost it by the rules holds what they
- * were not asked about.
+ * Records the requester's claim on a target of a call that people approved through the host, which makes the call
+ * whatever is returned, and returns the claim's token. `undefined` where the requester gets no claim: its question was
+ * closed before they answered, or a step that has not lost it by the rules holds what they were not asked about.
+ * @throws CoordinationError `CLAIM_CONFLICT` where the token is stale, so that the caller rules again
  */
 export async function claimForApproved(
   arbiter: Dependencies & OppositionDependencies & Pick<Arbitration, "logger">,
@@ -67,7 +74,11 @@ export async function claimForApproved(
   const now = arbiter.clock.now();
   if (await canClaim(arbiter, participant, { ...target, now })) {
     const expiresAtMs = addMs(now, arbiter.conflicts.leaseMs);
-    const { claim, held: renewed } = await claimOver(arbiter, participant, { resource, expiresAtMs, now });
+    const { claim, held: renewed } = await prepareClaimOverOthers(arbiter, participant, {
+      resource,
+      expiresAtMs,
+      now,
+    });
     const request = {
       resource,
       ...claim,
@@ -77,7 +88,7 @@ export async function claimForApproved(
     const submitted = await arbiter.runs.submit(runId, [
       conflictId === undefined
         ? { type: "requestResources", stepId, requests: [request] }
-        : approvalOf(conflictId, claim),
+        : createApproval(conflictId, claim),
     ]);
     if (submitted.kind === "refused" && submitted.code === "STALE_TOKEN")
       throw new CoordinationError("CLAIM_CONFLICT", submitted.reason);
@@ -94,14 +105,16 @@ function pickUnrecordedContest(one: Assessed): Pick<ResourceRequest, "contest"> 
   return isWonOverHolders(one) && contest ? { contest } : {};
 }
 
-/** Looked at before others' claims end: they keep what the requester cannot get. */
+/**
+ * True where the requester can still get its claim. Looked at before others' claims end: they keep what it cannot get.
+ */
 async function canClaim(
   arbiter: Dependencies & OppositionDependencies,
   participant: Participant,
   { one, conflictId, now }: ApprovedTarget & { readonly now: EpochMs },
 ): Promise<boolean> {
   const state = await arbiter.runs.state(participant.runId);
-  if (state.kind !== "open" || !canWrite(state, participant.stepId)) return false;
+  if (state.kind !== "open" || !canStepWrite(state, participant.stepId)) return false;
   if (conflictId !== undefined) return state.reviews.has(conflictId);
   const losers = isWonOverHolders(one) ? one.holders : [];
   const holders = await findHolders(arbiter, participant, { resource: one.request.resource, now });
@@ -112,7 +125,7 @@ function isOfSameStep(one: ClaimEntry, other: ClaimEntry): boolean {
   return one.runId === other.runId && one.stepId === other.stepId;
 }
 
-function approvalOf(conflictId: string, claim: NonNullable<SettleReview["claim"]>): SettleReview {
+function createApproval(conflictId: string, claim: NonNullable<SettleReview["claim"]>): SettleReview {
   return { type: "settleReview", conflictId, answer: "approved", claim };
 }
 
@@ -122,24 +135,34 @@ interface Ending {
   readonly because: "preempted" | "delegated";
 }
 
-/** Ends everything that the holders have of the resource, including what there was no room to list. */
-export async function endWithin(
+/**
+ * Records the end of all claims of the given claims' holders that overlap the resource, also those that there was no
+ * room to list. A holder whose log is damaged is passed over: its claims run out.
+ */
+export async function endOverlappingClaims(
   arbiter: Pick<Arbitration, "runs">,
   { claims, resource, because }: Ending,
 ): Promise<void> {
   const holders = new Map(claims.map(({ runId, stepId }) => [`${runId}\n${stepId}`, { runId, stepId }]));
-  for (const { runId, stepId } of holders.values())
+  for (const { runId, stepId } of holders.values()) {
+    // Nothing can be recorded in a damaged log: its claims run out.
+    if (!(await arbiter.runs.state(runId).catch(ignoreDamage))) continue;
     await arbiter.runs.submit(runId, [{ type: "releaseClaims", because, stepId, within: resource }]);
+  }
 }
 
-/** Gives a claim to whoever people let change something. A claim that could not be given is given at the requester's next call. */
-export async function claimApproved(arbiter: Dependencies, runId: CoordinationId): Promise<void> {
+/**
+ * Records a claim for each requester of the coordination whose change people approved, and ends the claims of others
+ * on it; one that can write no more has its review withdrawn. A claim that could not be given is given at the
+ * requester's next call.
+ */
+export async function claimApprovedChanges(arbiter: Dependencies, runId: CoordinationId): Promise<void> {
   const state = await arbiter.runs.state(runId);
   if (state.kind !== "open") return;
   for (const { conflictId, resource, contest } of listApprovedReviews(state)) {
     if (!contest) continue;
     const { requester: stepId } = contest;
-    if (!canWrite(state, stepId)) {
+    if (!canStepWrite(state, stepId)) {
       // Its command overwrote the file after its step had ended: whoever holds the file keeps it.
       await arbiter.runs.submit(runId, [{ type: "settleReview", conflictId, answer: "withdrawn" }]);
       continue;
@@ -147,8 +170,12 @@ export async function claimApproved(arbiter: Dependencies, runId: CoordinationId
     await ruleAgainAfterRace(async () => {
       const now = arbiter.clock.now();
       const expiresAtMs = addMs(now, arbiter.conflicts.leaseMs);
-      const { claim } = await claimOver(arbiter, { runId, stepId }, { resource, expiresAtMs, now });
-      const submitted = await arbiter.runs.submit(runId, [approvalOf(conflictId, claim)]);
+      const { claim } = await prepareClaimOverOthers(
+        arbiter,
+        { runId, stepId },
+        { resource, expiresAtMs, now },
+      );
+      const submitted = await arbiter.runs.submit(runId, [createApproval(conflictId, claim)]);
       if (submitted.kind === "refused") throw new CoordinationError("CLAIM_CONFLICT", submitted.reason);
     });
   }

@@ -5,17 +5,17 @@
  * A change that the ledger knows of another, or that a call of another may be making just now, is taken for theirs. So is one that
  * may be of a command of the holder's, or of a step that works for the holder, that ran at the same time.
  */
-import type { Contestant } from "../../contracts/arbitration.ts";
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { Command } from "../../contracts/commands.ts";
 import { addMs } from "../../contracts/ids.ts";
-import { isCovering, isFile } from "../../contracts/resource-names.ts";
+import { isClaimCovering, isFileResource } from "../../contracts/resource-names.ts";
+import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { Arbitration } from "./arbiter-state.ts";
-import { findHolders, findLastChange } from "./find-opposition.ts";
+import { createContestantFromClaim, findHolders, findLastChange } from "./find-opposition.ts";
 import type { Participant } from "./participants.ts";
-import { recordRest, versionOf } from "./record-changes.ts";
-import { ruleAgainAfterRace } from "./ruling-again.ts";
+import { recordUnrecorded, readFileVersion } from "./record-changes.ts";
+import { ruleAgainAfterRace } from "../log/ruling-again.ts";
 import type { CallUnderWay, HeldFile } from "./writes-under-way.ts";
 
 /** Files of others that are compared. */
@@ -24,7 +24,10 @@ const HELD_MAX = 256;
 const RECORDED_MAX = 64;
 const CLAIMS_MAX = 1_024;
 
-/** Notes what others hold below a folder before a command works there. */
+/**
+ * Returns the files below a folder that others hold, each with a stamp taken before a command works there, to see
+ * later whether it changed them; none where the folder is unknown or commands are not watched.
+ */
 export async function stampHeldFiles(
   arbiter: Arbitration,
   participant: Participant,
@@ -52,8 +55,8 @@ async function listClaimsBelow(
   const holders = await findHolders(arbiter, participant, { resource: below, now });
   const claims: ClaimEntry[] = [];
   for (const { runId, stepId } of holders) {
-    const state = await arbiter.runs.state(runId);
-    if (state.kind !== "open") continue;
+    const state = await arbiter.runs.state(runId).catch(ignoreDamage);
+    if (state?.kind !== "open") continue;
     for (const claim of state.claims.values())
       if (claim.stepId === stepId && claim.expiresAtMs > now && isFileBelow(claim.resource, below))
         claims.push({ ...claim, runId });
@@ -62,7 +65,7 @@ async function listClaimsBelow(
 }
 
 function isFileBelow(resource: string, below: string): boolean {
-  return isFile(resource) && isCovering(below, resource);
+  return isFileResource(resource) && isClaimCovering(below, resource);
 }
 
 interface FoundChange {
@@ -72,21 +75,25 @@ interface FoundChange {
   readonly over?: ClaimEntry;
 }
 
-/** Records what a command that has ended changed, and opens a conflict for people about what it overwrote. */
+/**
+ * Records the changes that a command made which has ended, and opens a conflict for people about each file of others
+ * that it overwrote. Does nothing for a call that cannot touch anything, or where commands are not watched.
+ */
 export async function recordCommandChanges(arbiter: Arbitration, call: CallUnderWay): Promise<void> {
   if (!call.mayTouchAnything || arbiter.conflicts.afterCommands === "off") return;
-  const overwritten = await findOverwrites(arbiter, call);
+  const overwritten = await findOverwrittenFiles(arbiter, call);
   const { changes, isWhole } = await findOtherChanges(arbiter, call, overwritten);
-  const found = [...overwritten, ...changes];
-  if (found.length === 0 && isWhole) return;
+  const foundChanges = [...overwritten, ...changes];
+  if (foundChanges.length === 0 && isWhole) return;
   const { runId } = call.participant;
-  arbiter.unrecorded.push({ runId, commands: draftChanges(call, found, isWhole) });
-  await recordRest(arbiter);
-  for (const { resource, version, over } of found)
-    if (over) await openConflict(arbiter, call, { resource, version, over });
+  arbiter.unrecorded.push({ runId, commands: draftChangeRecords(call, foundChanges, isWhole) });
+  await recordUnrecorded(arbiter);
+  for (const { resource, version, over } of foundChanges)
+    if (over) await openOverwriteConflict(arbiter, call, { resource, version, over });
 }
 
-function draftChanges(
+/** Drafts a record of each change by name, and of there being more where they are too many. */
+function draftChangeRecords(
   { participant: { stepId }, tool }: CallUnderWay,
   found: readonly FoundChange[],
   isWhole: boolean,
@@ -111,18 +118,20 @@ function draftChanges(
   ];
 }
 
-async function findOverwrites(arbiter: Arbitration, call: CallUnderWay): Promise<FoundChange[]> {
-  const found: FoundChange[] = [];
+/** Finds the files held by others that are different now, and that no other step may have changed. */
+async function findOverwrittenFiles(arbiter: Arbitration, call: CallUnderWay): Promise<FoundChange[]> {
+  const overwrittenFiles: FoundChange[] = [];
   for (const { claim, stamp } of call.held ?? []) {
     const { resource } = claim;
     const now = await arbiter.files.stamp(resource);
-    if (now === undefined || now === stamp || (await mayBeOfOthers(arbiter, call, resource))) continue;
-    const version = await versionOf(arbiter, resource);
-    if (version !== undefined) found.push({ resource, version, over: claim });
+    if (now === undefined || now === stamp || (await mayBeChangedByOthers(arbiter, call, resource))) continue;
+    const version = await readFileVersion(arbiter, resource);
+    if (version !== undefined) overwrittenFiles.push({ resource, version, over: claim });
   }
-  return found;
+  return overwrittenFiles;
 }
 
+/** Finds the other files below the folder that changed meanwhile, where the operator wants all of them recorded. */
 async function findOtherChanges(
   arbiter: Arbitration,
   call: CallUnderWay,
@@ -136,9 +145,13 @@ async function findOtherChanges(
   const changes: FoundChange[] = [];
   for (const path of paths) {
     const resource = await arbiter.files.locate(path, folder);
-    if (resource === undefined || named.has(resource) || (await mayBeOfOthers(arbiter, call, resource)))
+    if (
+      resource === undefined ||
+      named.has(resource) ||
+      (await mayBeChangedByOthers(arbiter, call, resource))
+    )
       continue;
-    const version = await versionOf(arbiter, resource);
+    const version = await readFileVersion(arbiter, resource);
     if (version === undefined) continue;
     const [over] = await findHolders(arbiter, participant, { resource, now: arbiter.clock.now() });
     changes.push({ resource, version, ...(over && { over }) });
@@ -146,8 +159,12 @@ async function findOtherChanges(
   return { changes, isWhole };
 }
 
-/** True where another step changed it meanwhile, or may have. */
-async function mayBeOfOthers(arbiter: Arbitration, call: CallUnderWay, resource: string): Promise<boolean> {
+/** True where another step changed the resource meanwhile, or may have. */
+async function mayBeChangedByOthers(
+  arbiter: Arbitration,
+  call: CallUnderWay,
+  resource: string,
+): Promise<boolean> {
   const {
     participant: { session, runId, stepId },
     atMs,
@@ -157,14 +174,18 @@ async function mayBeOfOthers(arbiter: Arbitration, call: CallUnderWay, resource:
   const last = await findLastChange(arbiter, resource);
   const isLater = last !== undefined && last.change.atMs >= atMs;
   if (isLater && (last.runId !== runId || last.change.stepId !== stepId)) return true;
-  return mayBeOfHolder(arbiter, call, resource);
+  return mayBeChangedByHolder(arbiter, call, resource);
 }
 
 /**
  * True where a command of a holder, or of a step that works for one, ran at the same time. No log has what such a command changes of
  * the holder's files.
  */
-async function mayBeOfHolder(arbiter: Arbitration, call: CallUnderWay, resource: string): Promise<boolean> {
+async function mayBeChangedByHolder(
+  arbiter: Arbitration,
+  call: CallUnderWay,
+  resource: string,
+): Promise<boolean> {
   const now = arbiter.clock.now();
   const claims = (call.held ?? []).map(({ claim }) => claim).filter((claim) => claim.resource === resource);
   const holders = await findHolders(arbiter, call.participant, { resource, now });
@@ -178,8 +199,8 @@ async function mayBeOfHolder(arbiter: Arbitration, call: CallUnderWay, resource:
   return false;
 }
 
-/** A claim that ended meanwhile was not in the way any more. */
-async function openConflict(
+/** Opens a conflict for people about an overwritten file. A claim that ended meanwhile was not in the way any more. */
+async function openOverwriteConflict(
   arbiter: Arbitration,
   { participant }: CallUnderWay,
   { resource, version, over }: Required<FoundChange>,
@@ -210,7 +231,10 @@ async function openConflict(
                 cause: "overwritten",
                 strategy: "manual_review",
                 from: "default",
-                claims: [contestantOf(holder, participant), { stepId, priority, claimedSequence: token }],
+                claims: [
+                  createContestantFromClaim(holder, { participant }),
+                  { stepId, priority, claimedSequence: token },
+                ],
                 asksPeople: true,
               },
             },
@@ -223,17 +247,4 @@ async function openConflict(
       );
     }),
   );
-}
-
-function contestantOf(
-  { runId, stepId, priority, token, expiresAtMs }: ClaimEntry,
-  participant: Participant,
-): Contestant {
-  return {
-    stepId,
-    priority,
-    claimedSequence: token,
-    expiresAtMs,
-    ...(runId !== participant.runId && { coordinationId: runId }),
-  };
 }

@@ -6,14 +6,17 @@ import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs } from "../../contracts/id
 import { findOwningTool } from "../../contracts/owned-files.ts";
 import { formatOwnResource } from "../../contracts/resource-names.ts";
 import type { Coordination } from "../../ledger/state.ts";
-import { replaceHidden } from "../../std/hidden-characters.ts";
+import { replaceHiddenCharacters } from "../../std/hidden-characters.ts";
 import type { Assessed } from "./assessed-target.ts";
 import type { Undetermined } from "./write-call.ts";
 import type { CallUnderWay } from "./writes-under-way.ts";
 
 const START = "Coordination refused this call";
 
-/** Describes who holds the resource, since when and until when, and what the requester can do. */
+/**
+ * Returns the text by which a contested call is refused: who holds or changed the resource, since when and until when,
+ * and what the model can do.
+ */
 export function describeRefusal(
   assessed: Assessed,
   state: Coordination,
@@ -25,10 +28,10 @@ export function describeRefusal(
   if (ruling?.kind === "review")
     return describeReviewRefusal(assessed, state, { because: ruling.because, which });
   if (assessed.pluginAnswer !== undefined)
-    return `${START}: ${resource} is wanted by others too${describeHolder(assessed, state)}, and ${endSentence(assessed.pluginAnswer)} Go on with other work; do not write it under another name${which}.`;
-  const changers = changersOf(assessed);
+    return `${START}: ${resource} is wanted by others too${describeHolder(assessed, state)}, and ${addFullStop(assessed.pluginAnswer)} Go on with other work; do not write it under another name${which}.`;
+  const changers = listOpposingChangers(assessed);
   if (changers.length > 0)
-    return `${START}: ${resource} was changed by ${namesOf(changers, state)} since you read ${assessed.target.replaces ? "all of it" : "it"}; your change would undo that. ${describeReading(assessed)}${which}.`;
+    return `${START}: ${resource} was changed by ${formatContestantNames(changers, state)} since you read ${assessed.target.replaces ? "all of it" : "it"}; your change would undo that. ${describeRereading(assessed)}${which}.`;
   return `${START}: ${resource} is ${describeHolding(assessed, state)}. Go on with other work and try again then; do not write it under another name${which}.`;
 }
 
@@ -36,19 +39,25 @@ export function describeRefusal(
  * Says to read the resource again. A session may look by a command, too, but which files that shows it is not known; and who replaces
  * everything must have seen all of it.
  */
-function describeReading({ target: { replaces } }: Assessed): string {
+function describeRereading({ target: { replaces } }: Assessed): string {
   return `Read it again${replaces ? " to its end" : ""} with the tool read, not by a command, and make your change to what it is now`;
 }
 
 /** Reasons for a failed merge that the model itself can often mend. */
 const MENDABLE: ReadonlySet<string> = new Set(["overlapping-changes", "no-base", "does-not-apply"]);
 
-/** True when nobody but people can rule on it. */
-export function isForPeople(because: string): boolean {
+/**
+ * True when the reason for which a contest is under review is one that only people can rule on; false for one that
+ * passes or that the requester can mend.
+ */
+export function isReasonForPeople(because: string): boolean {
   return !MENDABLE.has(because) && because !== "being-written";
 }
 
-/** A question was put to people, now or by an earlier call. */
+/**
+ * Returns the text by which a call is refused while a person is asked about its resource, now or for an earlier call:
+ * until when they may answer, and what the model can do.
+ */
 export function describeOpenQuestions(
   assessed: Assessed,
   state: Coordination,
@@ -60,7 +69,7 @@ export function describeOpenQuestions(
   const advice =
     tool === undefined ? "" : ` It is a file that a tool writes: run "${tool}" rather than write it.`;
   const untilMs = questions.map(({ deadlineAtMs }) => deadlineAtMs).reduce((a, b) => (a < b ? a : b));
-  return `${START}: a person must decide who may change ${resource}${describeHolder(assessed, state)}. A person was asked (${names}) and may answer until ${timeOf(untilMs)}; if they approve, make the same call again. Go on with other work until then; do not write it under another name.${advice}`;
+  return `${START}: a person must decide who may change ${resource}${describeHolder(assessed, state)}. A person was asked (${names}) and may answer until ${formatUtcTime(untilMs)}; if they approve, make the same call again. Go on with other work until then; do not write it under another name.${advice}`;
 }
 
 export interface OpenQuestion {
@@ -68,15 +77,20 @@ export interface OpenQuestion {
   readonly deadlineAtMs: EpochMs;
 }
 
+/**
+ * Returns the text by which a call is refused because the plugins that rule on contested writes did not answer in
+ * time.
+ */
 export function describeLatePlugins(): string {
   return `${START}: the plugins that rule on contested writes kept it waiting for too long. Try again later.`;
 }
 
+/** Returns the text by which a call is refused that had ended before it was ruled on. */
 export function describeEndedCall(): string {
   return `${START}: the call has ended before it was ruled on. Make it again if it is still needed.`;
 }
 
-function endSentence(sentence: string): string {
+function addFullStop(sentence: string): string {
   return /[.!?]$/u.test(sentence) ? sentence : `${sentence}.`;
 }
 
@@ -88,7 +102,7 @@ function describeReviewRefusal(
   const resource = formatOwnResource(nameTarget(assessed));
   const holderClause = describeHolder(assessed, state);
   if (MENDABLE.has(because))
-    return `${START}: ${resource} is wanted by others too${holderClause}, and your change could not be merged with theirs (${because}). ${describeReading(assessed)}${which}.`;
+    return `${START}: ${resource} is wanted by others too${holderClause}, and your change could not be merged with theirs (${because}). ${describeRereading(assessed)}${which}.`;
   if (because === "being-written")
     return `${START}: ${resource} is being changed just now${holderClause}. Try again in a moment${which}.`;
   const tool = because === "owned-by-tool" ? findOwningTool(resource) : undefined;
@@ -103,14 +117,14 @@ function describeHolder({ holders }: Assessed, state: Coordination): string {
   if (!first) return "";
   const foreign = first.runId === state.coordinationId ? {} : { coordinationId: first.runId };
   const name = nameContestant({ ...first, ...foreign, claimedSequence: first.token }, state);
-  return `, held by ${name} since ${timeOf(first.acquiredAtMs)} until ${timeOf(first.expiresAtMs)}`;
+  return `, held by ${name} since ${formatUtcTime(first.acquiredAtMs)} until ${formatUtcTime(first.expiresAtMs)}`;
 }
 
 /** Returns those who have already changed the resource, when that is what stands in the way. */
-function changersOf({ request, ruling }: Assessed): Contestant[] {
-  const isLostToThem = ruling?.kind === "refused" && hasChanged(ruling.winner);
+function listOpposingChangers({ request, ruling }: Assessed): Contestant[] {
+  const isLostToThem = ruling?.kind === "refused" && hasChangedResource(ruling.winner);
   if (request.contest?.cause !== "stale_base" && !isLostToThem) return [];
-  return request.contest?.claims.filter(hasChanged) ?? [];
+  return request.contest?.claims.filter(hasChangedResource) ?? [];
 }
 
 /** Describes who has the resource: by a claim with its times, or because its plan says so. */
@@ -120,19 +134,22 @@ function describeHolding({ holders, ruling }: Assessed, state: Coordination): st
   const name = nameContestant(winner, state);
   const claim = holders.find(({ token }) => token === winner.claimedSequence);
   if (!claim) return `declared by ${name} as its own in the plan, until that step ends`;
-  const since = timeOf(claim.acquiredAtMs);
-  return `held by ${name} since ${since} until ${timeOf(claim.expiresAtMs)}, or until that step ends`;
+  const since = formatUtcTime(claim.acquiredAtMs);
+  return `held by ${name} since ${since} until ${formatUtcTime(claim.expiresAtMs)}, or until that step ends`;
 }
 
-/** Describes a held resource to a session that takes no part any more. */
+/** Returns the text by which a session whose step has ended is refused a resource that somebody holds. */
 export function describeHeldResource(
   resource: string,
   { runId, stepId, acquiredAtMs, expiresAtMs }: ClaimEntry,
 ): string {
-  return `${START}: ${formatOwnResource(resource)} is held by ${stepId} of coordination ${runId} since ${timeOf(acquiredAtMs)} until ${timeOf(expiresAtMs)}, and the step that this session worked on has ended. Try again then.`;
+  return `${START}: ${formatOwnResource(resource)} is held by ${stepId} of coordination ${runId} since ${formatUtcTime(acquiredAtMs)} until ${formatUtcTime(expiresAtMs)}, and the step that this session worked on has ended. Try again then.`;
 }
 
-/** Describes a call of another that changes a resource, or is to change it once a person has answered. */
+/**
+ * Returns the text by which a call is refused because a call of another changes the resource just now, or is to change
+ * it once a person has answered.
+ */
 export function describeCallUnderWay(resource: string, call: CallUnderWay): string {
   const { participant, tool, atMs, isReserved } = call;
   const name = nameContestant(
@@ -141,11 +158,14 @@ export function describeCallUnderWay(resource: string, call: CallUnderWay): stri
   );
   const start = `${START}: ${formatOwnResource(resource)}`;
   if (isReserved)
-    return `${start} is to be changed by a call of ${name} (${tool}) about which a person is asked since ${timeOf(atMs)}. Go on with other work, and try again later.`;
-  return `${start} is being changed just now by ${name} (${tool}, since ${timeOf(atMs)}). Try again in a moment.`;
+    return `${start} is to be changed by a call of ${name} (${tool}) about which a person is asked since ${formatUtcTime(atMs)}. Go on with other work, and try again later.`;
+  return `${start} is being changed just now by ${name} (${tool}, since ${formatUtcTime(atMs)}). Try again in a moment.`;
 }
 
-export function describeUndetermined(tool: string, { because, extractor }: Undetermined): string {
+/**
+ * Returns the text by which a call is refused whose changes cannot be told, with the reason and what the model can do.
+ */
+export function describeUndeterminedRefusal(tool: string, { because, extractor }: Undetermined): string {
   if (because === "too_many")
     return `${START}: it changes more than ${BOUNDS.resourcesPerCallMax} things at once. Make several calls of ${tool} of it.`;
   if (because === "extractor_failed")
@@ -153,20 +173,26 @@ export function describeUndetermined(tool: string, { because, extractor }: Undet
   return `${START}: what ${tool} would change cannot be told, and the operator allows no such call while other agents are at work. Use write, edit or apply_patch, or ask for the command to be declared in coordination.phase1.conflicts.commands.`;
 }
 
-export function recordRefusedSentence(reason: string): string {
+/** Returns the text by which a call is refused because what it needs could not be recorded, for this reason. */
+export function describeRecordRefusal(reason: string): string {
   return `${START}: ${reason}.`;
 }
 
+/** Returns the text by which a call of a given-up attempt's session is refused, or of one that works for it. */
 export function describeGivenUpAttempt(stepId: string): string {
   return `${START}: this attempt of step ${stepId} was given up, or one that it works for, and what it writes no longer counts. End your turn.`;
 }
 
-export function createUndeterminedReview(tool: string): {
+/**
+ * Returns the title and text of the question to people about a call whose changes cannot be told, within the host's 80
+ * and 512 characters.
+ */
+export function createUndeterminedReviewText(tool: string): {
   readonly title: string;
   readonly description: string;
 } {
   return {
-    title: cut(`Unchecked call of ${tool}`, 80),
+    title: cutWithEllipsis(`Unchecked call of ${tool}`, 80),
     description:
       `What this call of ${tool} would change cannot be told, and other agents may be at work on the same files.`.slice(
         0,
@@ -175,7 +201,10 @@ export function createUndeterminedReview(tool: string): {
   };
 }
 
-/** The title has 80 characters, the text 512. */
+/**
+ * Returns the title and text of the question to people about contested targets of a call, within the host's 80 and 512
+ * characters.
+ */
 export function createReviewText(
   assessed: readonly Assessed[],
   state: Coordination,
@@ -191,21 +220,24 @@ export function createReviewText(
     const tool = findOwningTool(name);
     const advice =
       tool === undefined ? "" : ` A tool writes it: running "${tool}" is better than either text.`;
-    return `${tail(formatOwnResource(name), 120)}${why}: also wanted by ${namesOf(against, state)}.${advice}`;
+    return `${keepEndWithEllipsis(formatOwnResource(name), 120)}${why}: also wanted by ${formatContestantNames(against, state)}.${advice}`;
   });
   const stake = "If you allow it, this call overwrites what they have there and their claims end.";
   return {
-    title: cut(`Contested write: ${tail(resource, 60)}`, 80),
-    description: `${cut([...new Set(lines)].join(" "), 511 - stake.length)} ${stake}`,
+    title: cutWithEllipsis(`Contested write: ${keepEndWithEllipsis(resource, 60)}`, 80),
+    description: `${cutWithEllipsis([...new Set(lines)].join(" "), 511 - stake.length)} ${stake}`,
   };
 }
 
-/** Names a target as the call does: by the path, where it is the name that the hard links of a file share. */
+/**
+ * Returns the name of an assessed target as the call has it: its path, also where the resource is the name that the
+ * hard links of a file share.
+ */
 export function nameTarget({ target: { names, resource } }: Pick<Assessed, "target">): string {
   return names[0] ?? resource;
 }
 
-function namesOf(contestants: readonly Contestant[], state: Coordination): string {
+function formatContestantNames(contestants: readonly Contestant[], state: Coordination): string {
   const names = contestants.slice(0, 3).map((contestant) => nameContestant(contestant, state));
   const more = contestants.length - names.length;
   return `${names.join(", ") || "another step"}${more > 0 ? ` and ${more} more` : ""}`;
@@ -215,25 +247,25 @@ function nameContestant({ stepId, coordinationId }: Contestant, state: Coordinat
   if (stepId === OUTSIDE_STEP_ID) return "somebody outside of this coordination";
   // An older release took ids with any characters.
   if (coordinationId !== undefined)
-    return replaceHidden(`${stepId} of coordination ${coordinationId}`, () => " ");
+    return replaceHiddenCharacters(`${stepId} of coordination ${coordinationId}`, () => " ");
   if (stepId === OWNER_STEP_ID) return "the session that began this work";
   const name = state.kind === "unopened" ? undefined : state.steps.get(stepId)?.spec.name;
   // A step of a plan is called what its id is.
   return name === undefined || name === stepId ? stepId : `${stepId} (${JSON.stringify(name)})`;
 }
 
-function hasChanged({ changedAtMs }: Contestant): boolean {
+function hasChangedResource({ changedAtMs }: Contestant): boolean {
   return changedAtMs !== undefined;
 }
 
-function timeOf(atMs: EpochMs): string {
+function formatUtcTime(atMs: EpochMs): string {
   return `${new Date(atMs).toISOString().slice(0, 19)}Z`;
 }
 
-function tail(text: string, charsMax: number): string {
+function keepEndWithEllipsis(text: string, charsMax: number): string {
   return text.length <= charsMax ? text : `…${text.slice(1 - charsMax)}`;
 }
 
-function cut(text: string, charsMax: number): string {
+function cutWithEllipsis(text: string, charsMax: number): string {
   return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1)}…`;
 }

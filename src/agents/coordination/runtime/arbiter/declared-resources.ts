@@ -1,5 +1,5 @@
 /** Owns: which steps of a plan that are at work name a resource as their own. */
-import { expandHome, isCovering, parseFile } from "../../contracts/resource-names.ts";
+import { expandHome, isClaimCovering, parseFileResource } from "../../contracts/resource-names.ts";
 import type { AgentId, StepId } from "../../contracts/ids.ts";
 import type { Step } from "../../ledger/state.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
@@ -11,6 +11,10 @@ export interface DeclaredResources {
   declarersOf(participant: Participant, resource: string): Promise<readonly Step[]>;
 }
 
+/**
+ * Returns the lookup that lists the steps at work whose plan declares a resource; it remembers, per compiled plan,
+ * where declared names lead.
+ */
 export function createDeclaredResources(dependencies: {
   readonly plans: PlanSource;
   readonly files: ResourceFiles;
@@ -34,7 +38,7 @@ export function createDeclaredResources(dependencies: {
   };
   const locateOne = async (name: string, agent: AgentId): Promise<string | undefined> => {
     const { files } = dependencies;
-    const file = parseFile(name);
+    const file = parseFileResource(name);
     // Where a path of another machine leads is known there.
     if (!file || (file.machine !== undefined && file.machine !== files.machine)) return name;
     return files.locate(expandHome(file.path, files.home), dependencies.folderOf(agent));
@@ -48,7 +52,7 @@ export function createDeclaredResources(dependencies: {
         const step = state.steps.get(stepId);
         if (!step || !graph.stepOf.get(stepId)?.resources.length) continue;
         const names = await resourcesOf(graph, step);
-        if (names.some((name) => isCovering(name, resource) || isCovering(resource, name)))
+        if (names.some((name) => isClaimCovering(name, resource) || isClaimCovering(resource, name)))
           declarers.push(step);
       }
       return declarers;

@@ -8,10 +8,16 @@ import { BOUNDS } from "../../contracts/bounds.ts";
 import { isOwnedBy } from "../../contracts/coordination-summary.ts";
 import { PRIORITIES } from "../../contracts/envelope.ts";
 import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs } from "../../contracts/ids.ts";
-import { isFile, listResourceAndAbove } from "../../contracts/resource-names.ts";
-import { holdingOf, type OpenCoordination, type ResourceChange, type Step } from "../../ledger/state.ts";
-import { nameOfChanged } from "../../ledger/summary.ts";
+import { isFileResource, listResourceAndAbove } from "../../contracts/resource-names.ts";
+import {
+  formatHoldingKey,
+  type OpenCoordination,
+  type ResourceChange,
+  type Step,
+} from "../../ledger/state.ts";
+import { nameChangeReference } from "../../ledger/summary.ts";
 import type { FileLook } from "../../ports/resource-files.ts";
+import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { DeclaredResources } from "./declared-resources.ts";
 import type { KnownVersions, Seen } from "./known-versions.ts";
@@ -49,7 +55,7 @@ export interface Opposition {
   readonly contest?: { readonly cause: "overlap" | "stale_base"; readonly claims: readonly Contestant[] };
 }
 
-/** Lists the claims that stand against a change by somebody: not its own, nor of those that it works for. */
+/** Lists the claims against a participant's change of a resource: not its own, nor of those that it works for. */
 export async function findHolders(
   dependencies: OppositionDependencies,
   participant: Participant,
@@ -59,7 +65,7 @@ export async function findHolders(
   return (await splitClaims(dependencies, participant, claims)).holders;
 }
 
-/** True when a step that is not the requester, nor has it work, holds the resource or declares it while it is at work. */
+/** True when a step that is not the requester, nor has it work, holds the resource or declares it while at work. */
 export async function isHeldByOthers(
   dependencies: OppositionDependencies & ArbiterDependencies,
   { state, stepId }: Pick<Participant, "state" | "stepId">,
@@ -79,6 +85,7 @@ export interface OppositionDependencies
   readonly known: KnownVersions;
 }
 
+/** Returns the claims on a resource, and the contest where holders, declarers or a later change oppose the request. */
 export async function findOpposition(
   dependencies: OppositionDependencies,
   wanted: Wanted,
@@ -93,35 +100,37 @@ export async function findOpposition(
   const { delegated, holders } = await splitClaims(dependencies, participant, claims);
   const declarers = await dependencies.declared.declarersOf(participant, resource);
   const isDeclarer = declarers.some(({ spec }) => spec.stepId === participant.stepId);
-  const base = findSight(dependencies, wanted);
-  const changer = await changerOf(dependencies, wanted);
+  const base = findSeenBase(dependencies, wanted);
+  const changer = await findChangerSinceSeen(dependencies, wanted);
   const against = [
-    ...holders.map((claim) => contestantFromClaim(claim, { participant, declarers })),
+    ...holders.map((claim) => createContestantFromClaim(claim, { participant, declarers })),
     ...(isDeclarer ? [] : listDeclarersWithoutClaim(declarers, { participant, holders })),
   ];
-  const stale = changer && !against.some((other) => isSame(other, changer)) ? [changer] : [];
-  const all = [...against, ...stale];
-  const found = {
+  const stale = changer && !against.some((other) => isSameContestant(other, changer)) ? [changer] : [];
+  const opponents = [...against, ...stale];
+  const opposition = {
     ...(requesterClaim && { held: requesterClaim }),
     lastToken,
     holders,
     delegated,
     ...(base && { base: base.version }),
   };
-  if (all.length === 0) return found;
-  const requester = requesterOf(participant, { held: requesterClaim, lastToken, isDeclarer });
+  if (opponents.length === 0) return opposition;
+  const requester = createRequesterContestant(participant, { held: requesterClaim, lastToken, isDeclarer });
   const cause = against.length > 0 ? "overlap" : "stale_base";
-  return { ...found, contest: { cause, claims: [...pickStrongest(all), requester] } };
+  return { ...opposition, contest: { cause, claims: [...pickStrongest(opponents), requester] } };
 }
 
-/** The requester's claim that covers the resource, as its own log has it, unless another process has ended it. */
+/**
+ * Returns the requester's claim in force on the resource; `undefined` without one, or once another process ended it.
+ */
 export async function findClaimOfRequester(
   { store }: Pick<OppositionDependencies, "store">,
   { runId, stepId, state }: Pick<Participant, "runId" | "stepId" | "state">,
   { resource, now }: { readonly resource: string; readonly now: EpochMs },
 ): Promise<ClaimEntry | undefined> {
   const tokens = listResourceAndAbove(resource).map(
-    (name) => state.holdings.get(holdingOf(stepId, name)) ?? 0,
+    (name) => state.holdings.get(formatHoldingKey(stepId, name)) ?? 0,
   );
   const token = tokens.find((candidate) => (state.claims.get(candidate)?.expiresAtMs ?? 0) > now);
   if (token === undefined) return undefined;
@@ -136,11 +145,11 @@ function pickStrongest(against: readonly Contestant[]): Contestant[] {
   return against.toSorted((a, b) => rankPriority(b) - rankPriority(a)).slice(0, BOUNDS.claimsMax - 1);
 }
 
-function isSame(a: Contestant, b: Contestant): boolean {
+function isSameContestant(a: Contestant, b: Contestant): boolean {
   return a.stepId === b.stepId && a.coordinationId === b.coordinationId;
 }
 
-function requesterOf(
+function createRequesterContestant(
   { stepId, priority }: Participant,
   standing: {
     readonly held: ClaimEntry | undefined;
@@ -160,10 +169,14 @@ function requesterOf(
 
 interface Among {
   readonly participant: Participant;
-  readonly declarers: readonly Step[];
+  readonly declarers?: readonly Step[];
 }
 
-function contestantFromClaim(claim: ClaimEntry, { participant, declarers }: Among): Contestant {
+/** Creates the contestant that stands for a claim against the participant; its step may declare the resource, too. */
+export function createContestantFromClaim(
+  claim: ClaimEntry,
+  { participant, declarers = [] }: Among,
+): Contestant {
   const { runId, stepId, priority, token, expiresAtMs } = claim;
   const isForeign = runId !== participant.runId;
   const isDeclared = !isForeign && declarers.some(({ spec }) => spec.stepId === stepId);
@@ -189,35 +202,38 @@ function listDeclarersWithoutClaim(
 }
 
 /**
- * Who changed the resource since the requester saw it last (lost update). Where it never saw it, that is who changed it since the
- * requester began, and only a change that replaces everything would lose something.
+ * Finds who changed the resource since the requester saw it last (lost update). Where it never saw it, that is who
+ * changed it since the requester began, and only a change that replaces everything would lose something.
  */
-async function changerOf(
+async function findChangerSinceSeen(
   dependencies: OppositionDependencies,
   wanted: Wanted,
 ): Promise<Contestant | undefined> {
   const { participant, resource } = wanted;
   const look = findComparableLook(wanted);
   if (!look) return undefined;
-  const seen = findSight(dependencies, wanted);
-  const sinceMs = seen ? findChangeSince(seen, look) : findUnseenSince(wanted, look);
+  const seen = findSeenBase(dependencies, wanted);
+  const sinceMs = seen ? findSeenTimeIfChanged(seen, look) : findBeginIfReplaced(wanted, look);
   if (sinceMs === undefined) return undefined;
-  const missed = await findMissed(dependencies, { participant, resource, seen, look, sinceMs });
-  if (missed) return contestantFromChange(participant, missed);
+  const missed = await findMissedChange(dependencies, { participant, resource, seen, look, sinceMs });
+  if (missed) return createContestantFromChange(participant, missed);
   return seen && wanted.replaces ? findOutsider(dependencies, { participant, seen, look }) : undefined;
 }
 
-/** Finds what the change is based on: who replaces everything must have seen all of it. */
-function findSight(
+/** Finds the version seen last that the change is based on: who replaces everything must have seen all of it. */
+function findSeenBase(
   { known: knownVersions }: OppositionDependencies,
   { participant: { session }, resource, replaces }: Wanted,
 ): Seen | undefined {
   return replaces ? knownVersions.seenWhole(session, resource) : knownVersions.seen(session, resource);
 }
 
-/** Content that a version tells, and that no call is about to change. A folder has no such content: nobody can read it again. */
+/**
+ * Returns the look at a file if its version can be compared with others, and no call is about to change it. A folder
+ * has no such content: nobody can read it again.
+ */
 function findComparableLook({ resource, look, isUnderWay }: Wanted): Looked | undefined {
-  if (!isFile(resource) || isUnderWay) return undefined;
+  if (!isFileResource(resource) || isUnderWay) return undefined;
   return look?.kind === "unreadable" || look?.kind === "folder" ? undefined : look;
 }
 
@@ -233,16 +249,19 @@ interface Missing {
  * Finds a change of another that the ledger knows of, where it made what is there now or came later than what was seen. The session
  * may have changed the file itself since, by a part of it or by a command: then it does not know what was there before.
  */
-async function findMissed(
+async function findMissedChange(
   dependencies: OppositionDependencies,
   missing: Missing,
 ): Promise<LastChange | undefined> {
   const { participant, resource, seen, look, sinceMs } = missing;
   const last = await findLastChange(dependencies, resource);
   if (!last || last.change.version === seen?.version) return undefined;
-  if (seen && last.change.version === look.version && !isBy(dependencies, last, participant)) return last;
+  if (seen && last.change.version === look.version && !isChangeByParticipant(dependencies, last, participant))
+    return last;
   if (last.change.atMs < sinceMs) return undefined;
-  return isBy(dependencies, last, participant) ? findEarlierChange(dependencies, missing) : last;
+  return isChangeByParticipant(dependencies, last, participant)
+    ? findEarlierChange(dependencies, missing)
+    : last;
 }
 
 /** Finds the newest change by another before the session's own one, where the session does not know it. */
@@ -262,30 +281,34 @@ async function listEarlierChanges(
   dependencies: OppositionDependencies,
   { participant, resource, sinceMs }: Missing,
 ): Promise<LastChange[]> {
-  const runIds = await dependencies.store.holders(nameOfChanged(resource), CHANGERS_MAX);
+  const runIds = await dependencies.store.holders(nameChangeReference(resource), CHANGERS_MAX);
   const found: LastChange[] = [];
   for (const runId of runIds) {
-    const changes = await listChanges(dependencies, runId, resource);
-    found.push(...changes.filter((change) => !isBy(dependencies, change, participant)));
+    const changes = await listLastChanges(dependencies, runId, resource);
+    found.push(...changes.filter((change) => !isChangeByParticipant(dependencies, change, participant)));
     const [last] = changes;
+    // Its log is damaged: the changes before it are still to be found.
+    if (!last) continue;
     // Coordinations come in the order of their last changes, the newest first.
-    if (!last || !isBy(dependencies, last, participant) || last.change.atMs < sinceMs) break;
+    if (!isChangeByParticipant(dependencies, last, participant) || last.change.atMs < sinceMs) break;
   }
   return found;
 }
 
 type Looked = Exclude<FileLook, { kind: "unreadable" | "folder" }>;
 
-function findChangeSince({ version, atMs }: Seen, look: Looked): EpochMs | undefined {
+/** Returns when the version was seen, where the resource has another one now: later changes were missed. */
+function findSeenTimeIfChanged({ version, atMs }: Seen, look: Looked): EpochMs | undefined {
   return version === look.version ? undefined : atMs;
 }
 
-function findUnseenSince({ replaces, participant }: Wanted, look: Looked): EpochMs | undefined {
+/** Returns when the requester began, where it replaces a file that it never saw: later changes were missed. */
+function findBeginIfReplaced({ replaces, participant }: Wanted, look: Looked): EpochMs | undefined {
   return replaces && look.kind !== "absent" ? participant.beganAtMs : undefined;
 }
 
-/** An owner is the same one in each coordination that it opened. */
-function isBy(
+/** True where the participant made the change. An owner is the same one in each coordination that it opened. */
+function isChangeByParticipant(
   { settings }: Pick<OppositionDependencies, "settings">,
   { runId, change, created }: LastChange,
   participant: Participant,
@@ -302,23 +325,27 @@ export interface LastChange {
   readonly step: Step | undefined;
 }
 
+/** Returns the newest recorded change of a resource in any coordination; `undefined` where none is known. */
 export async function findLastChange(
   dependencies: OppositionDependencies,
   resource: string,
 ): Promise<LastChange | undefined> {
-  const found = await dependencies.store.find(nameOfChanged(resource));
-  const [last] = found ? await listChanges(dependencies, found.runId, resource) : [];
+  const found = await dependencies.store.find(nameChangeReference(resource));
+  const [last] = found ? await listLastChanges(dependencies, found.runId, resource) : [];
   return last;
 }
 
-/** Lists the last change of a resource in one coordination, and the last one before it by another step. */
-async function listChanges(
+/**
+ * Lists the last change of a resource in one coordination, and the last one before it by another step. None where its log is
+ * damaged.
+ */
+async function listLastChanges(
   { runs }: OppositionDependencies,
   runId: Participant["runId"],
   resource: string,
 ): Promise<LastChange[]> {
-  const state = await runs.latest(runId);
-  if (state.kind === "unopened") return [];
+  const state = await runs.latest(runId).catch(ignoreDamage);
+  if (!state || state.kind === "unopened") return [];
   const { created, steps } = state;
   const change = state.changes.get(resource);
   return [change, change?.other]
@@ -326,7 +353,10 @@ async function listChanges(
     .map((found) => ({ runId, created, change: found, step: steps.get(found.stepId) }));
 }
 
-function contestantFromChange(participant: Participant, { runId, change, step }: LastChange): Contestant {
+function createContestantFromChange(
+  participant: Participant,
+  { runId, change, step }: LastChange,
+): Contestant {
   return {
     stepId: change.stepId,
     priority: step?.spec.priority ?? "normal",
@@ -337,8 +367,8 @@ function contestantFromChange(participant: Participant, { runId, change, step }:
 }
 
 /**
- * Finds a change by nobody that is known: a person, another program or a shell command. It may be the session's own, unless
- * changes of others were merged into what it wrote.
+ * Returns an outsider as contestant where nobody known made the change: a person, another program or a shell command.
+ * It may be the session's own, unless changes of others were merged into what it wrote.
  */
 function findOutsider(
   { known: knownVersions }: OppositionDependencies,

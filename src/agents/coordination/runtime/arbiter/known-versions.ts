@@ -46,6 +46,10 @@ interface OfSession {
   touchedAtMs?: EpochMs;
 }
 
+/**
+ * Returns an empty memory of which version of each resource each session has seen last; the oldest are forgotten
+ * beyond a bound.
+ */
 export function createKnownVersions(): KnownVersions {
   const sessions = new Map<SessionKey, OfSession>();
   let lastOrder = 0;

@@ -45,7 +45,10 @@ interface LookUnderWay {
   readonly beganAtMs: EpochMs;
 }
 
-/** Returns a locator that remembers what it found. */
+/**
+ * Returns a locator of policies: it looks up where the roots of their file patterns lead, waiting half a second at
+ * most and again after a second, and adds the patterns that these lead to.
+ */
 export function createPolicyLocator({
   files,
   clock,
@@ -53,12 +56,12 @@ export function createPolicyLocator({
   readonly files: ResourceFiles;
   readonly clock: Clock;
 }): PolicyLocator {
-  const found = new Map<string, FoundRoot>();
+  const foundRoots = new Map<string, FoundRoot>();
   const underWay = new Map<string, LookUnderWay>();
   const turns = createTurnsByName();
   const lookUp = async (root: string): Promise<void> => {
     const resource = await files.locate(root, "/");
-    rememberNewest(found, root, { resource, atMs: clock.now() }, ROOTS_MAX);
+    rememberNewest(foundRoots, root, { resource, atMs: clock.now() }, ROOTS_MAX);
   };
   const beginLook = (root: string): LookUnderWay => {
     const endLook = (): void => {
@@ -72,15 +75,15 @@ export function createPolicyLocator({
   return {
     refresh: async (policies) => {
       const now = clock.now();
-      const looks = listRoots(files, policies)
-        .filter((root) => isDue(found.get(root), now))
+      const looks = listPatternRoots(files, policies)
+        .filter((root) => isLookUpDue(foundRoots.get(root), now))
         .map((root) => underWay.get(root) ?? beginLook(root))
         .filter(({ beganAtMs }) => now < addMs(beganAtMs, WAIT_MS));
       if (looks.length === 0) return;
       await waitWithin(clock, WAIT_MS, Promise.all(looks.map(({ ended }) => ended)), undefined);
     },
     locate: ({ operator, plan }) => {
-      const follow = (pattern: string): string[] => listPatterns(files, found, pattern);
+      const follow = (pattern: string): string[] => listLocatedPatterns(files, foundRoots, pattern);
       const located = { operator: locatePolicy(follow, operator) };
       return plan ? { ...located, plan: locatePolicy(follow, plan) } : located;
     },
@@ -92,22 +95,23 @@ function nameMount(root: string): string {
   return root.split("/", 3).join("/");
 }
 
-function isDue(root: FoundRoot | undefined, now: EpochMs): boolean {
+function isLookUpDue(root: FoundRoot | undefined, now: EpochMs): boolean {
   return root === undefined || Math.abs(now - root.atMs) >= KEPT_MS;
 }
 
 /** Lists the roots of the patterns on this machine, each once. */
-function listRoots(files: ResourceFiles, { operator, plan }: Policies): string[] {
-  const patterns = [...patternsOf(operator), ...patternsOf(plan).slice(0, PLAN_PATTERNS_MAX)];
-  const split = patterns.map((pattern) => splitOnMachine(files, expandHome(pattern, files.home)));
+function listPatternRoots(files: ResourceFiles, { operator, plan }: Policies): string[] {
+  const patterns = [...listPolicyPatterns(operator), ...listPolicyPatterns(plan).slice(0, PLAN_PATTERNS_MAX)];
+  const split = patterns.map((pattern) => splitLocalPattern(files, expandHome(pattern, files.home)));
   return [...new Set(split.flatMap((rooted) => rooted?.root ?? []))];
 }
 
 /** Lists the patterns of a policy, those first that leave resources to people. */
-function patternsOf({ overrides = [], highRisk = [] }: ArbiterPolicy = {}): string[] {
+function listPolicyPatterns({ overrides = [], highRisk = [] }: ArbiterPolicy = {}): string[] {
   return [...highRisk, ...overrides.map(({ resource }) => resource)];
 }
 
+/** Returns the policy with each pattern replaced by those that `follow` gives for it. */
 function locatePolicy<T extends ArbiterPolicy>(follow: (pattern: string) => string[], policy: T): T {
   const { overrides = [], highRisk = [] }: ArbiterPolicy = policy;
   return {
@@ -120,21 +124,21 @@ function locatePolicy<T extends ArbiterPolicy>(follow: (pattern: string) => stri
 }
 
 /** Lists the pattern, and the one that it leads to where that is another. */
-function listPatterns(
+function listLocatedPatterns(
   files: ResourceFiles,
   found: ReadonlyMap<string, FoundRoot>,
   pattern: string,
 ): string[] {
   const plain = expandHome(pattern, files.home);
-  const split = splitOnMachine(files, plain);
+  const split = splitLocalPattern(files, plain);
   if (!split) return [plain];
   const resource = found.get(split.root)?.resource;
   if (resource === undefined || resource === nameFile(split.root, files.machine)) return [plain];
   return [plain, [resource, ...split.rest].join("/")];
 }
 
-/** Splits a pattern that begins at a root; `undefined` for others, and for those of another machine. */
-function splitOnMachine({ machine }: ResourceFiles, pattern: string): RootedPattern | undefined {
+/** Splits a pattern that begins at a root of this machine; `undefined` for all others. */
+function splitLocalPattern({ machine }: ResourceFiles, pattern: string): RootedPattern | undefined {
   const split = splitRootedPattern(pattern);
   return split?.machine === undefined || split.machine === machine ? split : undefined;
 }

@@ -6,8 +6,11 @@ import type { Participant } from "./participants.ts";
 import type { Place, ReadPlace, WriteCall, WriteTarget } from "./write-call.ts";
 import type { Looked } from "./writes-under-way.ts";
 
-/** Looks at everything that the call would show to its session. */
-export async function looksOf(arbiter: Arbitration, reads: readonly ReadPlace[]): Promise<Looked[]> {
+/**
+ * Returns the version of every file that a tool call would show to its session, as it is before the call. Whatever
+ * cannot be located or looked at is left out.
+ */
+export async function lookAtReadPlaces(arbiter: Arbitration, reads: readonly ReadPlace[]): Promise<Looked[]> {
   const looks: Looked[] = [];
   for (const place of reads) {
     const resource = "resource" in place ? undefined : await arbiter.files.locate(place.path, place.folder);
@@ -25,7 +28,8 @@ export interface Located {
 }
 
 /**
- * Locates the targets of a call. Several changes of one resource become one. A file with several hard links is claimed by the
+ * Returns the resources that a tool call would change, in one order for all calls, and whether one of its targets
+ * could not be located. Several changes of one resource become one. A file with several hard links is claimed by the
  * name that they share, too: who changes it by one of them changes what is behind the others.
  */
 export async function locateTargets(
@@ -43,8 +47,8 @@ export async function locateTargets(
       if (above.has(resource)) continue;
       // The text that the call proposes is that of the place which is written.
       const propose = resource === resources?.at(-1) ? target.propose : undefined;
-      const names = await listNames(arbiter, target, { resource, index, propose });
-      for (const located of names) addTarget(targets, located);
+      const names = await listTargetsByName(arbiter, target, { resource, index, propose });
+      for (const located of names) addOrCombineTarget(targets, located);
     }
   }
   // In one order for all, so that two calls never hold each other up.
@@ -52,8 +56,8 @@ export async function locateTargets(
 }
 
 /**
- * Locates what a target changes: the link at the end of its path where that is removed, and what it leads to where that is written.
- * `undefined` for a path that leads nowhere.
+ * Returns the resources that one target of a call changes: the link at the end of its path where that is removed, and
+ * what it leads to where that is written. `undefined` for a path that leads nowhere.
  */
 export async function locateTarget(
   files: ResourceFiles,
@@ -65,8 +69,8 @@ export async function locateTarget(
   return located.length === places.length ? [...new Set(located)] : undefined;
 }
 
-/** Returns a target as the resource that it is, and as the name that all its hard links share, where it has one. */
-async function listNames(
+/** Returns a target once as the resource that it is and, where its hard links share a name, once by that name. */
+async function listTargetsByName(
   arbiter: Arbitration,
   { at, replaces, ends }: WriteTarget,
   { resource, index, propose }: Pick<LocatedTarget, "resource" | "index" | "propose">,
@@ -75,13 +79,18 @@ async function listNames(
   const names = [resource];
   const isRemoved = ends?.includes("entry") === true;
   const plain: LocatedTarget = { resource, names, aliases, index, propose, replaces, isRemoved };
+  // Its name leads to something else now.
+  if (ends?.some((end) => typeof end === "object")) return [{ ...plain, isBelowRemoved: true }];
   const shared = await arbiter.files.sharedName(resource);
   if (shared === undefined) return [plain];
   const ofAll = { resource: shared, aliases: [shared, ...aliases], propose: undefined, replaces: false };
   return [plain, { names, index, ...ofAll }];
 }
 
-/** Telling the session that one works for something is nothing to contend for: the host queues what it is told. */
+/**
+ * Lists the sessions that the step works for, as resources. Telling these something is nothing to contend for: the
+ * host queues what it is told.
+ */
 function listSessionsAbove({ state, stepId }: Participant): ReadonlySet<string> {
   const source = state.steps.get(stepId)?.spec.sourceSession;
   return new Set([state.created.ownerSession, ...(source ? [source] : [])].map((key) => `session:${key}`));
@@ -93,11 +102,12 @@ async function listAliases({ files }: Arbitration, at: Place, resource: string):
   return spelled === undefined || spelled === resource ? [] : [spelled];
 }
 
-function addTarget(targets: Map<string, LocatedTarget>, target: LocatedTarget): void {
+function addOrCombineTarget(targets: Map<string, LocatedTarget>, target: LocatedTarget): void {
   const before = targets.get(target.resource);
   targets.set(target.resource, before ? combineTargets(before, target) : target);
 }
 
+/** Combines two changes of one resource: the second is made to what the first leaves. */
 function combineTargets(first: LocatedTarget, then: LocatedTarget): LocatedTarget {
   const { propose } = first;
   const { propose: proposeThen } = then;

@@ -31,6 +31,10 @@ export interface Mergeable {
 type TextLook = FileLook & { kind: "text" };
 type Dependencies = Pick<ArbiterDependencies, "content" | "textMerge" | "refOf">;
 
+/**
+ * Returns a proposed change merged with what others made of the file, or the obstacle to a merge; the file is not
+ * written.
+ */
 export function mergeChange(
   dependencies: Dependencies,
   change: Mergeable,
@@ -39,9 +43,9 @@ export function mergeChange(
   if (change.isBeingWritten) return createObstacle("being_written");
   switch (look.kind) {
     case "absent":
-      return takeCreation(dependencies, change);
+      return mergeCreation(dependencies, change);
     case "text":
-      return mergeTexts(dependencies, change, look);
+      return mergeWithCurrentText(dependencies, change, look);
     case "other":
       return createObstacle(look.because);
     case "folder":
@@ -50,15 +54,15 @@ export function mergeChange(
   }
 }
 
-async function mergeTexts(
+async function mergeWithCurrentText(
   dependencies: Dependencies,
   { resource, base, propose }: Mergeable,
   look: TextLook,
 ): Promise<MergedChange> {
-  const before = await textOf(dependencies, { base, look });
+  const before = await readBaseText(dependencies, { base, look });
   if (before === "unknown") return createObstacle("no_base");
   const proposed = propose?.(before?.text) ?? { kind: "deleted" };
-  if (proposed.kind !== "text") return mergeUnfit(dependencies, { look, base, propose }, proposed.kind);
+  if (proposed.kind !== "text") return mergeUnfitChange(dependencies, { look, base, propose }, proposed.kind);
   return mergeThreeWay(dependencies, {
     resource,
     look,
@@ -68,15 +72,15 @@ async function mergeTexts(
   });
 }
 
-/** Merges a change that leaves no text of the base. */
-function mergeUnfit(
+/** Merges a change that makes no text of the base: only one that fits the file as it is now can be taken. */
+function mergeUnfitChange(
   dependencies: Dependencies,
   { look, base, propose }: Pick<Mergeable, "base" | "propose"> & { readonly look: TextLook },
   kind: Exclude<Proposed["kind"], "text">,
 ): MergedChange {
   if (kind === "deleted") return createObstacle("not_a_file");
   if (kind === "untold") return createObstacle("too_large");
-  return onCurrent(dependencies, { look, base, proposed: propose?.(look.text) });
+  return takeChangeOfCurrent(dependencies, { look, base, proposed: propose?.(look.text) });
 }
 
 async function mergeThreeWay(
@@ -93,23 +97,27 @@ async function mergeThreeWay(
   const merge = await dependencies.textMerge();
   const merged = merge.merge({ base: before, current: look.text, proposed, path: resource });
   if (merged.kind === "obstacle") return createObstacle(merged.obstacle);
-  const { evidence, text } = clean(dependencies, { base, current: look.version, text: merged.text });
+  const { evidence, text } = createCleanChange(dependencies, {
+    base,
+    current: look.version,
+    text: merged.text,
+  });
   const { way } = merged;
   return { evidence: way === undefined ? evidence : { ...evidence, way }, text, proposed };
 }
 
 /**
- * Takes a creation. Nothing was written by the holder of the claim, so there is nothing to merge with, unless the
- * file existed and is deleted.
+ * Merges the creation of a file. Nothing was written by the holder of the claim, so there is nothing to merge with,
+ * unless the file existed and is deleted.
  */
-function takeCreation(dependencies: Dependencies, { base, look, propose }: Mergeable): MergedChange {
+function mergeCreation(dependencies: Dependencies, { base, look, propose }: Mergeable): MergedChange {
   const proposed = base === undefined || base === "absent" ? propose?.(undefined) : undefined;
   if (proposed?.kind !== "text" || look.kind !== "absent") return createObstacle("not_a_file");
-  return clean(dependencies, { base: look.version, current: look.version, text: proposed.text });
+  return createCleanChange(dependencies, { base: look.version, current: look.version, text: proposed.text });
 }
 
-/** A change that fits only the file as it is now was made with it in view. */
-function onCurrent(
+/** Returns a change that fits only the file as it is now as a clean merge: it was made with it in view. */
+function takeChangeOfCurrent(
   dependencies: Dependencies,
   {
     look,
@@ -119,11 +127,11 @@ function onCurrent(
 ): MergedChange {
   if (proposed?.kind === "untold") return createObstacle("too_large");
   if (proposed?.kind !== "text") return createObstacle("does_not_apply");
-  return clean(dependencies, { base, current: look.version, text: proposed.text });
+  return createCleanChange(dependencies, { base, current: look.version, text: proposed.text });
 }
 
-/** The text of the version that both began from, or that it cannot be had. */
-async function textOf(
+/** Returns the text of the version that both began from; `undefined`: no file. "unknown": it cannot be had. */
+async function readBaseText(
   { content }: Dependencies,
   { base, look }: { readonly base: string | undefined; readonly look: FileLook },
 ): Promise<{ readonly text: string } | undefined | "unknown"> {
@@ -134,7 +142,7 @@ async function textOf(
   return text === undefined ? "unknown" : { text };
 }
 
-function clean(
+function createCleanChange(
   { refOf }: Dependencies,
   { base, current, text }: { readonly base: string; readonly current: string; readonly text: string },
 ): CleanChange {

@@ -13,9 +13,14 @@ import {
   type StepId,
 } from "../../contracts/ids.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
-import { isForNobody } from "../../ledger/given-up.ts";
-import { sessionOf, type Coordination, type OpenCoordination, type Step } from "../../ledger/state.ts";
-import { nameOfChild } from "../../ledger/summary.ts";
+import { isWorkingForNobody } from "../../ledger/given-up.ts";
+import {
+  findSessionOfPhase,
+  type Coordination,
+  type OpenCoordination,
+  type Step,
+} from "../../ledger/state.ts";
+import { nameChildReference } from "../../ledger/summary.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { Settings } from "../environment/runtime-dependencies.ts";
 import { listRuns } from "../log/read-pages.ts";
@@ -53,6 +58,10 @@ export interface Participants {
   opened(state: OpenCoordination): void;
 }
 
+/**
+ * Returns the lookup of what a session is to coordinations (a participant, given up, ended or nothing). It reads the
+ * open coordinations at its first use, and learns of others as it is told of them.
+ */
 export function createParticipants(dependencies: {
   readonly store: LedgerStore;
   readonly runs: RunLog;
@@ -78,7 +87,7 @@ export function createParticipants(dependencies: {
     }
     return { kind: "none" };
   };
-  const owners = runUntilDone(async () => {
+  const owners = createOnceRunner(async () => {
     for await (const { runId, summary } of listRuns(dependencies.store, { status: "running" }))
       add(summary, runId, summary.createdAtMs);
   });
@@ -93,17 +102,24 @@ export function createParticipants(dependencies: {
     },
     standingOf: async (session) => {
       await owners();
-      const found = await dependencies.store.find(nameOfChild(session));
+      const childReference = await dependencies.store.find(nameChildReference(session));
       const asChild =
-        found?.stepId &&
-        findStandingOfChild(await dependencies.runs.state(found.runId), found.stepId, session);
+        childReference?.stepId &&
+        findStandingOfChild(
+          await dependencies.runs.state(childReference.runId),
+          childReference.stepId,
+          session,
+        );
       return asChild ?? (await findOwnStanding(session));
     },
   };
 }
 
-/** Learns what was open before this process began, before anybody is ruled on. A failed attempt is made again. */
-function runUntilDone(work: () => Promise<void>): () => Promise<void> {
+/**
+ * Returns a function that does the work once, however often it is called. Work that failed is done again. The
+ * participants learn by it what was open before this process began, before anybody is ruled on.
+ */
+function createOnceRunner(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
   return async () => {
     running ??= work();
@@ -124,19 +140,22 @@ function createStandingOfOwner(state: OpenCoordination, session: SessionKey, beg
   };
 }
 
-/** The host can ask people only about a call of a session that they talk to themselves: never about a child's. */
-export function canBeAskedAbout(
+/**
+ * True when people can be asked about calls of the participant: it is an owner that they talk to, never a child, and
+ * its session was not found unanswerable just now.
+ */
+export function canAskPeopleAbout(
   { stepId, session }: Participant,
   unanswerable: UnanswerableSessions,
 ): boolean {
   return stepId === OWNER_STEP_ID && !unanswerable.has(session);
 }
 
-/** `undefined` for the child of a coordination that has ended. */
+/** Finds the standing of a session by the step that it works on; `undefined` where its coordination has ended. */
 function findStandingOfChild(state: Coordination, stepId: StepId, session: SessionKey): Standing | undefined {
   const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
   if (state.kind !== "open" || !step) return undefined;
-  if (isAttemptGivenUp(step, session) || isForNobody(state, step.spec.sourceSession))
+  if (isAttemptGivenUp(step, session) || isWorkingForNobody(state, step.spec.sourceSession))
     return { kind: "given_up", stepId };
   if (step.phase.status !== "dispatched" && step.phase.status !== "running") return { kind: "ended" };
   return {
@@ -152,9 +171,9 @@ function findStandingOfChild(state: Coordination, stepId: StepId, session: Sessi
   };
 }
 
-/** True when the attempt of the session ended without it, or another attempt took its place. */
+/** True when the attempt that the session works on ended without it, or another attempt took its place. */
 function isAttemptGivenUp({ phase }: Step, session: SessionKey): boolean {
-  if (sessionOf(phase) !== session) return true;
+  if (findSessionOfPhase(phase) !== session) return true;
   const { status } = phase;
   return status === "timed_out" || status === "cancelled" || status === "backoff" || status === "blocked";
 }

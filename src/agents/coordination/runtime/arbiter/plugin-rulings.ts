@@ -14,10 +14,11 @@ import {
 import type { ResourceContest } from "../../contracts/commands.ts";
 import { assertInvariant } from "../../contracts/errors.ts";
 import { addMs, OWNER_STEP_ID, type AgentId, type EpochMs } from "../../contracts/ids.ts";
-import { isFile, kindOf } from "../../contracts/resource-names.ts";
+import { isFileResource, readResourceKind } from "../../contracts/resource-names.ts";
 import { isRequester } from "../../arbitration/arbitrate.ts";
 import type { ContestAnswer, ContestSide, PluginContest, PluginHooks } from "../environment/plugin-hooks.ts";
 import { waitWithin } from "../../std/wait-for.ts";
+import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { Participant } from "./participants.ts";
 
@@ -51,6 +52,10 @@ type Dependencies = Pick<ArbiterDependencies, "clock" | "files" | "logger" | "ru
 
 const NO_OPINION: PluginOpinion = {};
 
+/**
+ * Returns the memory of what plugins say on the contests of one call: it notes contests without an opinion, asks the
+ * plugins about these at once, and keeps an opinion as long as its contest stays the same.
+ */
 export function createPluginRulings(
   dependencies: Dependencies,
   { tool, answerByMs }: { readonly tool: string; readonly answerByMs: EpochMs },
@@ -61,7 +66,7 @@ export function createPluginRulings(
   return {
     findOpinion: (participant, target, contest) => {
       if (contest.from === "high_risk" || !dependencies.hooks?.hasAny("arbitrate")) return NO_OPINION;
-      const key = evidenceOf(participant, target.resource, contest);
+      const key = createContestKey(participant, target.resource, contest);
       const answer = answers.get(key);
       if (!answer) unasked.set(key, { target, contest });
       return answer;
@@ -71,7 +76,7 @@ export function createPluginRulings(
       unasked.clear();
       await Promise.all(
         contests.map(async ([key, { target, contest }]) => {
-          const question = await questionOf(dependencies, participant, { target, contest, tool });
+          const question = await createPluginContest(dependencies, participant, { target, contest, tool });
           answers.set(key, await askPlugins(dependencies, question, deadlineAtMs));
         }),
       );
@@ -79,21 +84,24 @@ export function createPluginRulings(
   };
 }
 
-/** Returns the evidence for a ruling. The length of leases and the token that the requester would get do not count. */
-function evidenceOf(participant: Participant, resource: string, contest: Contested): string {
+/**
+ * Returns the key under which the ruling on a contest is kept. The length of leases and the token that the requester
+ * would get do not count.
+ */
+function createContestKey(participant: Participant, resource: string, contest: Contested): string {
   const sides = contest.claims.map((claim) => {
     const { coordinationId, stepId, priority, claimedSequence, declared, changedAtMs } = claim;
-    const sequence = isOf(participant, claim) ? undefined : claimedSequence;
+    const sequence = isClaimOfRequester(participant, claim) ? undefined : claimedSequence;
     return JSON.stringify([coordinationId, stepId, priority, sequence, declared, changedAtMs]);
   });
   return JSON.stringify([resource, contest.cause, contest.strategy, contest.from, sides.sort()]);
 }
 
-function isOf({ stepId }: Participant, claim: Contestant): boolean {
+function isClaimOfRequester({ stepId }: Participant, claim: Contestant): boolean {
   return isRequester({ requester: stepId, claims: [], strategy: "owner_wins" }, claim);
 }
 
-async function questionOf(
+async function createPluginContest(
   { runs, files }: Dependencies,
   participant: Participant,
   {
@@ -106,10 +114,13 @@ async function questionOf(
   const { runId } = participant;
   const describeSide = async (claim: Contestant): Promise<ContestSide> => {
     const { claimedSequence: _, ...claimFields } = claim;
-    const agentId = await agentOf(runs, { ...claim, coordinationId: claim.coordinationId ?? runId });
+    const agentId = await findAgentOfContestant(runs, {
+      ...claim,
+      coordinationId: claim.coordinationId ?? runId,
+    });
     return { ...claimFields, ...(agentId && { agentId }) };
   };
-  const requester = claims.find((claim) => isOf(participant, claim));
+  const requester = claims.find((claim) => isClaimOfRequester(participant, claim));
   assertInvariant(requester !== undefined, "A1: the requester is one of the claims");
   const holders = claims.filter((claim) => claim !== requester);
   const namesOfHolders = await Promise.all(
@@ -133,21 +144,21 @@ async function listClaimedLinks(
   { runId }: Participant,
   { resource, holder }: { readonly resource: string; readonly holder: Contestant },
 ): Promise<string[]> {
-  if (kindOf(resource) !== "hardlink") return [];
-  const state = await runs.state(holder.coordinationId ?? runId);
-  if (state.kind === "unopened") return [];
+  if (readResourceKind(resource) !== "hardlink") return [];
+  const state = await runs.state(holder.coordinationId ?? runId).catch(ignoreDamage);
+  if (!state || state.kind === "unopened") return [];
   const claimed = [...state.claims.values()].filter(({ stepId }) => stepId === holder.stepId);
-  const paths = claimed.map((claim) => claim.resource).filter(isFile);
+  const paths = claimed.map((claim) => claim.resource).filter(isFileResource);
   const sharedNames = await Promise.all(paths.map((path) => files.sharedName(path)));
   return paths.filter((_, index) => sharedNames[index] === resource);
 }
 
-async function agentOf(
+async function findAgentOfContestant(
   runs: Dependencies["runs"],
   { coordinationId, stepId }: Contestant & { readonly coordinationId: Participant["runId"] },
 ): Promise<AgentId | undefined> {
-  const state = await runs.state(coordinationId);
-  if (state.kind === "unopened") return undefined;
+  const state = await runs.state(coordinationId).catch(ignoreDamage);
+  if (!state || state.kind === "unopened") return undefined;
   return stepId === OWNER_STEP_ID ? state.created.ownerAgent : state.steps.get(stepId)?.spec.agentId;
 }
 
@@ -157,14 +168,17 @@ async function askPlugins(
   deadlineAtMs: EpochMs,
 ): Promise<PluginOpinion> {
   try {
-    return readOpinion(await awaitPlugins(dependencies, question, deadlineAtMs));
+    return readOpinion(await awaitPluginAnswer(dependencies, question, deadlineAtMs));
   } catch {
-    return createFailedAnswer(undefined, "a plugin that rules on writes failed");
+    return createFailedOpinion(undefined, "a plugin that rules on writes failed");
   }
 }
 
-/** The host of the hooks ends them in time itself; nothing may depend on that. */
-async function awaitPlugins(
+/**
+ * Waits for the plugins' answer, until shortly after the deadline. The host of the hooks ends late ones in time
+ * itself, but nothing may depend on that.
+ */
+async function awaitPluginAnswer(
   { hooks, clock }: Dependencies,
   question: PluginContest,
   deadlineAtMs: EpochMs,
@@ -177,15 +191,17 @@ async function awaitPlugins(
 
 function readOpinion(answer: ContestAnswer | "late" | undefined): PluginOpinion {
   if (answer === "late")
-    return createFailedAnswer(undefined, "the plugins that rule on writes did not answer in time");
+    return createFailedOpinion(undefined, "the plugins that rule on writes did not answer in time");
   if (!answer) return NO_OPINION;
-  if ("failed" in answer) return createFailedAnswer(answer.failed, answer.message);
+  if ("failed" in answer) return createFailedOpinion(answer.failed, answer.message);
   const ruling = pluginRulingSchema.safeParse({ plugin: `plugin:${answer.plugin}`, award: answer.award });
-  if (!ruling.success) return createFailedAnswer(undefined, "a plugin that rules on writes has no usable id");
+  if (!ruling.success)
+    return createFailedOpinion(undefined, "a plugin that rules on writes has no usable id");
   return { ruling: ruling.data, sentence: `the plugin ${answer.plugin} ruled so: ${answer.reason}` };
 }
 
-function createFailedAnswer(plugin: string | undefined, sentence: string): PluginOpinion {
+/** Returns the opinion in place of plugins that failed or were late: it awards the resource to the holders. */
+function createFailedOpinion(plugin: string | undefined, sentence: string): PluginOpinion {
   const named = pluginRulingSchema.safeParse({ plugin: `plugin:${plugin}`, award: "holder", failed: true });
   const ruling: PluginRuling =
     plugin !== undefined && named.success ? named.data : { award: "holder", failed: true };

@@ -1,8 +1,8 @@
 /** Owns: what is recorded when a call has ended, and what its session knows then. */
 import type { Command } from "../../contracts/commands.ts";
 import { readErrorCode, type ErrorCode } from "../../contracts/errors.ts";
-import { isFile } from "../../contracts/resource-names.ts";
-import { createApprovalCheck } from "../../dispatch/conflict-questions.ts";
+import { isFileResource } from "../../contracts/resource-names.ts";
+import { createUnusedApprovalCheck } from "../../dispatch/conflict-questions.ts";
 import type { Arbitration } from "./arbiter-state.ts";
 import type { Seen } from "./known-versions.ts";
 import type { TextPlace } from "./write-call.ts";
@@ -11,7 +11,10 @@ import type { CallUnderWay, ChangeUnderWay, Ending, Looked } from "./writes-unde
 /** Calls; beyond them the oldest is given up. */
 const UNRECORDED_MAX = 1_000;
 
-/** Whatever the host says, what is in the files decides. */
+/**
+ * Records what a call that has ended changed, and notes which versions its session knows now. Whatever is in the files
+ * decides, whatever the host says. Whatever the ledger cannot take is recorded later.
+ */
 export async function recordChanges(arbiter: Arbitration, call: CallUnderWay, ending: Ending): Promise<void> {
   const { participant, looks, changes, mayTouchAnything } = call;
   const { session, runId } = participant;
@@ -19,31 +22,35 @@ export async function recordChanges(arbiter: Arbitration, call: CallUnderWay, en
   const canShowAbsence = call.tool === "read" && !ending.isNotRun;
   for (const look of looks)
     if (!ending.hasFailed || (canShowAbsence && (await isStillAbsent(arbiter, look))))
-      seeLooked(arbiter, call, { look, ending });
+      noteLookedVersion(arbiter, call, { look, ending });
   const commands: Command[] = [];
-  for (const change of changes) commands.push(...(await endOf(arbiter, call, { change, ending })));
+  for (const change of changes) commands.push(...(await concludeChange(arbiter, call, { change, ending })));
   if (commands.length === 0) return;
   arbiter.unrecorded.push({ runId, commands });
-  await recordRest(arbiter);
+  await recordUnrecorded(arbiter);
 }
 
-/** True where the file that a call looked at was not there and still is not: then a `read` fails, and that shows as much. */
+/**
+ * True where the file that a call looked at was not there and still is not: a `read` that failed has then shown the
+ * session that there is no file.
+ */
 async function isStillAbsent(
   arbiter: Arbitration,
   { resource, version, changedTo }: Looked,
 ): Promise<boolean> {
   if (version !== ABSENT_VERSION || changedTo !== undefined) return false;
-  return (await versionOf(arbiter, resource)) === ABSENT_VERSION;
+  return (await readFileVersion(arbiter, resource)) === ABSENT_VERSION;
 }
 
 /** Stands for the version of a file that is not there, as in `FileLook`. */
 const ABSENT_VERSION = "absent";
 
 /**
- * A version is as old as the newest look at it: a change since then is one that the session does not know, unless it made it. Calls may
- * end in another order than they were allowed: an older look at the same version adds what it showed, at another one it counts no more.
+ * Notes the version that the session knows by a look of the call. It is as old as the newest look at it: a change
+ * since then is one that the session does not know, unless it made it. Calls may end in another order than they were
+ * allowed: an older look at the same version adds what it showed, at another one it counts no more.
  */
-function seeLooked(
+function noteLookedVersion(
   arbiter: Arbitration,
   call: CallUnderWay,
   { look, ending }: { readonly look: Looked; readonly ending: Ending },
@@ -54,18 +61,19 @@ function seeLooked(
   const version = changedTo ?? look.version;
   const seen = knownVersions.seen(session, resource);
   const newer = hasSeenSince(arbiter, call, resource) ? seen : undefined;
-  if (newer && !isSightOf(newer, version)) return;
+  if (newer && !isSightOfVersion(newer, version)) return;
   const upTo = findSeenUpTo(seen?.version === version ? seen : undefined, look, ending.readUpTo);
-  const { atMs, order } = newer ?? placeLook(arbiter, call, look);
+  const { atMs, order } = newer ?? findTimeOfLook(arbiter, call, look);
   knownVersions.see(session, resource, { version, atMs, ...(upTo && { upTo }) }, order);
 }
 
 /** True where the session has seen that version itself, and not what it would be without the changes of others. */
-function isSightOf(seen: Seen, version: string): boolean {
+function isSightOfVersion(seen: Seen, version: string): boolean {
   return seen.version === version && !seen.lacksMerged;
 }
 
-function placeLook(
+/** Returns when the look was, as a time and in the order of all that is seen. */
+function findTimeOfLook(
   { known: knownVersions }: Arbitration,
   { atMs, seenOrder }: CallUnderWay,
   { changedTo }: Looked,
@@ -86,39 +94,39 @@ function findSeenUpTo(
 ): TextPlace | undefined {
   if (before && !before.upTo) return undefined;
   const seenUpTo = before?.upTo ?? BEGINNING;
-  if (isBehind(from, seenUpTo)) return seenUpTo;
-  return readUpTo && isBehind(seenUpTo, readUpTo) ? seenUpTo : readUpTo;
+  if (isLaterPlace(from, seenUpTo)) return seenUpTo;
+  return readUpTo && isLaterPlace(seenUpTo, readUpTo) ? seenUpTo : readUpTo;
 }
 
-function isBehind(a: TextPlace, b: TextPlace): boolean {
+function isLaterPlace(a: TextPlace, b: TextPlace): boolean {
   return a.line > b.line || (a.line === b.line && a.character > b.character);
 }
 
-/** Draws the consequences of one change, made or not. */
-async function endOf(
+/** Notes how one change ended, and returns the commands for it: its record, or the release of an unused claim. */
+async function concludeChange(
   arbiter: Arbitration,
   call: CallUnderWay,
   { change, ending }: { readonly change: ChangeUnderWay; readonly ending: Ending },
 ): Promise<Command[]> {
   const { resource, before } = change;
-  const version = await versionOf(arbiter, resource);
+  const version = await readFileVersion(arbiter, resource);
   change.hasEnded = true;
   const isMade = version !== undefined && version !== before;
-  const released = endUseOfClaim(arbiter, call, { change, isUsed: isMade || !ending.hasFailed });
+  const released = draftReleaseIfUnused(arbiter, call, { change, isUsed: isMade || !ending.hasFailed });
   if (isMade) {
-    see(arbiter, call, { change, version });
-    return [draftChange(call, change, version)];
+    noteVersionAfterChange(arbiter, call, { change, version });
+    return [draftChangeRecord(call, change, version)];
   }
   if (ending.hasFailed) return released;
-  if (version !== undefined) see(arbiter, call, { change, version });
-  else if (isOfApproval(call, change)) return [draftChange(call, change, UNKNOWN_VERSION)];
+  if (version !== undefined) noteVersionAfterChange(arbiter, call, { change, version });
+  else if (isUnderApproval(call, change)) return [draftChangeRecord(call, change, UNKNOWN_VERSION)];
   return [];
 }
 
 /** Stands for the version of what nobody can look at, such as a queue. */
 export const UNKNOWN_VERSION = "unknown";
 
-function draftChange(
+function draftChangeRecord(
   { participant: { stepId }, tool }: CallUnderWay,
   { resource, token }: ChangeUnderWay,
   version: string,
@@ -134,21 +142,22 @@ function draftChange(
 }
 
 /** True where people let the change happen by an answer to a question: they let it happen once, also where nobody can see it. */
-function isOfApproval(
+function isUnderApproval(
   { participant: { state, stepId } }: CallUnderWay,
   { resource, token }: ChangeUnderWay,
 ): boolean {
   const claim = token === undefined ? undefined : state.claims.get(token);
   return (
-    claim !== undefined && createApprovalCheck(state)({ stepId, resource, acquiredAtMs: claim.acquiredAtMs })
+    claim !== undefined &&
+    createUnusedApprovalCheck(state)({ stepId, resource, acquiredAtMs: claim.acquiredAtMs })
   );
 }
 
 /**
- * Releases a new claim that nothing was done under: it keeps nobody out. While other calls are under way under it, the last of them to
- * fail releases it, unless one of them uses it.
+ * Drafts the release of a new claim that nothing was done under: it keeps nobody out. While other calls are under way
+ * under it, the last of them to fail releases it, unless one of them uses it.
  */
-function endUseOfClaim(
+function draftReleaseIfUnused(
   { underWay }: Arbitration,
   call: CallUnderWay,
   { change, isUsed }: { readonly change: ChangeUnderWay; readonly isUsed: boolean },
@@ -161,17 +170,21 @@ function endUseOfClaim(
   return [{ type: "releaseClaims", because: "unused", tokens: [token] }];
 }
 
-/** Returns the version of what is in a file now; `undefined` for a folder, and for what cannot be read. */
-export async function versionOf({ files }: Arbitration, resource: string): Promise<string | undefined> {
-  const look = isFile(resource) ? await files.look(resource) : undefined;
+/**
+ * Returns the version of a file's content now; `undefined` for a folder, for a resource that is no file, and for what
+ * cannot be read.
+ */
+export async function readFileVersion({ files }: Arbitration, resource: string): Promise<string | undefined> {
+  const look = isFileResource(resource) ? await files.look(resource) : undefined;
   return look && "version" in look && look.kind !== "folder" ? look.version : undefined;
 }
 
 /**
- * Notes what a session has seen. Whoever changed a part of an unseen file knows that part alone, unless it looks at the file in the same
- * message; and so does who changed a part of what others' changes were merged into.
+ * Notes the version that a session knows by its own change. Whoever changed a part of an unseen file knows that part
+ * alone, unless it looks at the file in the same message; and so does who changed a part of what others' changes were
+ * merged into.
  */
-function see(
+function noteVersionAfterChange(
   arbiter: Arbitration,
   call: CallUnderWay,
   { change, version }: { readonly change: ChangeUnderWay; readonly version: string },
@@ -180,7 +193,7 @@ function see(
   const { session } = call.participant;
   const { resource, replaces, knownAs } = change;
   const seen = knownVersions.seen(session, resource);
-  if (!replaces && !isChangeOfKnown(arbiter, call, change)) {
+  if (!replaces && !isChangeOfKnownVersion(arbiter, call, change)) {
     underWay.noteForLooks(session, change, version);
     return;
   }
@@ -194,7 +207,7 @@ function see(
   });
 }
 
-function isChangeOfKnown(
+function isChangeOfKnownVersion(
   arbiter: Arbitration,
   call: CallUnderWay,
   { resource, before }: ChangeUnderWay,
@@ -221,28 +234,29 @@ const TRIED_AGAIN: ReadonlySet<string> = new Set([
 ] satisfies ErrorCode[]);
 
 /**
- * Records what could not be recorded before, such as while the ledger was busy. One of two concurrent calls does it.
+ * Submits the changes that wait because they could not be recorded before, in a turn, so that each is recorded once.
+ * While the ledger is busy they go on waiting; one that it refuses for good is logged and dropped.
  */
-export async function recordRest(arbiter: Recording): Promise<void> {
-  await arbiter.inRecordingTurn(() => recordAll(arbiter));
+export async function recordUnrecorded(arbiter: Recording): Promise<void> {
+  await arbiter.inRecordingTurn(() => submitUnrecorded(arbiter));
 }
 
 type Recording = Pick<Arbitration, "unrecorded" | "inRecordingTurn" | "runs" | "logger">;
 
-async function recordAll({ unrecorded, runs, logger }: Recording): Promise<void> {
+async function submitUnrecorded({ unrecorded, runs, logger }: Recording): Promise<void> {
   unrecorded.splice(0, Math.max(0, unrecorded.length - UNRECORDED_MAX));
-  for (const rest of [...unrecorded]) {
+  for (const unrecordedChange of [...unrecorded]) {
     try {
-      await runs.submit(rest.runId, rest.commands);
+      await runs.submit(unrecordedChange.runId, unrecordedChange.commands);
     } catch (error) {
       const code = readErrorCode(error);
       const isTriedAgain = TRIED_AGAIN.has(code);
       logger[isTriedAgain ? "warn" : "error"](
-        { runId: rest.runId, code },
+        { runId: unrecordedChange.runId, code },
         "what a call changed could not be recorded",
       );
       if (isTriedAgain) return;
     }
-    unrecorded.splice(unrecorded.indexOf(rest), 1);
+    unrecorded.splice(unrecorded.indexOf(unrecordedChange), 1);
   }
 }

@@ -3,25 +3,25 @@ import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { Command, ResourceRequest } from "../../contracts/commands.ts";
 import { CoordinationError, assertInvariant, readErrorCode } from "../../contracts/errors.ts";
 import { addMs } from "../../contracts/ids.ts";
-import { isFile } from "../../contracts/resource-names.ts";
-import { isContested, findOpenReview, findSameConflict } from "../../dispatch/conflict-facts.ts";
+import { isFileResource } from "../../contracts/resource-names.ts";
+import { isContested, findConflictUnderReview, findSameConflict } from "../../dispatch/conflict-facts.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { Arbitration } from "./arbiter-state.ts";
 import { stampHeldFiles } from "./command-changes.ts";
 import { findLastChange } from "./find-opposition.ts";
 import { recordChanges, UNKNOWN_VERSION } from "./record-changes.ts";
-import { ruleAgainAfterRace } from "./ruling-again.ts";
-import { contentsOf } from "./assess-call.ts";
+import { ruleAgainAfterRace } from "../log/ruling-again.ts";
+import { listContentsToKeep } from "./assess-call.ts";
 import type { Assessed } from "./assessed-target.ts";
 import {
   describeOpenQuestions,
-  recordRefusedSentence,
+  describeRecordRefusal,
   describeRefusal,
   createReviewText,
   type OpenQuestion,
 } from "./conflict-sentence.ts";
-import { findOpenQuestion } from "../../dispatch/conflict-questions.ts";
-import { claimForApproved, endWithin, isWonOverHolders } from "./claim-over.ts";
+import { findOpenConflictQuestion } from "../../dispatch/conflict-questions.ts";
+import { claimForApproved, endOverlappingClaims, isWonOverHolders } from "./claim-over.ts";
 import type { Participant } from "./participants.ts";
 import type { Submitted } from "../log/run-log.ts";
 import type { ReviewAnswer, WriteAnswer, WriteCall } from "./write-call.ts";
@@ -38,7 +38,7 @@ export async function grantCall(arbiter: Arbitration, ruled: Ruled): Promise<Wri
   const { call, assessed } = ruled;
   const submitted = await recordGrant(arbiter, ruled);
   if (submitted?.kind === "refused") return refuseUnrecorded(submitted);
-  await beginCall(
+  await noteCallUnderWay(
     arbiter,
     ruled,
     assessed.map(({ request }) => request.token),
@@ -53,11 +53,11 @@ async function recordGrant(arbiter: Arbitration, ruled: Ruled): Promise<Submitte
   const wins = await recordForeignWins(arbiter, ruled);
   if (wins?.kind === "refused") return wins;
   await endForeignClaims(arbiter, ruled);
-  return submitRequests(arbiter, wins ? withoutContests(ruled) : ruled);
+  return submitResourceRequests(arbiter, wins ? withoutContests(ruled) : ruled);
 }
 
 /** Notes the call, so that what it changed is looked at when it has ended. */
-async function beginCall(
+async function noteCallUnderWay(
   arbiter: Arbitration,
   ruled: Ruled,
   tokens: readonly (number | undefined)[],
@@ -73,13 +73,13 @@ async function beginCall(
     ...(call.folder !== undefined && { folder: call.folder }),
     held: await stampHeldFiles(arbiter, participant, call.mayTouchAnything ? call.folder : undefined),
     seenOrder: arbiter.known.takeNextOrder(),
-    changes: assessed.map((one, index) => changeOf(arbiter, one, tokens[index])),
+    changes: assessed.map((one, index) => createChangeUnderWay(arbiter, one, tokens[index])),
   };
   const ending = arbiter.underWay.begin(underWay);
   if (ending) await recordChanges(arbiter, underWay, ending);
 }
 
-function changeOf(
+function createChangeUnderWay(
   { refOf }: Arbitration,
   { request, target, look, text, proposed }: Assessed,
   token: number | undefined,
@@ -110,7 +110,7 @@ async function recordForeignWins(
   return runs.submit(runId, [{ type: "requestResources", stepId, requests, claimsLater: true }]);
 }
 
-/** Leaves out what is recorded already. */
+/** Returns the call without its contests and the claims delegated to it, which are recorded already. */
 function withoutContests(ruled: Ruled): Ruled {
   const assessed = ruled.assessed.map((one) => {
     const { contest: _contest, delegated: _delegated, ...request } = one.request;
@@ -120,15 +120,19 @@ function withoutContests(ruled: Ruled): Ruled {
 }
 
 /**
- * The claims that other coordinations lose end in their own logs before the requester gets its own; a crash in between leaves nobody
- * with a claim, which harms nobody.
+ * Ends the claims that other coordinations lose, in their own logs, before the requester gets its own. A crash in
+ * between leaves nobody with a claim, which harms nobody.
  */
 async function endForeignClaims(arbiter: Arbitration, { participant, assessed }: Ruled): Promise<void> {
   const isForeign = ({ runId }: ClaimEntry): boolean => runId !== participant.runId;
   for (const one of assessed) {
     const { resource } = one.target;
-    await endWithin(arbiter, { claims: listForeignLosses(one), resource, because: "preempted" });
-    await endWithin(arbiter, { claims: one.delegated.filter(isForeign), resource, because: "delegated" });
+    await endOverlappingClaims(arbiter, { claims: listForeignLosses(one), resource, because: "preempted" });
+    await endOverlappingClaims(arbiter, {
+      claims: one.delegated.filter(isForeign),
+      resource,
+      because: "delegated",
+    });
   }
 }
 
@@ -143,7 +147,7 @@ function listForeignLosses({ ruling, holders }: Assessed): readonly ClaimEntry[]
 /** Refuses the call of whoever lost, even when the refusal cannot be recorded. */
 export async function refuseCall(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
   const { participant } = ruled;
-  const refusedTarget = findLostTarget(ruled);
+  const refusedTarget = chooseTargetToTell(ruled);
   const submitted = await recordRefusal(arbiter, ruled);
   if (submitted?.kind === "refused") return refuseUnrecorded(submitted);
   const state = submitted?.state ?? participant.state;
@@ -151,7 +155,7 @@ export async function refuseCall(arbiter: Arbitration, ruled: Ruled): Promise<Wr
   const [question] = questions;
   const conflictId = question
     ? question.conflictId
-    : submitted && conflictIdOf(state, participant, refusedTarget.request);
+    : submitted && findConflictId(state, participant, refusedTarget.request);
   const sentence = question
     ? describeOpenQuestions(refusedTarget, state, questions)
     : describeRefusal(refusedTarget, state, conflictId);
@@ -159,10 +163,10 @@ export async function refuseCall(arbiter: Arbitration, ruled: Ruled): Promise<Wr
 }
 
 /**
- * Finds the target to tell the model about: first what it lost, then what it can mend itself, then what is for
+ * Chooses the target to tell the model about: first what it lost, then what it can mend itself, then what is for
  * people.
  */
-function findLostTarget({ assessed }: Ruled): Assessed {
+function chooseTargetToTell({ assessed }: Ruled): Assessed {
   const reviews = assessed.filter(({ ruling }) => ruling?.kind === "review");
   const refusals =
     assessed.find(({ ruling }) => ruling?.kind === "refused") ??
@@ -172,7 +176,7 @@ function findLostTarget({ assessed }: Ruled): Assessed {
   return refusals;
 }
 
-/** The open questions to people about what the call would change. */
+/** Lists the open questions to people about what the call would change. */
 function listOpenQuestions(
   state: Coordination,
   { participant, assessed }: Ruled,
@@ -180,7 +184,7 @@ function listOpenQuestions(
 ): (OpenQuestion & { readonly conflictId?: string | undefined })[] {
   if (state.kind !== "open" || !refusedTarget.request.contest?.asksPeople) return [];
   return assessed.flatMap(({ request: { resource } }) => {
-    const question = findOpenQuestion(state, participant.stepId, resource);
+    const question = findOpenConflictQuestion(state, participant.stepId, resource);
     if (!question) return [];
     const { escalationId, deadlineAtMs, conflictId } = question;
     return [{ questionId: `${state.coordinationId}:${escalationId}`, deadlineAtMs, conflictId }];
@@ -189,7 +193,7 @@ function listOpenQuestions(
 
 async function recordRefusal(arbiter: Arbitration, ruled: Ruled): Promise<Submitted | undefined> {
   try {
-    return await submitRequests(arbiter, ruled);
+    return await submitResourceRequests(arbiter, ruled);
   } catch (error) {
     const { runId, stepId } = ruled.participant;
     const code = readErrorCode(error);
@@ -217,14 +221,14 @@ export async function openReview(arbiter: Arbitration, ruled: Ruled): Promise<Wr
   const { reviewed, besides } = split;
   const claimed = await recordGrant(arbiter, besides);
   if (claimed?.kind === "refused") return refuseUnrecorded(claimed);
-  const submitted = await submitRequests(arbiter, reviewed);
+  const submitted = await submitResourceRequests(arbiter, reviewed);
   assertInvariant(submitted !== undefined, "A3: a reviewed call has a ruling");
   if (submitted.kind === "refused") {
     await arbiter.runs.submit(participant.runId, await draftReleaseOfUnused(arbiter, besides));
     return refuseUnrecorded(submitted);
   }
   arbiter.underWay.begin({
-    callKey: nameBesides(reviewed),
+    callKey: nameReservation(reviewed),
     tool: reviewed.call.tool,
     participant,
     looks: [],
@@ -232,12 +236,12 @@ export async function openReview(arbiter: Arbitration, ruled: Ruled): Promise<Wr
     mayTouchAnything: false,
     isReserved: true,
     seenOrder: arbiter.known.takeNextOrder(),
-    changes: besides.assessed.map((one) => changeOf(arbiter, one, one.request.token)),
+    changes: besides.assessed.map((one) => createChangeUnderWay(arbiter, one, one.request.token)),
   });
   const { state } = submitted;
   const questions = new Map(
     reviewed.assessed.flatMap(({ request: { resource } }) => {
-      const conflict = state.kind === "open" && findOpenReview(state, participant.stepId, resource);
+      const conflict = state.kind === "open" && findConflictUnderReview(state, participant.stepId, resource);
       return conflict ? [[resource, conflict.conflictId] as const] : [];
     }),
   );
@@ -249,8 +253,8 @@ export async function openReview(arbiter: Arbitration, ruled: Ruled): Promise<Wr
   };
 }
 
-/** Names the targets that a call has beside those that people are asked about: the call itself has not begun. */
-function nameBesides({ call }: Ruled): string {
+/** Names what reserves the targets that a call has beside those that people are asked about: the call has not begun. */
+function nameReservation({ call }: Ruled): string {
   return `${call.callKey} beside`;
 }
 
@@ -298,7 +302,7 @@ function settleReview(
   const isCancelled = answer === "approved" && arbiter.underWay.hasEnded(call.callKey);
   if (answer !== "approved" || isCancelled)
     return arbiter.inTurn(async () => {
-      endBesides(arbiter, reviewed);
+      endReservation(arbiter, reviewed);
       const closing = [...questions.values()].map((conflictId): Command => ({
         type: "settleReview",
         conflictId,
@@ -308,7 +312,7 @@ function settleReview(
       await arbiter.runs.submit(participant.runId, [...closing, ...released]);
     });
   return arbiter.inTurn(async () => {
-    endBesides(arbiter, reviewed);
+    endReservation(arbiter, reviewed);
     const assessed: Assessed[] = [];
     const tokens: (number | undefined)[] = [];
     const all = [...besides.assessed, ...won, ...reviewed.assessed];
@@ -318,8 +322,8 @@ function settleReview(
     }
     const state = await arbiter.runs.state(participant.runId);
     for (const [index, one] of all.entries())
-      assessed.push(await lookAgain(arbiter, keepUsedClaim(state, one, tokens[index])));
-    await beginCall(arbiter, { ...reviewed, assessed }, tokens);
+      assessed.push(await refreshLook(arbiter, keepUsedClaim(state, one, tokens[index])));
+    await noteCallUnderWay(arbiter, { ...reviewed, assessed }, tokens);
   });
 }
 
@@ -333,8 +337,8 @@ function hasChangeUnder(state: Coordination, resource: string, token: number): b
   return state.kind === "open" && state.changes.get(resource)?.token === token;
 }
 
-function endBesides({ underWay, clock }: Arbitration, reviewed: Ruled): void {
-  const besides = underWay.take(nameBesides(reviewed), { hasFailed: true, atMs: clock.now() });
+function endReservation({ underWay, clock }: Arbitration, reviewed: Ruled): void {
+  const besides = underWay.take(nameReservation(reviewed), { hasFailed: true, atMs: clock.now() });
   if (besides) underWay.end(besides);
 }
 
@@ -356,12 +360,12 @@ async function draftReleaseOfUnused(
 }
 
 /**
- * Looks at a file again, minutes after the ruling: a version that the ledger has by now is not of this call. One that it does not have
- * may be, because the call may be under way already.
+ * Looks at a file again, minutes after the ruling, and takes that version where the ledger has it. Such a version is
+ * not of this call. One that the ledger does not have may be, because the call may be under way already.
  */
-async function lookAgain(arbiter: Arbitration, { text: _text, ...one }: Assessed): Promise<Assessed> {
+async function refreshLook(arbiter: Arbitration, { text: _text, ...one }: Assessed): Promise<Assessed> {
   const { resource } = one.target;
-  if (!isFile(resource)) return one;
+  if (!isFileResource(resource)) return one;
   const look = await arbiter.files.look(resource);
   const last = await findLastChange(arbiter, resource);
   return "version" in look && last?.change.version === look.version ? { ...one, look } : one;
@@ -370,23 +374,23 @@ async function lookAgain(arbiter: Arbitration, { text: _text, ...one }: Assessed
 /** The step has ended, or too much is claimed; a claim that ended just now is ruled on again. */
 function refuseUnrecorded({ code, reason }: Submitted & { kind: "refused" }): WriteAnswer {
   if (code === "STALE_TOKEN") throw new CoordinationError("CLAIM_CONFLICT", reason);
-  return { kind: "refused", sentence: recordRefusedSentence(reason) };
+  return { kind: "refused", sentence: describeRecordRefusal(reason) };
 }
 
-/** `undefined` where there is nothing to record. */
-async function submitRequests(
+/** Submits the requests for all resources of a ruling; `undefined` where there is nothing to record. */
+async function submitResourceRequests(
   arbiter: Arbitration,
   { participant, assessed }: Ruled,
 ): Promise<Submitted | undefined> {
   if (assessed.length === 0) return undefined;
   const requests = assessed.map(({ request }) => request);
   const isGranted = assessed.every(({ ruling }) => ruling === undefined || ruling.kind === "granted");
-  const contents = isGranted ? contentsOf(arbiter, assessed) : [];
+  const contents = isGranted ? listContentsToKeep(arbiter, assessed) : [];
   const { runId, stepId } = participant;
   return arbiter.runs.submit(runId, [{ type: "requestResources", stepId, requests }], contents);
 }
 
-function conflictIdOf(
+function findConflictId(
   state: Coordination,
   { stepId }: Participant,
   request: ResourceRequest,

@@ -1,6 +1,7 @@
 /** Owns: what a merge makes of one target of a call: from which base, and what the call is to write then. */
 import type { MergeEvidence } from "../../contracts/arbitration.ts";
 import type { FileLook } from "../../ports/resource-files.ts";
+import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { Assessed, LocatedTarget } from "./assessed-target.ts";
 import type { Opposition } from "./find-opposition.ts";
@@ -17,21 +18,25 @@ interface ToMerge extends Pick<Assessed, "target" | "look" | "underWay"> {
   readonly own: ChangeUnderWay | undefined;
 }
 
-export async function ruleOnMerge(
+/**
+ * Returns the evidence for a ruling on a target's change, by merging it with what is there now, and where that
+ * succeeds the text to write; the file is not written.
+ */
+export async function mergeTarget(
   dependencies: ArbiterDependencies,
   { target, look = { kind: "unreadable" }, underWay, found, own: ownChange }: ToMerge,
 ): Promise<MergeOutcome> {
-  if (ownChange && !underWay) return changeOfOwn(dependencies, target, ownChange);
+  if (ownChange && !underWay) return mergeAfterOwnChange(dependencies, target, ownChange);
   const base = found.base ?? (await findBaseOfFirstClaim(dependencies, found, target.resource));
   const { propose } = target;
-  const change = await mergeChange(dependencies, {
+  const mergedChange = await mergeChange(dependencies, {
     resource: target.resource,
     propose,
     look,
     base,
     isBeingWritten: underWay !== undefined && !underWay.isReserved,
   });
-  const { evidence, text, proposed } = change;
+  const { evidence, text, proposed } = mergedChange;
   return {
     evidence,
     ...(text !== undefined && createRewrite(target, look, text)),
@@ -40,10 +45,11 @@ export async function ruleOnMerge(
 }
 
 /**
- * The host runs all hooks of a message before the first of its calls: an edit is of what the call before it will leave, which
- * the tools do in their order. A whole text knows nothing of what was merged into that.
+ * Returns the change as one of what the session's own call before it will leave. The host runs all hooks of a message
+ * before the first of its calls, which the tools then make in their order. A whole text knows nothing of what was
+ * merged into that.
  */
-function changeOfOwn(
+function mergeAfterOwnChange(
   { refOf }: ArbiterDependencies,
   { propose, replaces }: LocatedTarget,
   ownChange: ChangeUnderWay,
@@ -63,11 +69,11 @@ async function findBaseOfFirstClaim(
   resource: string,
 ): Promise<string | undefined> {
   const first = holders.find((claim) => claim.resource === resource);
-  const state = first && (await runs.latest(first.runId));
+  const state = first && (await runs.latest(first.runId).catch(ignoreDamage));
   return state && state.kind !== "unopened" ? state.claims.get(first.token)?.base : undefined;
 }
 
-/** The call is changed only where it would leave something else. */
+/** Returns the text to write, and how the call is to be changed where it would leave something else. */
 function createRewrite(
   { index, others, propose }: LocatedTarget,
   look: FileLook,

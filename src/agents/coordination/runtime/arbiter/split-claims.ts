@@ -18,7 +18,10 @@ export interface SplitClaims {
   readonly delegated: readonly ClaimEntry[];
 }
 
-/** Splits claims by whether the requester works for their holders. Its own claims are left out. */
+/**
+ * Splits claims of others into those whose holders the requester works for (`delegated`) and those that stand against
+ * it (`holders`). Its own claims are left out.
+ */
 export async function splitClaims(
   dependencies: SuperiorDependencies,
   participant: Participant,
@@ -28,7 +31,7 @@ export async function splitClaims(
   const others = claims.filter((claim) => claim.runId !== runId || claim.stepId !== stepId);
   // Mostly there are none; then the coordinations around this one need not be read.
   if (others.length === 0) return { holders: [], delegated: [] };
-  const isSuperior = await findSuperiors(dependencies, participant);
+  const isSuperior = await createSuperiorCheck(dependencies, participant);
   return {
     holders: others.filter((claim) => !isSuperior(claim)),
     delegated: others.filter(isSuperior),
@@ -36,10 +39,11 @@ export async function splitClaims(
 }
 
 /**
- * Finds who has the requester work: the steps that it descends from and the owner in whatever it owns. The same holds for the step
- * whose child submitted its plan, and so on outwards, as far as the logs around it can be read.
+ * Returns the check whether a claim is of somebody who has the requester work. These are the steps that it descends
+ * from and the owner in whatever it owns. The same holds for the step whose child submitted its plan, and so on
+ * outwards.
  */
-async function findSuperiors(
+async function createSuperiorCheck(
   { participants, runs }: SuperiorDependencies,
   { stepId, state }: Participant,
 ): Promise<(claim: ClaimEntry) => boolean> {
@@ -51,9 +55,11 @@ async function findSuperiors(
     const { coordinationId, created }: KnownCoordination = around;
     for (const runId of [coordinationId, ...participants.ownedBy(created.ownerSession)]) owned.add(runId);
     for (; superior; superior = around.steps.get(superior)?.spec.parentStepId)
-      steps.add(nameStep(coordinationId, superior));
+      steps.add(nameStepInRun(coordinationId, superior));
     if (!created.parent) break;
     superior = created.parent.stepId;
+    // Also where nothing more can be read of the outer plan.
+    steps.add(nameStepInRun(created.parent.coordinationId, superior));
     const outer: Coordination | undefined = await runs
       .state(created.parent.coordinationId)
       .catch(ignoreDamage);
@@ -61,9 +67,9 @@ async function findSuperiors(
     around = outer;
   }
   return ({ runId, stepId: holder }) =>
-    holder === OWNER_STEP_ID ? owned.has(runId) : steps.has(nameStep(runId, holder));
+    holder === OWNER_STEP_ID ? owned.has(runId) : steps.has(nameStepInRun(runId, holder));
 }
 
-function nameStep(runId: CoordinationId, stepId: StepId): string {
+function nameStepInRun(runId: CoordinationId, stepId: StepId): string {
   return `${runId}\n${stepId}`;
 }

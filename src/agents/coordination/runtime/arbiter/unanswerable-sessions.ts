@@ -12,6 +12,7 @@ export interface UnanswerableSessions {
   add(session: SessionKey): void;
 }
 
+/** Returns an empty memory of the sessions for which nobody could be asked; each is forgotten after ten minutes. */
 export function createUnanswerableSessions(clock: Clock): UnanswerableSessions {
   const askedAtMs = new Map<SessionKey, EpochMs>();
   return {

@@ -1,8 +1,8 @@
 /** Owns: what happens to a call that may change something which nobody can name. */
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { Arbitration } from "./arbiter-state.ts";
-import { createUndeterminedReview, describeUndetermined } from "./conflict-sentence.ts";
-import { canBeAskedAbout, type Participant } from "./participants.ts";
+import { createUndeterminedReviewText, describeUndeterminedRefusal } from "./conflict-sentence.ts";
+import { canAskPeopleAbout, type Participant } from "./participants.ts";
 import type { Undetermined, WriteAnswer, WriteCall } from "./write-call.ts";
 
 interface Undetermining {
@@ -12,7 +12,11 @@ interface Undetermining {
   readonly isUnplaced: boolean;
 }
 
-/** `undefined`: the call goes on to be ruled on by what can be named. A review is asked for once that is granted. */
+/**
+ * Records a call whose changes nobody can name, and returns its refusal or a review by people, as the operator wants.
+ * `undefined`: the call goes on to be ruled on by what can be named, also where all its changes can. A review is asked
+ * for once that is granted.
+ */
 export async function ruleOnUndetermined(
   arbiter: Arbitration,
   { participant, call, isUnplaced }: Undetermining,
@@ -20,23 +24,23 @@ export async function ruleOnUndetermined(
   const undetermined = call.undetermined ?? (isUnplaced ? UNPLACED : undefined);
   if (!undetermined) return undefined;
   const { because, extractor } = undetermined;
-  const action = isAlwaysClosed(undetermined) ? "denied" : actionOf(arbiter, participant);
+  const action = isAlwaysDenied(undetermined) ? "denied" : chooseAction(arbiter, participant);
   await arbiter.runs.submit(participant.runId, [
     {
       type: "recordUndetermined",
       stepId: participant.stepId,
-      tool: cut(call.tool),
+      tool: cutName(call.tool),
       because,
       action,
-      ...(extractor !== undefined && { extractor: cut(extractor) }),
+      ...(extractor !== undefined && { extractor: cutName(extractor) }),
     },
   ]);
   if (action === "allowed") return undefined;
   if (action === "denied")
-    return { kind: "refused", sentence: describeUndetermined(call.tool, undetermined) };
+    return { kind: "refused", sentence: describeUndeterminedRefusal(call.tool, undetermined) };
   return {
     kind: "review",
-    ...createUndeterminedReview(call.tool),
+    ...createUndeterminedReviewText(call.tool),
     timeoutMs: arbiter.conflicts.reviewMs,
     settle: (answer) => {
       if (answer === "nobody_to_ask") arbiter.unanswerable.add(participant.session);
@@ -45,24 +49,27 @@ export async function ruleOnUndetermined(
   };
 }
 
-/** True for a write that another plugin's code could not tell, or that nobody can look at: the operator's word is of shell commands. */
-export function isAlwaysClosed({ because }: Undetermined): boolean {
+/**
+ * True for an undetermined write that is denied whatever the operator allows, whose setting is about shell commands:
+ * another plugin's extractor failed, or the call changes too many things.
+ */
+export function isAlwaysDenied({ because }: Undetermined): boolean {
   return CLOSED.has(because);
 }
 
 const CLOSED: ReadonlySet<Undetermined["because"]> = new Set(["extractor_failed", "too_many"]);
 const UNPLACED: Undetermined = { because: "unreadable" };
 
-function actionOf(
+function chooseAction(
   { conflicts, unanswerable }: Arbitration,
   participant: Participant,
 ): "allowed" | "asked" | "denied" {
   if (conflicts.unknownWrites === "allow") return "allowed";
-  return conflicts.unknownWrites === "review" && canBeAskedAbout(participant, unanswerable)
+  return conflicts.unknownWrites === "review" && canAskPeopleAbout(participant, unanswerable)
     ? "asked"
     : "denied";
 }
 
-function cut(name: string): string {
+function cutName(name: string): string {
   return name.slice(0, BOUNDS.nameCharsMax);
 }

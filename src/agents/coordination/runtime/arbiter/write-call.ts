@@ -51,7 +51,7 @@ export interface WriteTarget {
   readonly propose?: (before: string | undefined) => Proposed;
   /**
    * The things that it changes where its path ends at a link: the link itself (`entry`) where that is removed, and what the link leads to
-   * (`target`) where that is written. Absent: the latter.
+   * (`target`) where that is written. Absent: the latter. With `namesBelowRemoved` the call removes something above it before.
    */
   readonly ends?: readonly PathEnd[];
   /** True where the present content is replaced, whatever it is: a change that the caller does not know of would be lost. */

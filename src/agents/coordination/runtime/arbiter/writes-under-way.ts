@@ -4,7 +4,7 @@
  *
  * The host runs all hooks of one message before the first of its calls, so nobody ever waits for a call of its own session.
  */
-import { isCovering } from "../../contracts/resource-names.ts";
+import { isClaimCovering } from "../../contracts/resource-names.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { EpochMs, SessionKey } from "../../contracts/ids.ts";
 import { rememberNewest } from "../../std/remember-newest.ts";
@@ -118,16 +118,20 @@ export interface WritesUnderWay {
   freed(tokens: readonly number[]): void;
 }
 
+/**
+ * Returns an empty memory of the tool calls that were allowed and have not ended, by their keys; the oldest are
+ * forgotten beyond a bound.
+ */
 export function createWritesUnderWay(): WritesUnderWay {
   const calls = new Map<string, CallUnderWay>();
   const takenCalls = new Set<CallUnderWay>();
   /** Their end can still be recorded, but nobody waits for it. */
   const released = new Set<CallUnderWay>();
-  const waiting = createListeners();
+  const waiting = createOneTimeListeners();
   const missed = createMissedEnds();
   const endedCommands = createEndedCommands();
   const listLiveCalls = (now: EpochMs): CallUnderWay[] =>
-    [...calls.values(), ...takenCalls].filter((call) => !released.has(call) && isRecent(call, now));
+    [...calls.values(), ...takenCalls].filter((call) => !released.has(call) && isRecentCall(call, now));
   const forgetCall = (call: CallUnderWay): void => {
     calls.delete(call.callKey);
     released.delete(call);
@@ -164,17 +168,17 @@ export function createWritesUnderWay(): WritesUnderWay {
     ofOthers: (session, resource, now) => findCallOfOthers(session, resource, listLiveCalls(now)),
     findReservation: (session, resource, now) =>
       listCallsOfOthers(session, resource, listLiveCalls(now)).find(({ isReserved }) => isReserved),
-    listOwn: (session, resource, now) => listChanges(listBegunCallsOf(session, listLiveCalls(now)), resource),
-    noteForLooks: (session, change, version) => {
-      showChange(listCallsOf(session, [...calls.values()]), change, version);
-    },
+    listOwn: (session, resource, now) =>
+      listChangesOfResource(listBegunCallsOfSession(session, listLiveCalls(now)), resource),
+    noteForLooks: (session, change, version) =>
+      noteChangeForLooks(listCallsOfSession(session, [...calls.values()]), change, version),
     listCommandersBeside: (call) => endedCommands.listCommandersBeside(call, [...calls.values()]),
     listChangesUnder: (token, except) =>
-      listOpenChanges(new Set([...calls.values(), ...takenCalls]), token, except),
+      listUnendedChangesUnder(new Set([...calls.values(), ...takenCalls]), token, except),
     onFree: waiting.add,
     freed: (tokens) => {
       if (tokens.length === 0) return;
-      for (const call of listCallsUnder([...calls.values()], tokens)) released.add(call);
+      for (const call of listCallsUnderClaims([...calls.values()], tokens)) released.add(call);
       waiting.call();
     },
   };
@@ -198,25 +202,25 @@ function listCallsOfOthers(
   return calls.filter((call) => call.participant.session !== session && isChanging(call, resource));
 }
 
-function listBegunCallsOf(session: SessionKey, calls: readonly CallUnderWay[]): CallUnderWay[] {
-  return listCallsOf(session, calls).filter(({ isReserved }) => !isReserved);
+function listBegunCallsOfSession(session: SessionKey, calls: readonly CallUnderWay[]): CallUnderWay[] {
+  return listCallsOfSession(session, calls).filter(({ isReserved }) => !isReserved);
 }
 
-function isRecent({ atMs }: CallUnderWay, now: EpochMs): boolean {
+function isRecentCall({ atMs }: CallUnderWay, now: EpochMs): boolean {
   return now < atMs + UNDER_WAY_MS_MAX;
 }
 
-function listCallsUnder(calls: readonly CallUnderWay[], tokens: readonly number[]): CallUnderWay[] {
+function listCallsUnderClaims(calls: readonly CallUnderWay[], tokens: readonly number[]): CallUnderWay[] {
   const wanted = new Set(tokens);
   return calls.filter(({ changes }) => changes.some(({ token }) => token !== undefined && wanted.has(token)));
 }
 
-function listChanges(calls: readonly CallUnderWay[], resource: string): ChangeUnderWay[] {
+function listChangesOfResource(calls: readonly CallUnderWay[], resource: string): ChangeUnderWay[] {
   return calls.flatMap(({ changes }) => changes).filter((change) => change.resource === resource);
 }
 
-/** Has the looks of calls at what a change began from see what it left. */
-function showChange(
+/** Notes the version that a change left at the looks of calls at what it began from. */
+function noteChangeForLooks(
   calls: readonly CallUnderWay[],
   { resource, before }: ChangeUnderWay,
   version: string,
@@ -225,18 +229,18 @@ function showChange(
     if (look.resource === resource && look.version === before) look.changedTo = version;
 }
 
-function listCallsOf(session: SessionKey, calls: readonly CallUnderWay[]): CallUnderWay[] {
+function listCallsOfSession(session: SessionKey, calls: readonly CallUnderWay[]): CallUnderWay[] {
   return calls.filter(({ participant }) => participant.session === session);
 }
 
 /** True when the call changes the resource, what is above it or what is below it. */
 function isChanging({ changes }: CallUnderWay, resource: string): boolean {
   return changes.some(
-    (change) => isCovering(change.resource, resource) || isCovering(resource, change.resource),
+    (change) => isClaimCovering(change.resource, resource) || isClaimCovering(resource, change.resource),
   );
 }
 
-function listOpenChanges(
+function listUnendedChangesUnder(
   calls: ReadonlySet<CallUnderWay>,
   token: number,
   except: CallUnderWay | undefined,
@@ -247,8 +251,11 @@ function listOpenChanges(
   );
 }
 
-/** Called once each, when it is their time. */
-function createListeners(): { readonly add: (run: () => void) => () => void; readonly call: () => void } {
+/** Creates a set of listeners that the next `call` calls and forgets; `add` returns how one is removed. */
+function createOneTimeListeners(): {
+  readonly add: (run: () => void) => () => void;
+  readonly call: () => void;
+} {
   const waiting = new Set<() => void>();
   return {
     add: (run) => {
@@ -270,6 +277,7 @@ interface MissedEnds {
   readonly forget: WritesUnderWay["forgetEnd"];
 }
 
+/** Creates the memory of the ends of calls that were told before the calls began. */
 function createMissedEnds(): MissedEnds {
   const ends = new Map<string, ToldEnd>();
   return {
@@ -296,7 +304,7 @@ interface EndedCommands {
   ) => readonly Participant[];
 }
 
-/** Keeps the last command of each session: an earlier one beside a call tells nothing more. */
+/** Creates the memory of the last command of each session: an earlier one beside a call tells nothing more. */
 function createEndedCommands(): EndedCommands {
   const lastCommands = new Map<
     SessionKey,

@@ -1,8 +1,8 @@
 /** Owns: what is to be known of an attempt before the host's word about it counts. */
-import { stepError, type StepError } from "../../contracts/fact-fields.ts";
+import { createStepError, type StepError } from "../../contracts/fact-fields.ts";
 import type { EpochMs } from "../../contracts/ids.ts";
 import type { Observation } from "../../contracts/observation.ts";
-import { isPlanned, mustStop } from "../../dispatch/plan-rules.ts";
+import { isPlanned, mustStopStep } from "../../dispatch/plan-rules.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import { askWithin, type Stoppable, type Waiting } from "../environment/bounded-answer.ts";
@@ -13,7 +13,7 @@ import type { OpenStep } from "../log/step-of-child.ts";
 /** A host that has not answered by then has not answered. */
 const ANSWER_MS_MAX = 10_000;
 
-/** An answer about another session says nothing. */
+/** Returns what a runner observed of an attempt, or `unknown` where that is about the session of another one. */
 export function filterObservation({ childSessionKey }: Attempt, seen: Observation): Observation {
   const isOther = "childSessionKey" in seen && seen.childSessionKey !== childSessionKey;
   return isOther ? { kind: "unknown" } : seen;
@@ -22,7 +22,10 @@ export function filterObservation({ childSessionKey }: Attempt, seen: Observatio
 /** A deadline may leave less time than an answer may take. */
 type Asking = Stoppable & Partial<Pick<Waiting, "waitMs">>;
 
-/** Asks the runner how an attempt stands. An answer that does not come in time says nothing either. */
+/**
+ * Asks the runner how an attempt stands, and returns that; `unknown` where the answer does not come in time or is
+ * about another session.
+ */
 export async function observeAttempt(
   waiting: Asking,
   { runner, attempt }: { readonly runner: AgentRunner; readonly attempt: Attempt },
@@ -33,8 +36,9 @@ export async function observeAttempt(
 }
 
 /**
- * Finds the run in which a session is told something. The runner of owners knows it: where a crash took the first run, the session is
- * told in another one. How that run goes and whether it can be stopped, the runner of subagents knows.
+ * Returns the turn with the id of the run in which its session is told something, or `absent` or `unknown`. The runner
+ * of owners knows it: where a crash took the first run, the session is told in another one. How that run goes and
+ * whether it can be stopped, the runner of subagents knows.
  */
 export async function findTellingRun(
   waiting: Asking & Pick<RuntimeDependencies, "runners">,
@@ -44,33 +48,40 @@ export async function findTellingRun(
   return "childRunId" in seen ? { ...turn, childRunId: seen.childRunId } : seen.kind;
 }
 
-/** Says why the agent of an attempt is lost where another gateway started it: this one drives it because that one is gone. */
-export function explainElsewhere(
+/**
+ * Returns the error of an attempt whose agent another gateway started, which is gone because this one drives the
+ * attempt; `undefined` where no other gateway did.
+ */
+export function explainLostElsewhere(
   dependencies: Pick<RuntimeDependencies, "settings">,
   state: OpenCoordination,
   step: Step,
 ): StepError | undefined {
-  const starter = findStarter(dependencies, state, step);
-  if (!isElsewhere(dependencies, starter)) return undefined;
-  return stepError("child_lost", `the agent ran in gateway ${starter}, which is gone`);
+  const starter = findStarterGateway(dependencies, state, step);
+  if (!isStartedElsewhere(dependencies, starter)) return undefined;
+  return createStepError("child_lost", `the agent ran in gateway ${starter}, which is gone`);
 }
 
-/** Finds the gateway that started the agent of a step, where several share the ledger. */
-export function findStarter(
+/**
+ * Returns the name of the gateway that started the agent of a step's newest attempt; `undefined` where that is not
+ * recorded, unless the ledger was moved from the only one that it can be.
+ */
+export function findStarterGateway(
   dependencies: Pick<RuntimeDependencies, "settings">,
   state: OpenCoordination,
   { phase }: Step,
 ): string | undefined {
   const recorded = "gateway" in phase ? phase.gateway : undefined;
   const isAtWork = phase.status === "dispatched" || phase.status === "running";
-  return isAtWork ? nameStarter(dependencies, state, recorded) : recorded;
+  return isAtWork ? inferStarterGateway(dependencies, state, recorded) : recorded;
 }
 
 /**
- * Returns the gateway that started an agent, where it is recorded or can only be the one that the ledger was moved from. Earlier
- * releases did not record it for what a model spawned, also in coordinations that were opened after the move.
+ * Returns the recorded gateway that started an agent, else the one that the ledger was moved from, where the
+ * coordination names no gateway that opened it; `undefined` where neither is known. Earlier releases did not record it
+ * for what a model spawned, also in coordinations that were opened after the move.
  */
-export function nameStarter(
+export function inferStarterGateway(
   { settings: { movedFrom } }: Pick<RuntimeDependencies, "settings">,
   { created }: OpenCoordination,
   recorded: string | undefined,
@@ -78,8 +89,8 @@ export function nameStarter(
   return recorded ?? (created.gateway === undefined ? movedFrom : undefined);
 }
 
-/** True where the agent was started by another gateway than this one. */
-export function isElsewhere(
+/** True when this gateway has a name and the known starter of an agent is another one. */
+export function isStartedElsewhere(
   { settings }: Pick<RuntimeDependencies, "settings">,
   starter: string | undefined,
 ): starter is string {
@@ -87,13 +98,13 @@ export function isElsewhere(
 }
 
 /**
- * True when an attempt is at its deadline or cancelled: whoever stops its agent then records how it ended, with what the agent and
- * its plans used.
+ * True when an attempt is past its deadline or is to be stopped because it or what it belongs to was cancelled or its
+ * plan fails fast: whoever stops its agent then records how it ended, with what the agent and its plans used.
  */
 export function isBeingStopped({ state, step }: OpenStep, now: EpochMs): boolean {
   if ("deadlineAtMs" in step.phase && now >= step.phase.deadlineAtMs) return true;
   return isPlanned(state)
-    ? mustStop(state, step, now)
+    ? mustStopStep(state, step, now)
     : (state.cancelledBy ?? step.cancelledBy) !== undefined;
 }
 
@@ -101,7 +112,7 @@ export function isBeingStopped({ state, step }: OpenStep, now: EpochMs): boolean
  * True when the session of an attempt asked people and has not been told the answer yet. A question that was open before the
  * attempt began holds up nothing: the agent went on without its answer.
  */
-export function hasAsked(
+export function isAwaitingAnswer(
   { openQuestions, escalations, tellings }: OpenCoordination,
   { childSessionKey: session, dispatchedAtMs }: Attempt,
 ): boolean {
@@ -114,8 +125,11 @@ export function hasAsked(
   return isAsked || tellings.some((telling) => telling.session === session && telling.of.kind === "answer");
 }
 
-/** True when the result of a plan is told to the agent of an attempt that lasts until then; not where its log cannot be read. */
-export async function isToldToAttempt(
+/**
+ * True when the owner of a plan is the agent of a running attempt in the coordination around it, which lasts until it
+ * is told the result. False where the log around the plan cannot be read.
+ */
+export async function isResultToldToAttempt(
   { runs }: Pick<RuntimeDependencies, "runs">,
   { created: { parent, ownerSession } }: OpenCoordination,
 ): Promise<boolean> {

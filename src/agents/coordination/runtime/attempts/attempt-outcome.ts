@@ -1,7 +1,7 @@
 /** Owns: which commands follow from how the child of a planned step ended. */
 import type { Command, StatedConfidence } from "../../contracts/commands.ts";
 import {
-  stepError,
+  createStepError,
   usageSchema,
   type ContentRef,
   type StepError,
@@ -10,10 +10,10 @@ import {
 import { assertNever } from "../../contracts/errors.ts";
 import type { StepId } from "../../contracts/ids.ts";
 import type { ChildEnding } from "../../contracts/observation.ts";
-import { findHeldBack, isOnlyPlaceholders, replaceHeldBack } from "../../gates/placeholder.ts";
-import { readConfidenceOfCut, readStatedConfidence } from "../../gates/stated-confidence.ts";
+import { findHeldBackName, isOnlyPlaceholders, replacePlaceholders } from "../../gates/placeholder.ts";
+import { readConfidenceOfCutText, readStatedConfidence } from "../../gates/stated-confidence.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
-import { sessionOf, type Step } from "../../ledger/state.ts";
+import { findSessionOfPhase, type Step } from "../../ledger/state.ts";
 import { outputsFromReply } from "../../plan/read-outputs.ts";
 import type { JsonObject } from "../../plan/step-graph.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
@@ -33,24 +33,25 @@ interface EndedAttempt {
 }
 
 /**
- * Returns the outcome of an attempt with the newest report of its agent, which may have come while its end was waited for. The report
- * counts once it is on disk, because only then its text is there.
+ * Returns the outcome of an ended attempt, drafted with the newest report of its agent, which may have come while its
+ * end was waited for. The report counts once it is on disk, because only then its text is there, so this waits for
+ * that.
  */
 export async function readNewestOutcome(
   dependencies: RuntimeDependencies,
   { current, readAttempt }: EndedAttempt,
   ending: ChildEnding,
 ): Promise<Outcome> {
-  const session = sessionOf(current.step.phase);
+  const session = findSessionOfPhase(current.step.phase);
   // Its last words may still be on their way to the disk.
   if (session) await dependencies.withheld.settled(session);
-  for (let now = (await readAttempt()) ?? current; ;) {
-    const outcome = await outcomeOf(dependencies, now, ending);
+  for (let attemptRead = (await readAttempt()) ?? current; ;) {
+    const outcome = await draftAttemptOutcome(dependencies, attemptRead, ending);
     // Where the report cannot be brought there, the attempt is read without it.
-    if (now.step.report) await dependencies.runs.settled(now.state.coordinationId);
+    if (attemptRead.step.report) await dependencies.runs.settled(attemptRead.state.coordinationId);
     const latest = await readAttempt();
-    if (!latest || latest.step.report === now.step.report) return outcome;
-    now = latest;
+    if (!latest || latest.step.report === attemptRead.step.report) return outcome;
+    attemptRead = latest;
   }
 }
 
@@ -61,7 +62,11 @@ interface About {
   readonly attempt: number;
 }
 
-export async function outcomeOf(
+/**
+ * Drafts the commands, with the contents to keep, that record how the child of a step ended: completed, failed, timed
+ * out or cancelled.
+ */
+export async function draftAttemptOutcome(
   dependencies: OutcomeDependencies,
   { state, step }: OpenStep,
   childEnding: ChildEnding,
@@ -72,18 +77,18 @@ export async function outcomeOf(
     case "completed":
       return draftCompletion(dependencies, { state, step }, ending);
     case "timed_out":
-      return createOutcomeOf({
+      return createOutcomeOfCommand({
         type: "timeOutStep",
         ...about,
         via: "runner",
         ...(ending.usage && { usage: ending.usage }),
       });
     case "failed":
-      return createFailure(about, describeFailure(ending), ending);
+      return createFailureOutcome(about, createChildError(ending), ending);
     case "cancelled":
-      return createFailure(
+      return createFailureOutcome(
         about,
-        stepError("child_cancelled", ending.message ?? "the agent was cancelled"),
+        createStepError("child_cancelled", ending.message ?? "the agent was cancelled"),
         ending,
       );
     default:
@@ -91,11 +96,11 @@ export async function outcomeOf(
   }
 }
 
-function describeFailure({ refusal, message = "the agent failed" }: ChildEnding): StepError {
-  return stepError(refusal ? "provider_refused" : "child_failed", message);
+function createChildError({ refusal, message = "the agent failed" }: ChildEnding): StepError {
+  return createStepError(refusal ? "provider_refused" : "child_failed", message);
 }
 
-/** Drops numbers that cannot be true, because an event that breaks a bound could not be recorded at all. */
+/** Returns the usage, or an empty one where its numbers cannot be true: the ledger would refuse such an event. */
 function cleanUsage(usage: Usage | undefined): { usage?: Usage } {
   const parsed = usageSchema.safeParse(usage);
   return { ...(parsed.success ? { usage: parsed.data } : { usage: {} }) };
@@ -109,21 +114,23 @@ async function draftCompletion(
 ): Promise<Outcome> {
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
   const { report } = step;
-  if (report?.outcome === "failed") return createCompletion(about, report.output, ending);
+  if (report?.outcome === "failed") return createCompletionOutcome(about, report.output, ending);
   const words = await readLastWords(dependencies, step, ending);
   if (!words)
-    return createFailure(
+    return createFailureOutcome(
       about,
-      stepError("result_lost", "what the agent said was held back and is lost"),
+      createStepError("result_lost", "what the agent said was held back and is lost"),
       ending,
     );
   const { reply, replyEnd } = words;
-  const stated = replyEnd === undefined ? readStatedConfidence(reply) : readConfidenceOfCut(reply, replyEnd);
-  if (report) return createCompletion(about, report.output, { ...ending, stated });
-  const read = await readOutputs(dependencies, { state, step }, words);
-  if (read.kind === "unusable") return createFailure(about, stepError("output_invalid", read.why), ending);
+  const stated =
+    replyEnd === undefined ? readStatedConfidence(reply) : readConfidenceOfCutText(reply, replyEnd);
+  if (report) return createCompletionOutcome(about, report.output, { ...ending, stated });
+  const read = await readOutputsFromReply(dependencies, { state, step }, words);
+  if (read.kind === "unusable")
+    return createFailureOutcome(about, createStepError("output_invalid", read.why), ending);
   const { ref } = read.content;
-  return { ...createCompletion(about, ref, { ...ending, stated }), contents: [read.content] };
+  return { ...createCompletionOutcome(about, ref, { ...ending, stated }), contents: [read.content] };
 }
 
 interface LastWords {
@@ -132,18 +139,18 @@ interface LastWords {
   readonly replyEnd?: string;
 }
 
-/** The words of the agent, also where the host has only what stands for them; `undefined` where they are lost. */
+/** Returns the last words of the agent with the real texts in place of placeholders; `undefined`: they are lost. */
 async function readLastWords(
   { content, withheld }: OutcomeDependencies,
   { withheld: kept, phase }: Step,
   { reply: shownReply = "", replyEnd }: ChildEnding,
 ): Promise<LastWords | undefined> {
-  const session = sessionOf(phase);
+  const session = findSessionOfPhase(phase);
   const restore = (text: string): string =>
-    session ? replaceHeldBack(text, (name, shown) => withheld.textOf(session, name) ?? shown) : text;
+    session ? replacePlaceholders(text, (name, shown) => withheld.textOf(session, name) ?? shown) : text;
   const reply = restore(shownReply);
   const words = { reply, ...(replyEnd !== undefined && { replyEnd: restore(replyEnd) }) };
-  if (findHeldBack(`${reply}${words.replyEnd ?? ""}`) === undefined) return words;
+  if (findHeldBackName(`${reply}${words.replyEnd ?? ""}`) === undefined) return words;
   if (kept?.attempt === phase.attempt) {
     const keptText = await content.get(kept.text.sha256);
     return keptText === undefined ? undefined : { reply: keptText };
@@ -152,12 +159,12 @@ async function readLastWords(
   return isOnlyPlaceholders(reply) ? undefined : words;
 }
 
-function createCompletion(
+function createCompletionOutcome(
   about: About,
   output: ContentRef,
   { usage, stated }: ChildEnding & { readonly stated?: StatedConfidence },
 ): Outcome {
-  return createOutcomeOf({
+  return createOutcomeOfCommand({
     type: "completeStep",
     ...about,
     via: "runner",
@@ -172,7 +179,8 @@ type RepliedOutputs =
   /** `why` begins with the path. */
   | { readonly kind: "unusable"; readonly why: string };
 
-async function readOutputs(
+/** Reads the outputs from the last words of the agent, or says why they do not fit the schema of the step. */
+async function readOutputsFromReply(
   dependencies: OutcomeDependencies,
   { state, step }: OpenStep,
   { reply, replyEnd }: LastWords,
@@ -186,22 +194,26 @@ async function readOutputs(
   if (read.kind === "unreadable") return { kind: "unusable", why: `${read.path}: ${read.message}` };
   const [problem] = schema ? (await dependencies.contract()).check(schema, read.outputs) : [];
   if (problem) return { kind: "unusable", why: `${problem.path}: ${problem.message}` };
-  return { kind: "outputs", content: contentFromOutputs(dependencies, read.outputs) };
+  return { kind: "outputs", content: createOutputsContent(dependencies, read.outputs) };
 }
 
-/** Outputs as they are kept: other steps may need them as long as the plan runs. */
-export function contentFromOutputs({ refOf }: OutcomeDependencies, outputs: JsonObject): ContentInput {
+/**
+ * Returns the JSON of a step's outputs as content to store, kept while the plan runs: other steps may need them until
+ * its end.
+ */
+export function createOutputsContent({ refOf }: OutcomeDependencies, outputs: JsonObject): ContentInput {
   const text = JSON.stringify(outputs);
   return { ref: refOf(text), text, keepWhileRunning: true };
 }
 
-export function createFailure(
+/** Returns the command that records a failed or cancelled attempt, with no content to keep. */
+export function createFailureOutcome(
   about: About,
   error: StepError,
   { usage, refusal }: Pick<ChildEnding, "usage" | "refusal"> = {},
 ): Outcome {
   const cancelled = error.code === "child_cancelled";
-  return createOutcomeOf({
+  return createOutcomeOfCommand({
     type: "failStep",
     ...about,
     error,
@@ -212,6 +224,6 @@ export function createFailure(
   });
 }
 
-function createOutcomeOf(command: Command): Outcome {
+function createOutcomeOfCommand(command: Command): Outcome {
   return { commands: [command], contents: [] };
 }

@@ -7,10 +7,10 @@ import {
   type StepId,
 } from "../../contracts/ids.ts";
 import type { Observation } from "../../contracts/observation.ts";
-import { addTotals, countTokens, NO_USAGE, sumOfStep, type UsageSum } from "../../ledger/bill.ts";
+import { addTotals, countTokens, NO_USAGE, computeStepUsage, type UsageSum } from "../../ledger/bill.ts";
 import { addSpent, spentFromUsage } from "../../ledger/plan-progress.ts";
 import {
-  sessionOf,
+  findSessionOfPhase,
   type Coordination,
   type KnownCoordination,
   type Spent,
@@ -27,23 +27,24 @@ export interface SubmittingAttempt {
 }
 
 /** Returns what the agent of an ended run used, as its runner says. */
-function readSpent(seen: Observation): Spent {
+function readSpentByRunner(seen: Observation): Spent {
   // Numbers that cannot be true could not be recorded at all.
   return spentFromUsage(seen.kind === "ended" ? usageSchema.safeParse(seen.usage).data : undefined);
 }
 
 /**
- * Returns what the agent of an attempt used: the larger of what its runner says and what its recorded calls say, because a runner
- * that forgot the agent or cannot be asked says nothing, and one that reads only the newest messages of its session says too little.
+ * Returns what the agent of an attempt used, for each kind the larger of what its runner and its recorded calls say,
+ * after recording the calls not yet in the log. A runner that forgot the agent or cannot be asked says nothing, and
+ * one that reads only the newest messages of its session says too little.
  */
 export async function countAgentUse(
   { runs, usage }: Pick<RuntimeDependencies, "runs" | "usage">,
   attempt: SubmittingAttempt,
   seen: Observation,
 ): Promise<Spent> {
-  const { spawns, tokens, costMicroUsd } = readSpent(seen);
+  const { spawns, tokens, costMicroUsd } = readSpentByRunner(seen);
   await usage.flush(attempt.session);
-  const calls = sumUncountedCalls(await runs.state(attempt.runId), attempt);
+  const calls = sumUncountedModelCalls(await runs.state(attempt.runId), attempt);
   return {
     spawns,
     tokens: Math.max(tokens, calls.tokens),
@@ -58,14 +59,14 @@ const NO_CALLS: UsageSum = { tokens: 0, costMicroUsd: 0 };
  * there, too, so it may be less than the calls used, and never more. While another agent of the step may be at work, only the calls
  * of the attempt's own run are surely not of that one.
  */
-function sumUncountedCalls(state: Coordination, submitting: SubmittingAttempt): UsageSum {
+function sumUncountedModelCalls(state: Coordination, submitting: SubmittingAttempt): UsageSum {
   if (state.kind === "unopened") return NO_CALLS;
   const { stepId, session } = submitting;
   const step = state.steps.get(stepId);
   if (!step?.spec.planned) return NO_CALLS;
-  const calls = sumOfStep(state.bill, stepId, undefined);
+  const calls = computeStepUsage(state.bill, stepId, undefined);
   const counted = spentFromUsage(step.spent);
-  const most = isOtherAtWork(state, step, session) ? sumOwnRun(state, submitting) : calls;
+  const most = isOtherAgentAtWork(state, step, session) ? sumModelCallsOfRun(state, submitting) : calls;
   return {
     tokens: Math.min(most.tokens, calls.tokens - counted.tokens),
     costMicroUsd: Math.min(most.costMicroUsd, calls.costMicroUsd - counted.costMicroUsd),
@@ -73,7 +74,10 @@ function sumUncountedCalls(state: Coordination, submitting: SubmittingAttempt): 
 }
 
 /** Sums the recorded calls of the run that the host has under the key of the attempt. */
-function sumOwnRun({ bill }: KnownCoordination, { runId, stepId, attempt }: SubmittingAttempt): UsageSum {
+function sumModelCallsOfRun(
+  { bill }: KnownCoordination,
+  { runId, stepId, attempt }: SubmittingAttempt,
+): UsageSum {
   const key = createIdempotencyKey(runId, stepId, attempt);
   const totals = [...bill.runs.values()]
     .filter((run) => run.stepId === stepId && run.runId === key)
@@ -82,14 +86,21 @@ function sumOwnRun({ bill }: KnownCoordination, { runId, stepId, attempt }: Subm
 }
 
 /** True while another agent of the step than the one of this session is at work, or may be: a stray. */
-function isOtherAtWork({ plan }: KnownCoordination, { spec, phase }: Step, session: SessionKey): boolean {
+function isOtherAgentAtWork(
+  { plan }: KnownCoordination,
+  { spec, phase }: Step,
+  session: SessionKey,
+): boolean {
   const isWorking = phase.status === "dispatched" || phase.status === "running";
-  if (isWorking && sessionOf(phase) !== session) return true;
+  if (isWorking && findSessionOfPhase(phase) !== session) return true;
   return plan?.strays.some((stray, child) => stray.stepId === spec.stepId && child !== session) ?? false;
 }
 
-/** Returns the field of an outcome that says what was used; nothing where nothing is known to be. */
-export function createUsage(...uses: readonly Spent[]): { readonly usage?: Usage } {
+/**
+ * Returns the sum of uses as the field `usage` of an attempt's outcome; an empty object where nothing is known to be
+ * used.
+ */
+export function createUsageField(...uses: readonly Spent[]): { readonly usage?: Usage } {
   const usage = uses.reduce(addSpent, spentFromUsage(undefined));
   return Object.values(usage).some((amount) => amount > 0) ? { usage } : {};
 }

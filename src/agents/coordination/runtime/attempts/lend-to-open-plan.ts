@@ -4,7 +4,7 @@ import type { SpendingLimit, Usage } from "../../contracts/fact-fields.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
 import type { OpenStep } from "../log/step-of-child.ts";
-import { listNested, type NestedDependencies } from "./nested-plans.ts";
+import { listNestedPlans, type NestedDependencies } from "./nested-plans.ts";
 
 interface AgentAtWork extends OpenStep {
   readonly attempt: Attempt;
@@ -17,13 +17,19 @@ interface Borrower extends Pick<LendBudget, "stepId" | "attempt" | "to"> {
   readonly usedBefore: Usage | undefined;
 }
 
-/** Drafts a loan. A kind of budget that only the step has is lent too, up to what the step has of it. */
+/**
+ * Returns the command that lends budget of a step to a plan that its agent submitted. A kind of budget that only the
+ * step has is lent too, up to what the step has of it.
+ */
 export function draftLoan({ budget, stepBudget, usedBefore, stepId, attempt, to }: Borrower): LendBudget {
   const limits = { ...stepBudget, ...budget };
   return { type: "lendBudget", stepId, attempt, to, budget: limits, ...(usedBefore && { usedBefore }) };
 }
 
-/** Lends budget to the plan that the agent of an attempt has open, unless all kinds of it are lent. */
+/**
+ * Records a loan of budget to the plan that the agent of an attempt has open; does nothing where it has none, or where
+ * each kind of budget that the plan around or the step limits is lent already.
+ */
 export async function lendToOpenPlan(
   dependencies: NestedDependencies,
   { state, step, attempt: { childSessionKey: session } }: AgentAtWork,
@@ -32,14 +38,14 @@ export async function lendToOpenPlan(
   if (isAllLent(state, step)) return;
   const { coordinationId: runId } = state;
   const { stepId, planned } = step.spec;
-  const nested = await listNested(dependencies, { runId, stepId, attempt, session });
-  const open = nested.find(({ kind }) => kind === "open");
-  if (!open) return;
-  const { parent, plan } = open.created;
+  const nested = await listNestedPlans(dependencies, { runId, stepId, attempt, session });
+  const openPlan = nested.find(({ kind }) => kind === "open");
+  if (!openPlan) return;
+  const { parent, plan } = openPlan.created;
   const borrower = {
     stepId,
     attempt,
-    to: open.coordinationId,
+    to: openPlan.coordinationId,
     budget: plan?.budget,
     stepBudget: planned?.budget,
     usedBefore: parent?.usedBefore,

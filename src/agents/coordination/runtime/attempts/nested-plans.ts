@@ -5,8 +5,8 @@
 import { addMs, DELIVERY_STEP_ID, type CoordinationId } from "../../contracts/ids.ts";
 import type { ChildEnding, Observation } from "../../contracts/observation.ts";
 import { addSpent, isDelivery, spentFromUsage } from "../../ledger/plan-progress.ts";
-import { outputOf } from "../../ledger/readable-results.ts";
-import { isForNobody } from "../../ledger/given-up.ts";
+import { findCompletedOutput } from "../../ledger/readable-results.ts";
+import { isWorkingForNobody } from "../../ledger/given-up.ts";
 import {
   isEnded,
   type Coordination,
@@ -14,16 +14,16 @@ import {
   type OpenCoordination,
   type Spent,
 } from "../../ledger/state.ts";
-import { nameOfNested } from "../../ledger/summary.ts";
+import { nameNestedPlanReference } from "../../ledger/summary.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
-import { waitFor } from "../../std/wait-for.ts";
+import { waitForDuration } from "../../std/wait-for.ts";
 import type { Stoppable, Waiting } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { OpenStep } from "../log/step-of-child.ts";
 import { findTellingRun, observeAttempt } from "./attempt-facts.ts";
-import { countAgentUse, createUsage, type SubmittingAttempt } from "./attempt-use.ts";
-import { attemptOf } from "./prepare-attempt.ts";
+import { countAgentUse, createUsageField, type SubmittingAttempt } from "./attempt-use.ts";
+import { findNewestAttempt } from "./prepare-attempt.ts";
 
 /** An agent, or a plan, that is not stopped by then is out of reach. */
 export const CANCEL_MS_MAX = 30_000;
@@ -51,25 +51,29 @@ export interface NestedPlan {
   readonly used: Spent;
 }
 
+/**
+ * Returns the newest plan that the child of an attempt submitted, with what it and those before it used; `undefined`
+ * where it submitted none.
+ */
 export async function findNestedPlan(
   dependencies: NestedDependencies,
   submitting: SubmittingAttempt,
 ): Promise<NestedPlan | undefined> {
-  const state = await readNestedState(dependencies, submitting);
+  const state = await readNewestNestedPlan(dependencies, submitting);
   if (!state?.plan) return undefined;
-  const output = outputOf(state.steps.get(DELIVERY_STEP_ID)?.phase);
+  const output = findCompletedOutput(state.steps.get(DELIVERY_STEP_ID)?.phase);
   const text = output && (await dependencies.content.get(output.sha256));
   return {
     coordinationId: state.coordinationId,
     isOpen: state.kind === "open",
-    ...describeTelling(state),
+    ...readTellingState(state),
     usedBefore: spentFromUsage(state.created.parent?.usedBefore),
     used: state.plan.spent,
-    ...(text !== undefined && { reply: readReply(text) }),
+    ...(text !== undefined && { reply: parseReply(text) }),
   };
 }
 
-function describeTelling(state: KnownCoordination): Pick<NestedPlan, "isBeingTold" | "isTold" | "toldTurn"> {
+function readTellingState(state: KnownCoordination): Pick<NestedPlan, "isBeingTold" | "isTold" | "toldTurn"> {
   const toldTurn = findDeliveryTurn(state);
   const status = state.steps.get(DELIVERY_STEP_ID)?.phase.status;
   return {
@@ -79,18 +83,18 @@ function describeTelling(state: KnownCoordination): Pick<NestedPlan, "isBeingTol
   };
 }
 
-/** Returns what the plan and those before it used. */
-export function sumNested({ used, usedBefore }: NestedPlan): Spent {
+/** Returns the sum of what a nested plan and those that the same attempt submitted before it used. */
+export function sumNestedUse({ used, usedBefore }: NestedPlan): Spent {
   return addSpent(usedBefore, used);
 }
 
 /**
- * Returns the ending with what its plans used. An ending that was seen after the child was told has its last words; only where it
- * has none does the answer to the newest plan count.
+ * Returns the ending of an agent with what its plans used added. An ending that was seen after the child was told has
+ * its last words; only where it has none does the answer to the newest plan count.
  */
-export function withNested(ending: ChildEnding, nested: NestedPlan): ChildEnding {
+export function withNestedUse(ending: ChildEnding, nested: NestedPlan): ChildEnding {
   const { reply = nested.reply } = ending;
-  const usage = addSpent(spentFromUsage(ending.usage), sumNested(nested));
+  const usage = addSpent(spentFromUsage(ending.usage), sumNestedUse(nested));
   return { ...ending, usage, ...(reply !== undefined && { reply }) };
 }
 
@@ -106,8 +110,9 @@ type EndDependencies = NestedDependencies & Stoppable & Pick<RuntimeDependencies
 export type Ended = Observation & { readonly kind: "ended" };
 
 /**
- * Returns how an agent ended, with what it and its plans used. One that completed its turn is not done before it was told how its plan went
- * and has ended that turn, too: `undefined` until then. Its last words count, and it fails as that turn fails.
+ * Returns how an agent ended, with what it and its plans used; plans of one that did not complete are ended first. One
+ * that completed its turn is not done before it was told how its plan went and has ended that turn, too: `undefined`
+ * until then. Its last words count, and it fails as that turn fails.
  */
 export async function readEndAfterPlan(
   waiting: EndDependencies,
@@ -115,27 +120,31 @@ export async function readEndAfterPlan(
   seen: Ended,
 ): Promise<ChildEnding | undefined> {
   const isCompleted = seen.outcome === "completed";
-  if (!isCompleted) await endNested({ ...waiting, waitMs: CANCEL_MS_MAX }, agent.submitting);
+  if (!isCompleted) await endNestedPlans({ ...waiting, waitMs: CANCEL_MS_MAX }, agent.submitting);
   const nested = await findNestedPlan(waiting, agent.submitting);
   if (!nested) return withAgentUse(waiting, agent, seen);
   // Whoever takes the attempt up waits for the end of the plan, and for what it used.
   if (nested.isOpen && waiting.signal.aborted) return undefined;
   const ending = isCompleted ? await readEndOfToldTurn(waiting, agent, nested) : {};
   if (!ending) return undefined;
-  const last = await observeAttempt(waiting, agent);
-  if (last.kind !== "ended") return undefined;
-  return withNested({ ...(await withAgentUse(waiting, agent, last)), ...ending }, nested);
+  const lastObservation = await observeAttempt(waiting, agent);
+  if (lastObservation.kind !== "ended") return undefined;
+  return withNestedUse({ ...(await withAgentUse(waiting, agent, lastObservation)), ...ending }, nested);
 }
 
+/** Returns the ending with what the agent itself used, in place of what its runner says. */
 async function withAgentUse(
   dependencies: EndDependencies,
   { submitting }: AgentWithPlans,
   ended: Ended,
 ): Promise<Ended> {
-  return { ...ended, ...createUsage(await countAgentUse(dependencies, submitting, ended)) };
+  return { ...ended, ...createUsageField(await countAgentUse(dependencies, submitting, ended)) };
 }
 
-/** Returns why an agent did not finish with the result of its plan, nothing where it did, and `undefined` while it may be at it. */
+/**
+ * Returns why an agent failed in the turn in which it was told how its plan ended, or could not be told; `{}` where
+ * neither is so, and `undefined` while its plan is open or the turn may be under way.
+ */
 async function readEndOfToldTurn(
   waiting: EndDependencies,
   { runner }: AgentWithPlans,
@@ -150,7 +159,7 @@ async function readEndOfToldTurn(
     case "unknown":
       return undefined;
     case "ended":
-      return readFailure(seen);
+      return pickFailureFields(seen);
     case "absent":
       return isTold ? {} : { outcome: "failed", message: "the agent could not be told how its plan ended" };
   }
@@ -158,56 +167,63 @@ async function readEndOfToldTurn(
 
 const ABSENT: Observation = { kind: "absent" };
 
-function readFailure({ outcome, message, refusal }: ChildEnding): Partial<ChildEnding> {
+function pickFailureFields({ outcome, message, refusal }: ChildEnding): Partial<ChildEnding> {
   if (outcome === "completed") return {};
   return { outcome, ...(message !== undefined && { message }), ...(refusal && { refusal }) };
 }
 
-/** Asks for the end of the plans that the child of an attempt has open, because the attempt is over and nobody waits for them. */
-export async function cancelNested(
+/**
+ * Records the request to cancel each plan that the child of an attempt has open, because the attempt is over and
+ * nobody waits for them; does not wait for their end.
+ */
+export async function cancelNestedPlans(
   dependencies: NestedDependencies,
   submitting: SubmittingAttempt,
 ): Promise<void> {
-  for (const { kind, coordinationId } of await listNested(dependencies, submitting))
+  for (const { kind, coordinationId } of await listNestedPlans(dependencies, submitting))
     if (kind === "open")
       await dependencies.runs.submit(coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
 }
 
 /**
- * Ends the plans that the child of an attempt has open, and returns what its plans used: also what their steps used that are stopped
- * with them, as far as that is known in time.
+ * Cancels the plans that the child of an attempt has open, waits for their end up to `waitMs`, and returns what its
+ * plans used: also what their steps used that are stopped with them, as far as that is known in time.
  */
-export async function endNested(
+export async function endNestedPlans(
   waiting: NestedDependencies & Waiting,
   submitting: SubmittingAttempt,
 ): Promise<Spent> {
   const { clock, signal, waitMs } = waiting;
-  await cancelNested(waiting, submitting);
+  await cancelNestedPlans(waiting, submitting);
   const untilMs = addMs(clock.now(), waitMs);
   while (clock.now() < untilMs && !signal.aborted && (await hasOpenPlan(waiting, submitting)))
-    await waitFor(clock, LOOK_AGAIN_MS, signal);
+    await waitForDuration(clock, LOOK_AGAIN_MS, signal);
   const nested = await findNestedPlan(waiting, submitting);
-  return nested ? sumNested(nested) : spentFromUsage(undefined);
+  return nested ? sumNestedUse(nested) : spentFromUsage(undefined);
 }
 
 async function hasOpenPlan(
   dependencies: NestedDependencies,
   submitting: SubmittingAttempt,
 ): Promise<boolean> {
-  return (await listNested(dependencies, submitting)).some(({ kind }) => kind === "open");
-}
-
-/** Returns the turn in which the owner of a plan is told how it went, or was told; `undefined` before that. */
-export function findDeliveryTurn(state: KnownCoordination): Attempt | undefined {
-  const delivery = state.steps.get(DELIVERY_STEP_ID);
-  return delivery && attemptOf(state, delivery);
+  return (await listNestedPlans(dependencies, submitting)).some(({ kind }) => kind === "open");
 }
 
 /**
- * Ends a plan whose agent is being told the result, where the attempt of that agent was given up: its session must not go on
- * beside the next attempt. That attempt ends the newest plan of its agent by itself, but not those before.
+ * Returns the newest attempt of a plan's delivery, the turn in which the owner is told how the plan went; `undefined`
+ * before that.
  */
-export async function cancelIfGivenUp(
+export function findDeliveryTurn(state: KnownCoordination): Attempt | undefined {
+  const delivery = state.steps.get(DELIVERY_STEP_ID);
+  return delivery && findNewestAttempt(state, delivery);
+}
+
+/**
+ * Cancels a plan whose agent is being told the result, where the attempt of that agent was given up: its session must
+ * not go on beside the next attempt. Does nothing for any other step. That attempt ends the newest plan of its agent
+ * by itself, but not those before.
+ */
+export async function cancelPlanOfGivenUpAgent(
   dependencies: NestedDependencies,
   { state, step }: OpenStep,
 ): Promise<void> {
@@ -223,10 +239,11 @@ interface FollowDependencies extends Pick<NestedDependencies, "runs"> {
 export type NoteUnread = (planId: CoordinationId, aroundId: CoordinationId, error: unknown) => void;
 
 /**
- * Ends a plan that a spawned subagent submitted, once its spawn has ended in any way but completed, what it was spawned by was given
- * up, or the coordination around it was cancelled. Until then the plan is looked at again whenever something is recorded of that
- * coordination. A plan that the session submitted after the end of its spawn goes on, unless the session was given up. A log around it
- * that cannot be read does not hold the plan up.
+ * Cancels a plan that a spawned subagent submitted, once its spawn has ended in any way but completed, what it was
+ * spawned by was given up, or the coordination around it was cancelled. Until then the plan is looked at again
+ * whenever something is recorded of that coordination. A plan that the session submitted after the end of its spawn
+ * goes on, unless the session was given up. A log around it that cannot be read is only noted and does not hold the
+ * plan up.
  */
 export async function endPlanWithSpawn(
   dependencies: FollowDependencies,
@@ -238,7 +255,7 @@ export async function endPlanWithSpawn(
   const aroundId = created.parent?.coordinationId;
   if (aroundId === undefined) return;
   const { runs, lookAfter } = dependencies;
-  const reading = runs.findOnDisk(aroundId, (around) => readSpawnOf(plan, around));
+  const reading = runs.findOnDisk(aroundId, (around) => readStatusOfSpawn(plan, around));
   const status = await reading.catch((error: unknown) => {
     noteUnread(coordinationId, aroundId, error);
     return undefined;
@@ -248,7 +265,7 @@ export async function endPlanWithSpawn(
 }
 
 /** Returns whether the spawn of a plan's owner goes on, or ends the plan; `undefined` where the plan does not depend on it. */
-function readSpawnOf(
+function readStatusOfSpawn(
   { created: { parent, ownerSession }, createdAtMs }: OpenCoordination,
   around: Coordination,
 ): "open" | "over" | "ended" | undefined {
@@ -257,13 +274,16 @@ function readSpawnOf(
   if (!step || step.spec.planned) return undefined;
   if (!isEnded(step.phase)) return "open";
   // Such a session may submit no plan: this one was opened before it was given up, or at the same moment.
-  if (isForNobody(around, ownerSession)) return "over";
+  if (isWorkingForNobody(around, ownerSession)) return "over";
   if (createdAtMs > step.phase.endedAtMs) return undefined;
   if (step.phase.status !== "completed" || around.cancelledBy !== undefined) return "over";
   return around.kind;
 }
 
-/** True when the owner of a plan is the agent of an attempt that was given up. A log around it that cannot be read says nothing. */
+/**
+ * True when the owner of a plan is the agent of an attempt in another coordination that was given up, or that belonged
+ * to a plan which has ended. False where the log of that coordination cannot be read.
+ */
 export async function isOwnerGivenUp(
   { runs }: Pick<NestedDependencies, "runs">,
   { created: { parent, ownerSession } }: OpenCoordination,
@@ -271,7 +291,7 @@ export async function isOwnerGivenUp(
   if (!parent) return false;
   const around = await runs.state(parent.coordinationId).catch(ignoreDamage);
   if (!around) return false;
-  return around.kind === "open" ? isForNobody(around, ownerSession) : isEndedPlan(around);
+  return around.kind === "open" ? isWorkingForNobody(around, ownerSession) : isEndedPlan(around);
 }
 
 /** A spawn that completed may leave a plan behind; a step of a plan does not complete before its agent was told. */
@@ -279,20 +299,22 @@ function isEndedPlan(around: Coordination): boolean {
   return around.kind === "ended" && around.plan !== undefined;
 }
 
-async function readNestedState(
+async function readNewestNestedPlan(
   dependencies: NestedDependencies,
   submitting: SubmittingAttempt,
 ): Promise<KnownCoordination | undefined> {
-  const found = await dependencies.store.find(nameOfNested(submitting.runId, submitting.stepId));
+  const found = await dependencies.store.find(nameNestedPlanReference(submitting.runId, submitting.stepId));
   return found && readIfSubmittedBy(dependencies, submitting, found.runId);
 }
 
-/** Lists the newest plans that the child of an attempt submitted. */
-export async function listNested(
+/**
+ * Lists the states of the plans that the child of an attempt submitted, the newest ones up to a bound, open or ended.
+ */
+export async function listNestedPlans(
   dependencies: NestedDependencies,
   submitting: SubmittingAttempt,
 ): Promise<KnownCoordination[]> {
-  const name = nameOfNested(submitting.runId, submitting.stepId);
+  const name = nameNestedPlanReference(submitting.runId, submitting.stepId);
   const runIds = await dependencies.store.holders(name, NESTED_MAX);
   const states = await Promise.all(runIds.map((runId) => readIfSubmittedBy(dependencies, submitting, runId)));
   return states.filter((state) => state !== undefined);
@@ -308,7 +330,7 @@ async function readIfSubmittedBy(
   return (state.created.parent?.attempt ?? attempt) === attempt ? state : undefined;
 }
 
-function readReply(json: string): string {
+function parseReply(json: string): string {
   const outputs = JSON.parse(json) as { text?: unknown };
   return typeof outputs.text === "string" ? outputs.text : json;
 }

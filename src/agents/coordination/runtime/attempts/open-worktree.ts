@@ -2,16 +2,16 @@
  * Owns: giving an attempt its worktree before its agent is started. May be cut off at any line: what the log does not know of is
  * made anew, because no agent has worked there.
  */
-import { stepError } from "../../contracts/fact-fields.ts";
+import { createStepError } from "../../contracts/fact-fields.ts";
 import type { AgentId, StepId } from "../../contracts/ids.ts";
 import type { MergedPaths, WorktreeAttempt } from "../../contracts/worktree-fields.ts";
 import { isWorktreeOver } from "../../dispatch/worktree-effects.ts";
 import type { KnownCoordination } from "../../ledger/state.ts";
-import { isWorktreeGone, worktreeKeyOf } from "../../ledger/evolve-worktrees.ts";
+import { isWorktreeGone, formatWorktreeKey } from "../../ledger/evolve-worktrees.ts";
 import type { Order } from "../../ports/agent-runner.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import type { OpenStep } from "../log/step-of-child.ts";
-import { createFailure, type Outcome } from "./attempt-outcome.ts";
+import { createFailureOutcome, type Outcome } from "./attempt-outcome.ts";
 import { nameWorktree } from "./worktree-name.ts";
 
 export type Place =
@@ -26,18 +26,27 @@ type Dependencies = Pick<
   "runs" | "forks" | "worktrees" | "worktreeTurns" | "refOf" | "folderOf" | "logger"
 >;
 
-/** Finds where the agent is to work. Without a worktree where one is asked for, nothing may be started. */
-export async function findPlace(dependencies: Dependencies, { state, step }: OpenStep): Promise<Place> {
+/**
+ * Makes and records the worktree that the agent of an attempt is to work in, where the step asks for one, and returns
+ * its folder for the start order; no folder where it asks for none. `refused` or `late` where that fails: then nothing
+ * may be started.
+ */
+export async function prepareWorkFolder(
+  dependencies: Dependencies,
+  { state, step }: OpenStep,
+): Promise<Place> {
   if (!step.spec.isolate) return { kind: "ready", order: {} };
   const { coordinationId } = state;
   const { stepId, agentId } = step.spec;
   const about = { coordinationId, stepId, attempt: step.phase.attempt };
   const name = nameWorktree(dependencies, about);
   // W1: its removal waits, so that what is made when the attempt is over is removed.
-  return dependencies.worktreeTurns.run(name, () => openUnlessOver(dependencies, about, { name, agentId }));
+  return dependencies.worktreeTurns.run(name, () =>
+    openWorktreeUnlessOver(dependencies, about, { name, agentId }),
+  );
 }
 
-async function openUnlessOver(
+async function openWorktreeUnlessOver(
   dependencies: Dependencies,
   about: WorktreeAttempt,
   { name, agentId }: { readonly name: string; readonly agentId: AgentId },
@@ -47,9 +56,9 @@ async function openUnlessOver(
     state.kind === "open" && !isWorktreeOver(state, about) ? state : undefined,
   );
   if (!attempted) return { kind: "late" };
-  const knownFolder = attempted.worktrees.get(worktreeKeyOf(stepId, attempt))?.opened?.folder;
+  const knownFolder = attempted.worktrees.get(formatWorktreeKey(stepId, attempt))?.opened?.folder;
   if (knownFolder !== undefined) return { kind: "ready", order: { folder: knownFolder } };
-  const merged = await listMerged(dependencies, attempted);
+  const merged = await listMergedPaths(dependencies, attempted);
   const opened = await dependencies.worktrees.open(name, dependencies.folderOf(agentId), about, merged);
   if (opened.kind === "refused") return opened;
   const { repository, base, folder } = opened;
@@ -61,23 +70,26 @@ async function openUnlessOver(
     isRecorded = submitted.kind !== "refused";
   } finally {
     // W1
-    if (!isRecorded) await removeIfForgotten(dependencies, about, name);
+    if (!isRecorded) await removeForgottenWorktree(dependencies, about, name);
   }
   return isRecorded ? { kind: "ready", order: { folder } } : { kind: "late" };
 }
 
 /** Lists the files that the steps of a plan merged, and those that the plan which it is a fork of had merged before. */
-async function listMerged(
+async function listMergedPaths(
   { forks }: Pick<Dependencies, "forks">,
   { created: { forkedFrom }, steps }: KnownCoordination,
 ): Promise<MergedPaths[]> {
   const source = forkedFrom && (await forks.stateAt(forkedFrom));
-  const earlier = source && source.kind !== "unopened" ? await listMerged({ forks }, source) : [];
+  const earlier = source && source.kind !== "unopened" ? await listMergedPaths({ forks }, source) : [];
   return [...earlier, ...[...steps.values()].flatMap(({ merged }) => merged ?? [])];
 }
 
-/** Removes a worktree that the log calls gone: whoever recorded that found none, because git had not made it yet. */
-export async function removeIfForgotten(
+/**
+ * Removes the worktree of an attempt where the log on disk calls it gone: whoever recorded that found none, because
+ * git had not made it yet. One that cannot be removed is only logged.
+ */
+export async function removeForgottenWorktree(
   { runs, worktrees, logger }: Pick<RuntimeDependencies, "runs" | "worktrees" | "logger">,
   { coordinationId, stepId, attempt }: WorktreeAttempt,
   name: string,
@@ -90,9 +102,10 @@ export async function removeIfForgotten(
   if (left !== undefined) logger.warn({ runId: coordinationId, stepId }, left);
 }
 
-export function createUnplacedFailure(
+/** Returns the command that records an attempt as failed because its worktree could not be made. */
+export function createWorktreeFailure(
   { stepId, attempt }: { readonly stepId: StepId; readonly attempt: number },
   message: string,
 ): Outcome {
-  return createFailure({ stepId, attempt }, stepError("worktree_failed", message));
+  return createFailureOutcome({ stepId, attempt }, createStepError("worktree_failed", message));
 }

@@ -1,7 +1,7 @@
 /** Owns: what an attempt of a planned step is told, and in which session it runs. Both follow from the ledger alone. */
-import { chooseTraceId, nameAttemptSpan } from "../../telemetry/span.ts";
+import { chooseTraceId, computeAttemptSpanId } from "../../telemetry/span.ts";
 import type { Command } from "../../contracts/commands.ts";
-import { stepError, type ContentRef } from "../../contracts/fact-fields.ts";
+import { createStepError, type ContentRef } from "../../contracts/fact-fields.ts";
 import {
   createIdempotencyKey,
   type CoordinationId,
@@ -9,27 +9,27 @@ import {
   type StepId,
 } from "../../contracts/ids.ts";
 import { assertInvariant, isCoordinationError } from "../../contracts/errors.ts";
-import { envelopeOf } from "../../dispatch/envelope-of.ts";
+import { buildEnvelope } from "../../dispatch/build-envelope.ts";
 import { isPlanned, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
-import { findFailedReport, outputOf } from "../../ledger/readable-results.ts";
+import { findFailedReport, findCompletedOutput } from "../../ledger/readable-results.ts";
 import {
-  childOf,
-  sessionOf,
+  findChildOfPhase,
+  findSessionOfPhase,
   type KnownCoordination,
   type OpenCoordination,
   type Step,
 } from "../../ledger/state.ts";
 import { fillInput } from "../../plan/fill-input.ts";
-import { instructionOf } from "../../plan/instruction.ts";
+import { formatInstruction } from "../../plan/instruction.ts";
 import { listReferences } from "../../plan/read-bindings.ts";
 import type { CompiledStep, Json } from "../../plan/step-graph.ts";
 import type { AgentRunner, Attempt, Order, Start } from "../../ports/agent-runner.ts";
-import { isElsewhere, nameStarter } from "./attempt-facts.ts";
-import { createFailure, type Outcome } from "./attempt-outcome.ts";
-import { formatDelivery, listDeliveredSteps, listToldReports } from "./delivery-message.ts";
+import { isStartedElsewhere, inferStarterGateway } from "./attempt-facts.ts";
+import { createFailureOutcome, type Outcome } from "./attempt-outcome.ts";
+import { formatDeliveryMessage, listDeliveredSteps, listFailureReports } from "./delivery-message.ts";
 import { quoteReason } from "./quote-reason.ts";
-import { formatRevision } from "./revision-message.ts";
+import { formatRevisionMessage } from "./revision-message.ts";
 import type { IndexedGraph } from "../log/plan-source.ts";
 import type { OpenStep } from "../log/step-of-child.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
@@ -48,17 +48,21 @@ export type Message =
 type MessageDependencies = Pick<RuntimeDependencies, "plans" | "content" | "refOf" | "runs" | "settings">;
 type TextDependencies = Pick<MessageDependencies, "content" | "runs">;
 
-export async function createMessage(
+/**
+ * Returns the message that the agent of the step's next attempt is sent: what to revise, the delivery, or the task
+ * with its input; `unfillable` where its input cannot be filled in.
+ */
+export async function createAttemptMessage(
   dependencies: MessageDependencies,
   state: OpenCoordination,
   step: Step,
 ): Promise<Message> {
-  const revision = await createRevision(dependencies, state, step);
-  if (revision && isSessionKept(dependencies, state, step)) return revision;
+  const revision = await createRevisionMessage(dependencies, state, step);
+  if (revision && isSessionContinued(dependencies, state, step)) return revision;
   if (!isPlanned(state))
     return { kind: "unfillable", why: "the result of a spawn has nothing to be revised" };
   if (isDelivery(step)) return createTextMessage(dependencies, await createDeliveryText(dependencies, state));
-  const instruction = await createInstruction(dependencies, state, step);
+  const instruction = await createInstructionMessage(dependencies, state, step);
   const note = revision?.text ?? (await createFailureNote(dependencies, state, step));
   if (instruction.kind !== "message" || note === undefined) return instruction;
   return { ...createTextMessage(dependencies, `${instruction.text}\n\n${note}`), isPassing: true };
@@ -80,10 +84,10 @@ async function createFailureNote(
 }
 
 /**
- * Creates the message of another attempt: what is to be different, the criteria that were not met, and the last
- * result.
+ * Creates the message of an attempt at a revision: the criteria that were not met, and the last result; else
+ * `undefined`.
  */
-async function createRevision(
+async function createRevisionMessage(
   dependencies: MessageDependencies,
   state: OpenCoordination,
   step: Step,
@@ -92,27 +96,28 @@ async function createRevision(
   if (phase.status !== "backoff" || !phase.revision) return undefined;
   const { criteria, output } = phase.revision;
   const before =
-    output && !isSessionKept(dependencies, state, step)
+    output && !isSessionContinued(dependencies, state, step)
       ? await dependencies.content.get(output.sha256)
       : undefined;
-  return { ...createTextMessage(dependencies, formatRevision(criteria, before)), isPassing: true };
+  return { ...createTextMessage(dependencies, formatRevisionMessage(criteria, before)), isPassing: true };
 }
 
 /**
- * The host's agents go on in their session; a program is started anew, and so is who gets another worktree, and whose session is
- * in another gateway, which is gone.
+ * True where the next attempt goes on in the session of the last one, as the host's agents do. A program is started
+ * anew, and so is who gets another worktree, and whose session is in another gateway, which is gone.
  */
-function isSessionKept(
+function isSessionContinued(
   dependencies: Pick<RuntimeDependencies, "settings">,
   state: OpenCoordination,
   { spec, phase }: Step,
 ): boolean {
   if (spec.runner !== "subagent" || spec.isolate) return false;
   const recorded = "gateway" in phase ? phase.gateway : undefined;
-  return !isElsewhere(dependencies, nameStarter(dependencies, state, recorded));
+  return !isStartedElsewhere(dependencies, inferStarterGateway(dependencies, state, recorded));
 }
 
-async function createInstruction(
+/** Creates the message with the task of a step, and its input as the outputs of other steps fill it in. */
+async function createInstructionMessage(
   dependencies: MessageDependencies,
   state: PlannedCoordination,
   step: Step,
@@ -122,11 +127,11 @@ async function createInstruction(
   const compiled = graph.stepOf.get(step.spec.stepId);
   assertInvariant(compiled !== undefined, `the plan has no step ${step.spec.stepId}`);
   if (compiled.bindings.length === 0)
-    return createTextMessage(dependencies, instructionOf(compiled.task, compiled.input));
-  const sources = sourcesOf(compiled);
-  const outputs = await outputsOf(dependencies, state, sources);
+    return createTextMessage(dependencies, formatInstruction(compiled.task, compiled.input));
+  const sources = listSourceSteps(compiled);
+  const outputs = await readKeptOutputs(dependencies, state, sources);
   const missingSource = sources.find(
-    (stepId) => outputOf(state.steps.get(stepId)?.phase) && !outputs.has(stepId),
+    (stepId) => findCompletedOutput(state.steps.get(stepId)?.phase) && !outputs.has(stepId),
   );
   if (missingSource !== undefined)
     return { kind: "unfillable", why: `what ${missingSource} came to is not kept any more` };
@@ -134,7 +139,7 @@ async function createInstruction(
   if (filled.kind === "unfillable") return { kind: "unfillable", why: `${filled.path}: ${filled.message}` };
   const isPassing = sources.some((stepId) => !outputs.has(stepId));
   return {
-    ...createTextMessage(dependencies, instructionOf(compiled.task, filled.input)),
+    ...createTextMessage(dependencies, formatInstruction(compiled.task, filled.input)),
     ...(isPassing && { isPassing }),
   };
 }
@@ -145,9 +150,9 @@ async function createDeliveryText(
   state: PlannedCoordination,
 ): Promise<string> {
   const { coordinationId, created } = state;
-  const outputs = await outputsOf(dependencies, state, listDeliveredSteps(state));
+  const outputs = await readKeptOutputs(dependencies, state, listDeliveredSteps(state));
   const { sha256 } = created.objective;
-  const reportRefs = [...listToldReports(state)];
+  const reportRefs = [...listFailureReports(state)];
   const hashes = [sha256, ...reportRefs.map(([, report]) => report.sha256)];
   const texts = await readTexts(dependencies, coordinationId, hashes);
   const reports = new Map(
@@ -156,10 +161,13 @@ async function createDeliveryText(
       return text === undefined ? [] : [[stepId, text] as const];
     }),
   );
-  return formatDelivery(state, { objective: texts.get(sha256) ?? "(not kept)", outputs, reports });
+  return formatDeliveryMessage(state, { objective: texts.get(sha256) ?? "(not kept)", outputs, reports });
 }
 
-/** A plan that an upgrade no longer compiles, or whose text was lost, fails its steps and does not hang. */
+/**
+ * Finds the graph of a plan; `undefined` where an upgrade no longer compiles it, or its text was lost. Then its steps
+ * fail and do not hang.
+ */
 async function findKeptGraph(
   { plans }: MessageDependencies,
   state: PlannedCoordination,
@@ -172,7 +180,10 @@ async function findKeptGraph(
   }
 }
 
-/** D2: what is started again under the same key is told the same. */
+/**
+ * Returns the message that was recorded with an attempt's dispatch, or a new one where it is lost. Whatever is started
+ * again under the same key is told the same (D2).
+ */
 export async function readSentMessage(
   dependencies: MessageDependencies,
   state: OpenCoordination,
@@ -182,7 +193,7 @@ export async function readSentMessage(
   const text = ref && (await dependencies.content.get(ref.sha256));
   return ref && text !== undefined
     ? { kind: "message", text, ref }
-    : createMessage(dependencies, state, step);
+    : createAttemptMessage(dependencies, state, step);
 }
 
 function createTextMessage(
@@ -192,18 +203,18 @@ function createTextMessage(
   return { kind: "message", text, ref: refOf(text) };
 }
 
-function sourcesOf({ bindings }: CompiledStep): StepId[] {
+function listSourceSteps({ bindings }: CompiledStep): StepId[] {
   return [...new Set(bindings.flatMap(({ value }) => listReferences(value).map(({ stepId }) => stepId)))];
 }
 
-/** Reads the outputs of those that have completed, as far as they are kept. */
-async function outputsOf(
+/** Reads the outputs of the steps that have completed, as far as they are kept. */
+async function readKeptOutputs(
   dependencies: TextDependencies,
   { coordinationId, steps }: PlannedCoordination,
   stepIds: readonly StepId[],
 ): Promise<ReadonlyMap<StepId, Json>> {
   const hashes = stepIds.flatMap((stepId) => {
-    const output = outputOf(steps.get(stepId)?.phase);
+    const output = findCompletedOutput(steps.get(stepId)?.phase);
     return output ? [[stepId, output.sha256] as const] : [];
   });
   const texts = await readTexts(
@@ -219,7 +230,10 @@ async function outputsOf(
   );
 }
 
-/** Reads texts by their sha256, those that are not on disk yet too: the dispatch with the message joins their transaction. */
+/**
+ * Reads texts by their sha256, also those that are not on disk yet: the dispatch with the message joins their
+ * transaction.
+ */
 async function readTexts(
   { content, runs }: TextDependencies,
   runId: CoordinationId,
@@ -230,7 +244,10 @@ async function readTexts(
   return new Map([...underWay, ...onDisk]);
 }
 
-/** Chosen by us, so that it can be found again after a crash; the host lower-cases session keys. */
+/**
+ * Returns the key of the session that an attempt runs in, the same after a crash so that it can be found again: the
+ * owner's, that of the result under revision, or a new child's. The host lower-cases session keys.
+ */
 export function chooseSession(
   dependencies: RuntimeDependencies,
   state: OpenCoordination,
@@ -241,14 +258,17 @@ export function chooseSession(
   if (spec.runner === "owner") return spec.sourceSession;
   const isRevised =
     phase.status === "backoff" && phase.revision !== undefined && attempt === phase.attempt + 1;
-  if (isRevised && phase.child && isSessionKept(dependencies, state, step))
+  if (isRevised && phase.child && isSessionContinued(dependencies, state, step))
     return phase.child.childSessionKey;
   const key = createIdempotencyKey(state.coordinationId, spec.stepId, attempt);
   const kind = spec.runner === "acp_stdio" ? "acp-stdio" : "subagent";
   return `agent:${spec.agentId}:${kind}:coord-${dependencies.refOf(key).sha256.slice(0, 32)}` as SessionKey;
 }
 
-/** Drafts the record of the next attempt, with the text that must not be lost. Without a message the attempt has failed. */
+/**
+ * Returns the command that records the step's next attempt, and its message as content where that must not be lost;
+ * for a message that cannot be made, also the command that fails the attempt.
+ */
 export function draftDispatch(
   dependencies: RuntimeDependencies,
   { state, step, message }: OpenStep & { readonly message: Message },
@@ -263,7 +283,7 @@ export function draftDispatch(
     ...(message.kind === "message" && { message: message.ref }),
   };
   if (message.kind === "unfillable") {
-    const failure = createFailure(about, stepError("input_unavailable", message.why));
+    const failure = createFailureOutcome(about, createStepError("input_unavailable", message.why));
     return { ...failure, commands: [dispatch, ...failure.commands] };
   }
   const { ref, text, isPassing } = message;
@@ -279,14 +299,17 @@ export interface AttemptStarts {
   atWork?: { readonly runner: AgentRunner; readonly attempt: Attempt };
 }
 
-/** The newest attempt of a step, as runners know it; `undefined` before its dispatch. */
-export function attemptOf(
+/**
+ * Returns the newest attempt of a step in the form by which runners know it; `undefined` before its dispatch, or where
+ * it has no session.
+ */
+export function findNewestAttempt(
   { coordinationId }: Pick<KnownCoordination, "coordinationId">,
   { spec, phase }: Step,
 ): Attempt | undefined {
-  const childSessionKey = sessionOf(phase);
+  const childSessionKey = findSessionOfPhase(phase);
   if (!childSessionKey || !("dispatchedAtMs" in phase)) return undefined;
-  const childRunId = childOf(phase)?.childRunId;
+  const childRunId = findChildOfPhase(phase)?.childRunId;
   return {
     idempotencyKey: createIdempotencyKey(coordinationId, spec.stepId, phase.attempt),
     agentId: spec.agentId,
@@ -296,19 +319,23 @@ export function attemptOf(
   };
 }
 
-export async function orderFor(
+/**
+ * Returns the order by which a runner starts the agent of a step's dispatched attempt; `undefined` where the attempt
+ * is not in that phase.
+ */
+export async function createStartOrder(
   dependencies: MessageDependencies,
   state: OpenCoordination,
   { step, message }: { readonly step: Step; readonly message: string },
 ): Promise<Order | undefined> {
-  const attempt = attemptOf(state, step);
-  const envelope = envelopeOf(state, step.spec.stepId);
+  const attempt = findNewestAttempt(state, step);
+  const envelope = buildEnvelope(state, step.spec.stepId);
   if (!attempt || !envelope || step.phase.status !== "dispatched") return undefined;
   const graph = isDelivery(step) || !step.spec.planned ? undefined : await dependencies.plans.graphOf(state);
   const outputSchema = graph?.stepOf.get(step.spec.stepId)?.outputSchema;
   const hash = (text: string): string => dependencies.refOf(text).sha256;
   const traceId = chooseTraceId(state.coordinationId, state.created.trace.traceId, hash);
-  const spanId = nameAttemptSpan(attempt.idempotencyKey, hash);
+  const spanId = computeAttemptSpanId(attempt.idempotencyKey, hash);
   return {
     ...attempt,
     envelope,

@@ -1,24 +1,24 @@
 /** Owns: how the reason of a failed report is told to agents: quoted as data, on one line, bounded, and never an instruction. */
-import { findEndWithin, parseReason } from "../../plan/read-outputs.ts";
-import { replaceHidden } from "../../std/hidden-characters.ts";
+import { findFittingEnd, parseFailureReason } from "../../plan/read-outputs.ts";
+import { replaceHiddenCharacters } from "../../std/hidden-characters.ts";
 
 const REASON_CHARS_MAX = 300;
 
 /**
- * Quotes the reason that the outputs of a failed report give, as JSON of at most 300 or `charsMax` characters. `undefined`
- * where they give none.
+ * Returns the reason that the JSON of a failed report's outputs gives, on one line in quotes, at most 300 characters
+ * long, or `charsMax` where that is less. `undefined` where they give none.
  */
 export function quoteReason(outputs: string, charsMax = REASON_CHARS_MAX): string | undefined {
-  const reason = parseReason(outputs)?.toWellFormed();
+  const reason = parseFailureReason(outputs)?.toWellFormed();
   const line =
     reason &&
-    replaceHidden(reason, () => " ")
+    replaceHiddenCharacters(reason, () => " ")
       .replace(/\s+/gu, " ")
       .trim();
   if (!line) return undefined;
   const room = Math.min(REASON_CHARS_MAX, charsMax) - QUOTES_CHARS;
-  if (findEndWithin(line, room) === line.length) return JSON.stringify(line);
-  return JSON.stringify(`${line.slice(0, findEndWithin(line, room - 1)).toWellFormed()}…`);
+  if (findFittingEnd(line, room) === line.length) return JSON.stringify(line);
+  return JSON.stringify(`${line.slice(0, findFittingEnd(line, room - 1)).toWellFormed()}…`);
 }
 
 const QUOTES_CHARS = '""'.length;

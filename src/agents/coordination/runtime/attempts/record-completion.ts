@@ -4,7 +4,7 @@ import type { Attempt } from "../../ports/agent-runner.ts";
 import type { Stoppable } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import type { OpenStep } from "../log/step-of-child.ts";
-import { hasAsked } from "./attempt-facts.ts";
+import { isAwaitingAnswer } from "./attempt-facts.ts";
 import { readNewestOutcome } from "./attempt-outcome.ts";
 import { readEndAfterPlan, type AgentWithPlans } from "./nested-plans.ts";
 
@@ -12,7 +12,10 @@ interface Stopped extends OpenStep {
   readonly running: Attempt;
 }
 
-/** Records the completion where the agent had completed before it could be stopped. Returns whether it had. */
+/**
+ * Returns true once it has recorded that the agent had completed before it could be stopped; false, with nothing
+ * recorded, where it had not, or still waits for an answer or the end of its plan.
+ */
 export async function recordCompletion(
   waiting: RuntimeDependencies & Stoppable,
   stopped: Stopped,
@@ -23,7 +26,7 @@ export async function recordCompletion(
   if (ending?.outcome !== "completed") return false;
   const readAttempt = (): Promise<OpenStep | undefined> => readStoppedAttempt(waiting, stopped);
   const { state } = (await readAttempt()) ?? stopped;
-  if (hasAsked(state, stopped.running)) return false;
+  if (isAwaitingAnswer(state, stopped.running)) return false;
   const { commands, contents } = await readNewestOutcome(waiting, { current: stopped, readAttempt }, ending);
   await waiting.runs.submit(stopped.state.coordinationId, commands, contents);
   return true;

@@ -27,7 +27,10 @@ interface Current {
 
 type WaitForEnd = (now: Pick<Current, "attempt" | "runner">) => Promise<Observation>;
 
-/** Returns a wait for the end of an attempt. The runner is asked to wait once, however many heartbeats pass meanwhile. */
+/**
+ * Returns a function that waits for the end of an attempt, and gives `unknown`, with a warning, where the runner fails
+ * at that. The runner is asked to wait once, however many heartbeats pass meanwhile.
+ */
 export function createSharedWait({ dependencies, signal, runId, stepId }: Followed): WaitForEnd {
   let waiting: Promise<Observation> | undefined;
   const wait: WaitForEnd = async ({ runner, attempt }) => {
@@ -44,24 +47,33 @@ export function createSharedWait({ dependencies, signal, runId, stepId }: Follow
   return (now) => (waiting ??= wait(now));
 }
 
-/** Returns how an attempt stands. A dispatched one is asked about; a running one is waited for, and asked about with every heartbeat. */
+/**
+ * Returns how an attempt stands: a dispatched one is asked about at once; a running one is waited for up to a
+ * heartbeat, and then asked about unless it has ended.
+ */
 export async function observeOrWait(
   { dependencies, signal }: Followed,
-  now: Current,
+  followedAttempt: Current,
   waitForEnd: WaitForEnd,
 ): Promise<Observation> {
   const unknown: Observation = { kind: "unknown" };
-  if (now.step.phase.status === "running") {
-    const waitMs = isDelivery(now.step) ? TELLING_BEAT_MS : dependencies.settings.sweepMs;
+  if (followedAttempt.step.phase.status === "running") {
+    const waitMs = isDelivery(followedAttempt.step) ? TELLING_BEAT_MS : dependencies.settings.sweepMs;
     const beat = { ...dependencies, waitMs, signal };
-    const seen = filterObservation(now.attempt, await askWithin(beat, () => waitForEnd(now), unknown));
+    const seen = filterObservation(
+      followedAttempt.attempt,
+      await askWithin(beat, () => waitForEnd(followedAttempt), unknown),
+    );
     // That an owner was told is known long before it has answered; the deadline ends the waiting.
-    if (seen.kind === "ended" || signal.aborted || isDelivery(now.step)) return seen;
+    if (seen.kind === "ended" || signal.aborted || isDelivery(followedAttempt.step)) return seen;
   }
-  return observeAttempt({ ...dependencies, signal }, now);
+  return observeAttempt({ ...dependencies, signal }, followedAttempt);
 }
 
-/** True when an attempt is followed no further: it is ended elsewhere, or was stopped at its deadline, which is recorded next. */
+/**
+ * True when an attempt is followed no further: the signal aborted, or its agent was stopped at its deadline, which is
+ * recorded next.
+ */
 export function mustStopFollowing(
   { dependencies, signal }: Followed,
   { step }: Current,
@@ -70,7 +82,10 @@ export function mustStopFollowing(
   return signal.aborted || isStoppedAtDeadline(dependencies, step, seen);
 }
 
-/** The process that stopped the agent may have died before it could record that. The owner of a delivery is never stopped so. */
+/**
+ * True where the agent was stopped at its deadline, also by a process that died before it could record that. The owner
+ * of a delivery is never stopped so.
+ */
 function isStoppedAtDeadline(
   { clock }: Pick<RuntimeDependencies, "clock">,
   step: Step,

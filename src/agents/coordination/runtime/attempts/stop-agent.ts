@@ -5,9 +5,9 @@ import type { Spent } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import { askWithin, limitWait, type Stoppable } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { isElsewhere, observeAttempt } from "./attempt-facts.ts";
+import { isStartedElsewhere, observeAttempt } from "./attempt-facts.ts";
 import type { SubmittingAttempt } from "./attempt-use.ts";
-import { CANCEL_MS_MAX, cancelNested, endNested, type NestedDependencies } from "./nested-plans.ts";
+import { CANCEL_MS_MAX, cancelNestedPlans, endNestedPlans, type NestedDependencies } from "./nested-plans.ts";
 import { combineCancellations, stopToldTurns } from "./told-turns.ts";
 
 /** How long the runner has at least to say how a stopped agent ended, because what it used counts. */
@@ -33,17 +33,21 @@ interface StoppedAgent {
   readonly nested: Spent;
 }
 
-/** Stops the agent, the turns in which it is told something and the plans that it submitted, and asks the runner how it ended. */
+/**
+ * Stops the agent, the turns in which it is told something and the plans that it submitted, within a time, and returns
+ * whether that worked, how the runner says it ended, and what its plans used. An agent that another gateway started is
+ * not reached, only its plans are.
+ */
 export async function stopAgent(
   dependencies: NestedDependencies & Stoppable & Pick<RuntimeDependencies, "runners" | "settings">,
   agent: AgentToStop,
   submitting: SubmittingAttempt,
 ): Promise<StoppedAgent> {
-  await cancelNested(dependencies, submitting);
+  await cancelNestedPlans(dependencies, submitting);
   const untilMs = addMs(dependencies.clock.now(), agent.waitMs ?? CANCEL_MS_MAX);
-  const isLost = isElsewhere(dependencies, agent.starter);
+  const isLost = isStartedElsewhere(dependencies, agent.starter);
   if (isLost) {
-    const nested = await endNested(limitWait(dependencies, untilMs), submitting);
+    const nested = await endNestedPlans(limitWait(dependencies, untilMs), submitting);
     return { cancelled: "unreachable", isLost, seen: { kind: "unknown" }, nested };
   }
   const stop = (): Promise<Cancellation> => agent.runner.cancel(agent.attempt);
@@ -53,7 +57,7 @@ export async function stopAgent(
   ];
   const cancelled = combineCancellations(await Promise.all(stopping));
   // Until then the child could submit another plan.
-  const nested = await endNested(limitWait(dependencies, untilMs), submitting);
+  const nested = await endNestedPlans(limitWait(dependencies, untilMs), submitting);
   const lastMs = addMs(dependencies.clock.now(), LAST_ANSWER_MS);
   const seen = await observeAttempt(limitWait(dependencies, lastMs > untilMs ? lastMs : untilMs), agent);
   return { cancelled, isLost, seen, nested };

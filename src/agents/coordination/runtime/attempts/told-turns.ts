@@ -6,19 +6,22 @@
 import type { CoordinationId, EpochMs, IdempotencyKey, SessionKey } from "../../contracts/ids.ts";
 import type { Cancellation } from "../../contracts/observation.ts";
 import type { Coordination, Step, Telling } from "../../ledger/state.ts";
-import { listTellingsTo } from "../../ledger/tellings.ts";
+import { listTellingsToSession } from "../../ledger/tellings.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
-import { waitFor } from "../../std/wait-for.ts";
+import { waitForDuration } from "../../std/wait-for.ts";
 import { askWithin, limitWait, type Stoppable } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { findTellingRun } from "./attempt-facts.ts";
 import type { SubmittingAttempt } from "./attempt-use.ts";
-import { findDeliveryTurn, listNested, type NestedDependencies } from "./nested-plans.ts";
+import { findDeliveryTurn, listNestedPlans, type NestedDependencies } from "./nested-plans.ts";
 
 /** Ends the keys of turns in which a session is told something. */
 export const TELLING_KEY_END = ":told";
 
-/** Creates the key of the turn in which a session is told something. The same telling has the same key, also after a restart. */
+/**
+ * Returns the idempotency key of the turn in which a session is told something. The same telling has the same key,
+ * also after a restart.
+ */
 export function createTellingKey(coordinationId: CoordinationId, tellingId: string): IdempotencyKey {
   return `${coordinationId}:${tellingId}${TELLING_KEY_END}` as IdempotencyKey;
 }
@@ -34,30 +37,41 @@ interface ToldTurn {
   readonly telling?: { readonly runId: CoordinationId; readonly tellingId: string };
 }
 
-/** Stops the turns in which the agent of an attempt is told something. `unreachable` where one of them may go on. */
+/**
+ * Stops the turns in which the agent of an attempt is told something, until `untilMs`, and returns the worst outcome:
+ * `unreachable` where one of them may go on.
+ */
 export async function stopToldTurns(
   dependencies: TurnDependencies,
   submitting: SubmittingAttempt,
   untilMs: EpochMs,
 ): Promise<Cancellation> {
   const turns = await listToldTurns(dependencies, submitting);
-  return combineCancellations(await Promise.all(turns.map((each) => stopTurn(dependencies, each, untilMs))));
+  return combineCancellations(
+    await Promise.all(turns.map((each) => stopToldTurn(dependencies, each, untilMs))),
+  );
 }
 
-/** Returns what became of several runs that were told to stop together. */
+/**
+ * Returns the worst outcome of several runs that were told to stop: `unreachable`, else `stopped`, else
+ * `already_ended`, also for none.
+ */
 export function combineCancellations(cancellations: readonly Cancellation[]): Cancellation {
   const worstFirst = ["unreachable", "stopped"] as const;
   return worstFirst.find((outcome) => cancellations.includes(outcome)) ?? "already_ended";
 }
 
+/**
+ * Lists the turns in which the agent of an attempt is told something: tellings to its session, and how its plans went.
+ */
 async function listToldTurns(
   dependencies: TurnDependencies,
   submitting: SubmittingAttempt,
 ): Promise<ToldTurn[]> {
   const around = await dependencies.runs.state(submitting.runId);
-  const nested = await listNested(dependencies, submitting);
+  const nested = await listNestedPlans(dependencies, submitting);
   return [
-    ...[around, ...nested].flatMap((state) => listTellingTurns(state, submitting.session)),
+    ...[around, ...nested].flatMap((state) => listTurnsOfTellings(state, submitting.session)),
     ...nested.flatMap((state) => {
       const turn = findDeliveryTurn(state);
       return turn ? [{ turn }] : [];
@@ -66,15 +80,17 @@ async function listToldTurns(
 }
 
 /**
- * Lists turns that were told already, too: the host counts a session as told when such a turn begins. The fate of an answer is
- * recorded after the attempt.
+ * Lists the turns of the tellings to a session in one coordination, also of those that were told already. The host
+ * counts a session as told when such a turn begins. The fate of an answer is recorded after the attempt.
  */
-function listTellingTurns(state: Coordination, session: SessionKey): ToldTurn[] {
+function listTurnsOfTellings(state: Coordination, session: SessionKey): ToldTurn[] {
   if (state.kind === "unopened") return [];
   const { coordinationId: runId, created } = state;
   const stepId = state.children.get(session);
   const step = stepId === undefined ? undefined : state.steps.get(stepId);
-  const begun = listTellingsTo(state, session).filter((telling) => !step || !isAnswerTooLate(telling, step));
+  const begun = listTellingsToSession(state, session).filter(
+    (telling) => !step || !isAnswerTooLate(telling, step),
+  );
   return begun.map(({ tellingId, sinceMs, of: subject }) => {
     const turn: Attempt = {
       idempotencyKey: createTellingKey(runId, tellingId),
@@ -87,18 +103,21 @@ function listTellingTurns(state: Coordination, session: SessionKey): ToldTurn[] 
   });
 }
 
-/** True when the answer came only at the deadline of the attempt whose agent asked: no process asks the host for a turn with it. */
+/**
+ * True when a telling is of an answer that came only at the deadline of the running attempt whose agent asked: no
+ * process asks the host for a turn with it.
+ */
 export function isAnswerTooLate({ of: subject, sinceMs }: Telling, { spec, phase }: Step): boolean {
   if (subject.kind !== "answer" || spec.runner !== "subagent") return false;
   return phase.status === "running" && sinceMs >= phase.deadlineAtMs;
 }
 
-async function stopTurn(
+async function stopToldTurn(
   dependencies: TurnDependencies,
   turn: ToldTurn,
   untilMs: EpochMs,
 ): Promise<Cancellation> {
-  const run = await findTurn(dependencies, turn, untilMs);
+  const run = await findRunOfTurn(dependencies, turn, untilMs);
   if (run === "absent") return "already_ended";
   if (run === "unknown") return "unreachable";
   const stop = (): Promise<Cancellation> => dependencies.runners.subagent.cancel(run);
@@ -109,7 +128,7 @@ async function stopTurn(
  * Finds the run of a turn. The host may have begun a young one without a record of it yet, so it is asked again as long as the log
  * does not say how the telling ended.
  */
-async function findTurn(
+async function findRunOfTurn(
   dependencies: TurnDependencies,
   { turn, telling }: ToldTurn,
   untilMs: EpochMs,
@@ -122,6 +141,6 @@ async function findTurn(
     if (state.kind !== "unopened" && state.untold.has(telling.tellingId)) return "absent";
     const isOpen = state.kind === "open" && state.tellings.has(telling.tellingId);
     if (!isOpen || clock.now() >= untilMs || signal.aborted) return run;
-    await waitFor(clock, LOOK_AGAIN_MS, signal);
+    await waitForDuration(clock, LOOK_AGAIN_MS, signal);
   }
 }

@@ -4,14 +4,16 @@
  */
 import { createIdempotencyKey } from "../../contracts/ids.ts";
 import type { WorktreeAttempt } from "../../contracts/worktree-fields.ts";
-import { worktreeKeyOf } from "../../ledger/evolve-worktrees.ts";
+import { formatWorktreeKey } from "../../ledger/evolve-worktrees.ts";
 import type { KnownCoordination, Step } from "../../ledger/state.ts";
 import type { PlanDependencies } from "../environment/runtime-dependencies.ts";
 
 const READABLE_CHARS_MAX = 32;
 const HASH_CHARS = 16;
 
-/** Returns the step and the attempt for people, and a part of the hash of the attempt's key, which nothing else has. */
+/**
+ * Returns the folder name of an attempt's worktree: the step and attempt, for people, and a hash that makes it unique.
+ */
 export function nameWorktree(
   { refOf }: Pick<PlanDependencies, "refOf">,
   { coordinationId, stepId, attempt }: WorktreeAttempt,
@@ -24,14 +26,17 @@ export function nameWorktree(
   return `${readable.replaceAll(/^-+|-+$/gu, "") || "step"}-${attempt}-${sha256.slice(0, HASH_CHARS)}`;
 }
 
-/** Returns where the worktree that a step works in is, and where it will be merged; `undefined` where it has none. */
+/**
+ * Returns the folder of the worktree that a step's newest attempt works in, and the repository that it will be merged
+ * into; `undefined` where none is open.
+ */
 export function findWorktreeOfStep(
   dependencies: Pick<PlanDependencies, "refOf">,
   state: KnownCoordination,
   { spec: { stepId }, phase: { attempt } }: Step,
 ): { readonly tree: string; readonly repository: string } | undefined {
   if (state.kind !== "open") return undefined;
-  const opened = state.worktrees.get(worktreeKeyOf(stepId, attempt))?.opened;
+  const opened = state.worktrees.get(formatWorktreeKey(stepId, attempt))?.opened;
   if (!opened) return undefined;
   const { folder, repository } = opened;
   const name = nameWorktree(dependencies, { coordinationId: state.coordinationId, stepId, attempt });

@@ -19,7 +19,10 @@ interface CapacityDependencies {
   readonly settings: Caps & { readonly agingMs: number; readonly sweepMs: number };
 }
 
-/** Returns what the planners may use now, and remembers a coordination that may find no place, for when there is one again. */
+/**
+ * Returns what lanes, limits and providers leave to the effects of a coordination now. A coordination that may find no
+ * place is noted in the dispatcher's memory, to be looked at again when there is one.
+ */
 export function computeCapacity(
   { clock, lanes, settings }: CapacityDependencies,
   memory: DispatcherMemory,
@@ -35,7 +38,7 @@ export function computeCapacity(
   const allowance = computeAllowance(settings, memory.driven.values(), heldBackAgents);
   // The end of any attempt may leave a place under a cap, and a provider may open.
   const hasCaps = settings.perSessionMax !== undefined || settings.perAgentMax !== undefined;
-  if (hasCaps || hasReadyStepOf(state, heldBackAgents)) memory.starved.add(runId);
+  if (hasCaps || hasReadyStepOfAgents(state, heldBackAgents)) memory.starved.add(runId);
   return {
     room,
     agingMs: settings.agingMs,
@@ -76,7 +79,7 @@ function computeAllowance(
 }
 
 /** Returns true where a step of one of the agents could begin, or as soon as the pause after its failure is over. */
-function hasReadyStepOf(state: Coordination, agents: ReadonlySet<AgentId>): boolean {
+function hasReadyStepOfAgents(state: Coordination, agents: ReadonlySet<AgentId>): boolean {
   if (agents.size === 0 || state.kind !== "open" || !state.plan) return false;
   const { ready, timed } = state.plan;
   const isOfThem = (stepId: StepId): boolean => {

@@ -65,13 +65,14 @@ export interface DispatcherMemory {
   sweepFailure: string | undefined;
 }
 
-/** Releases a place, even before it was given. */
+/** Releases the place of a driven attempt in its lane; one that is not given yet is released as soon as it is. */
 export function releasePlace(driven: Driven): void {
   driven.isReleased = true;
   driven.slot?.release();
 }
 
-export function createMemory(): DispatcherMemory {
+/** Returns the empty memory of a dispatcher, in which nothing is under way. */
+export function createDispatcherMemory(): DispatcherMemory {
   return {
     wakes: new Map(),
     underway: new Map(),
@@ -90,7 +91,10 @@ export function createMemory(): DispatcherMemory {
   };
 }
 
-/** Notes that an effect begins. Where it is under way already, returns what resolves when that is over. */
+/**
+ * Notes in the dispatcher's memory that an effect begins, and returns `undefined`. Where it is under way already, it
+ * is noted as due again if something was recorded since, and the promise of its end is returned.
+ */
 export function beginEffect(
   { underway, dueAgain }: DispatcherMemory,
   effectId: string,
@@ -102,15 +106,21 @@ export function beginEffect(
   return earlier?.over.promise;
 }
 
-/** Notes that an effect is over. Returns true where it became due again meanwhile. */
+/**
+ * Notes in the dispatcher's memory that an effect is over, and resolves the promise of that. Returns true where it
+ * became due again meanwhile.
+ */
 export function endEffect({ underway, dueAgain }: DispatcherMemory, effectId: string): boolean {
   underway.get(effectId)?.over.resolve();
   underway.delete(effectId);
   return dueAgain.delete(effectId);
 }
 
-/** Remembers a coordination until something is recorded in another one. */
-export function addWaiting(
+/**
+ * Notes in the dispatcher's memory that a coordination is to be looked at again once something is recorded in another
+ * one.
+ */
+export function rememberWaiting(
   { waiting }: DispatcherMemory,
   runId: CoordinationId,
   otherId: CoordinationId,
@@ -118,13 +128,17 @@ export function addWaiting(
   waiting.set(otherId, new Set([runId, ...(waiting.get(otherId) ?? [])]));
 }
 
-/** Remembers work until it is through, for `stop` to wait for. Looks, sweeps and attempts do not reject. */
+/**
+ * Waits for work, which is in the dispatcher's memory meanwhile so that `stop` waits for it, too. The work must not
+ * reject, and looks, sweeps and attempts do not.
+ */
 export async function trackWork(memory: DispatcherMemory, work: Promise<void>): Promise<void> {
   memory.working.add(work);
   await work;
   memory.working.delete(work);
 }
 
+/** True once the dispatcher was told to stop. */
 export function isStopped({ stopping }: DispatcherMemory): boolean {
   return stopping.signal.aborted;
 }

@@ -1,21 +1,22 @@
 /**
- * Owns: acting on what `planDispatch` says, when it is due. Timers follow from the states; the effects under way are
- * remembered only so that one process does not do the same thing twice at once.
+ * Owns: acting on what `planDispatch` says, when it is due. Its sweep, at the start after a crash and every `sweepMs`, takes up all
+ * open coordinations. Timers follow from the states; the effects under way are remembered only so that one process does not do
+ * the same thing twice at once.
  */
 import { addMs, type CoordinationId, type EpochMs, type IdempotencyKey } from "../../contracts/ids.ts";
 import { readErrorCode } from "../../contracts/errors.ts";
-import { planDispatch, type Effect } from "../../dispatch/effects/plan-dispatch.ts";
+import { planDispatch, type Effect } from "../../dispatch/effects/next-effects.ts";
 import { NOTICE_TURN_MS, type NotifyPeople } from "../../dispatch/effects/gate-effects.ts";
-import type { RunStep } from "../../dispatch/effects/plan-effects.ts";
+import type { RunStep } from "../../dispatch/effects/next-plan-effects.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
 import type { LaneRequest, LaneSlot } from "../../ports/lane-runner.ts";
 import type { AppendBasis } from "../../ports/run-store.ts";
 import { driveAttempt } from "../attempts/drive-attempt.ts";
 import { endPlanWithSpawn } from "../attempts/nested-plans.ts";
 import {
-  addWaiting,
+  rememberWaiting,
   beginEffect,
-  createMemory,
+  createDispatcherMemory,
   endEffect,
   isStopped,
   releasePlace,
@@ -26,11 +27,11 @@ import {
 } from "./dispatcher-memory.ts";
 import { computeCapacity } from "./compute-capacity.ts";
 import { createFailureLog, type FailureLog } from "./log-failures.ts";
-import { lookAgainAt } from "./look-again-at.ts";
+import { findNextLookTime } from "./look-again-at.ts";
 import type { EffectDependencies } from "./performer-dependencies.ts";
 import { performEffect, type PerformedEffect } from "./perform-effect.ts";
-import { recordOutOfReach } from "./out-of-reach.ts";
-import { isBeside } from "./slow-effects.ts";
+import { recordSessionOutOfReach } from "./out-of-reach.ts";
+import { isNotAwaited } from "./slow-effects.ts";
 import {
   awaitStart,
   isDrivenHere,
@@ -38,8 +39,8 @@ import {
   stopAttempt,
   type DrivenDependencies,
 } from "./driven-here.ts";
-import { createQuestionPlan, createRecoveryPlan, type LookRequest } from "./recovery-plans.ts";
-import { tellPlan, tellRecentPlans } from "./tell-plans.ts";
+import { createAskHostPlanner, createRecoveryPlanner, type LookRequest } from "./recovery-planner.ts";
+import { showPlan, showRecentlyEndedPlans } from "./tell-plans.ts";
 import { removeForgottenWorktrees } from "../worktrees/remove-forgotten.ts";
 import type { SpawnGate } from "../spawns/spawn-gate.ts";
 import { describeError } from "../../std/describe-error.ts";
@@ -78,7 +79,7 @@ interface Dispatching {
 }
 
 export function createDispatcher(dependencies: DispatcherDependencies): Dispatcher {
-  const memory = createMemory();
+  const memory = createDispatcherMemory();
   const lookAt = (runId: CoordinationId): void => {
     lookAfterAppend(dispatching, runId);
   };
@@ -96,7 +97,7 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
     stopping: memory.stopping.signal,
     lookAt,
     giveBack,
-    lookAfter: (runId, otherId) => addWaiting(memory, runId, otherId),
+    lookAfter: (runId, otherId) => rememberWaiting(memory, runId, otherId),
     halt,
   };
   const failures = createFailureLog(dependencies.logger);
@@ -106,15 +107,22 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
     decided: onDecided,
     giveBack,
     lookAt,
-    adopt: (runId) => trackWork(memory, look(dispatching, { runId, plan: createRecoveryPlan(dependencies) })),
+    adopt: (runId) =>
+      trackWork(memory, planAndAct(dispatching, { runId, plan: createRecoveryPlanner(dependencies) })),
     drop: (runId) => {
       dropRun(dispatching, runId);
     },
     askHost: (runId, stepId) =>
-      trackWork(memory, look(dispatching, { runId, plan: createQuestionPlan(stepId), isAwaited: true })),
+      trackWork(
+        memory,
+        planAndAct(dispatching, { runId, plan: createAskHostPlanner(stepId), isAwaited: true }),
+      ),
     start: async () => {
       await trackWork(memory, sweep(dispatching));
-      await trackWork(memory, logFailures(dispatching, "recent plans", tellRecentPlans(dependencies)));
+      await trackWork(
+        memory,
+        logFailureOfWork(dispatching, "recent plans", showRecentlyEndedPlans(dependencies)),
+      );
       void trackWork(memory, removeForgottenWorktrees(effectDependencies, memory.stopping.signal));
     },
     stop: async () => {
@@ -140,14 +148,13 @@ function lookAfterAppend(dispatching: Dispatching, runId: CoordinationId): void 
   for (const id of [runId, ...others]) lookSoon(dispatching, id);
 }
 
-/** Looks again at those whose steps found no place. */
 function lookAtStarved(dispatching: Dispatching): void {
   const starved = [...dispatching.memory.starved];
   dispatching.memory.starved.clear();
   for (const runId of starved) lookSoon(dispatching, runId);
 }
 
-function wakeAt(
+function scheduleLook(
   dispatching: Dispatching,
   { runId, atMs }: { readonly runId: CoordinationId; readonly atMs: EpochMs },
 ): void {
@@ -162,16 +169,12 @@ function wakeAt(
   memory.wakes.set(runId, dependencies.clock.wakeAt(atMs, wake));
 }
 
-/**
- * Looks once for all changes that come while another look is under way. With `decidedOn`, they may not be on disk yet. In a pause
- * it looks after it.
- */
 function lookSoon(dispatching: Dispatching, runId: CoordinationId, decidedOn?: AppendBasis): void {
   const { dependencies, memory } = dispatching;
   if (isStopped(memory)) return;
   const pauseEnd = memory.pauseEnds.get(runId);
   if (pauseEnd !== undefined && dependencies.clock.now() < pauseEnd) {
-    wakeAt(dispatching, { runId, atMs: pauseEnd });
+    scheduleLook(dispatching, { runId, atMs: pauseEnd });
     return;
   }
   const looking = memory.looking.get(runId);
@@ -187,12 +190,12 @@ async function lookUntilQuiet(dispatching: Dispatching, runId: CoordinationId): 
   while (looking.again || looking.decidedOn?.isVoid === false) {
     looking.again = false;
     looking.decidedOn = undefined;
-    await look(dispatching, { runId, plan: planDispatch });
+    await planAndAct(dispatching, { runId, plan: planDispatch });
   }
   dispatching.memory.looking.delete(runId);
 }
 
-async function look(
+async function planAndAct(
   dispatching: Dispatching,
   { runId, ...request }: LookRequest & { readonly runId: CoordinationId },
 ): Promise<void> {
@@ -201,24 +204,26 @@ async function look(
   try {
     if (!(await isDrivenHere(dependencies, runId))) return;
     const state = await dependencies.runs.state(runId);
-    tellPlan(dependencies, state);
+    showPlan(dependencies, state);
     const plannedAtMs = dependencies.clock.now();
     const due = request.plan(state, plannedAtMs, computeCapacity(dependencies, memory, { runId, state }));
     const effects = dependencies.homes?.select(state, due) ?? due;
     await Promise.all([
       endPlanWithSpawn(dispatching.effectDependencies, state, dispatching.failures.noteUnread),
-      ...effects.map((effect) => act(dispatching, { ...request, state, effect })),
+      ...effects.map((effect) => actOnEffect(dispatching, { ...request, state, effect })),
     ]);
-    const atMs = lookAgainAt(dependencies, await dependencies.runs.state(runId), plannedAtMs);
-    if (atMs !== undefined) wakeAt(dispatching, { runId, atMs });
+    const atMs = findNextLookTime(dependencies, await dependencies.runs.state(runId), plannedAtMs);
+    if (atMs !== undefined) scheduleLook(dispatching, { runId, atMs });
   } catch (error) {
     dispatching.failures.note(runId, error);
-    pauseAfter(dispatching, runId, error);
-    wakeAt(dispatching, { runId, atMs: addMs(dependencies.clock.now(), dependencies.settings.sweepMs) });
+    pauseAfterLedgerFailure(dispatching, runId, error);
+    scheduleLook(dispatching, {
+      runId,
+      atMs: addMs(dependencies.clock.now(), dependencies.settings.sweepMs),
+    });
   }
 }
 
-/** The gateway that drives it now has given up the agents that work here. */
 function dropRun(dispatching: Dispatching, runId: CoordinationId): void {
   const { dependencies, memory } = dispatching;
   memory.wakes.get(runId)?.();
@@ -231,36 +236,35 @@ function dropRun(dispatching: Dispatching, runId: CoordinationId): void {
   }
 }
 
-/** Effects of plans that wait for agents are not waited for: other steps go on meanwhile. */
-async function act(
+async function actOnEffect(
   dispatching: Dispatching,
   { state, effect, plan, isAwaited }: LookRequest & { readonly state: Coordination; readonly effect: Effect },
 ): Promise<void> {
   if (state.kind !== "open") return;
   if (dispatching.dependencies.homes?.isOutOfReach(state, effect)) {
-    await recordOutOfReach(dispatching.effectDependencies, state, effect);
+    await recordSessionOutOfReach(dispatching.effectDependencies, state, effect);
     return;
   }
   if (effect.kind === "runStep") {
-    drive(dispatching, { state, effect });
+    driveInLane(dispatching, { state, effect });
     return;
   }
   const endOfEarlier = beginEffect(dispatching.memory, effect.effectId, state);
   if (endOfEarlier) return isAwaited ? endOfEarlier : undefined;
-  const acting = perform(dispatching, { state, effect });
+  const acting = performBegunEffect(dispatching, { state, effect });
   const { coordinationId } = state;
-  if (!isAwaited && isBeside(state, effect, plan)) continueBeside(dispatching, coordinationId, acting);
+  if (!isAwaited && isNotAwaited(state, effect, plan)) continueBeside(dispatching, coordinationId, acting);
   else await acting;
 }
 
 /** Performs an effect that was noted as begun, and notes its end. */
-async function perform(
+async function performBegunEffect(
   dispatching: Dispatching,
   { state, effect }: { readonly state: OpenCoordination; readonly effect: PerformedEffect },
 ): Promise<void> {
   const { memory, effectDependencies, dependencies } = dispatching;
   let isDueAgain: boolean;
-  const endTurn = effect.kind === "notifyPeople" ? beginTurn(dispatching, state, effect) : undefined;
+  const endTurn = effect.kind === "notifyPeople" ? beginNoticeTurn(dispatching, state, effect) : undefined;
   try {
     await performEffect(effectDependencies, state, effect);
   } finally {
@@ -273,7 +277,7 @@ async function perform(
 }
 
 /** Lets the next notice go out once this one has had its turn, whatever becomes of it. Returns what ends the turn. */
-function beginTurn(
+function beginNoticeTurn(
   dispatching: Dispatching,
   { coordinationId }: OpenCoordination,
   { effectId }: NotifyPeople,
@@ -289,15 +293,13 @@ function beginTurn(
   };
 }
 
-/** An agent that is being started can be stopped only when the host knows of it. */
 async function haltAttempt({ dependencies, memory }: Dispatching, attemptKey: IdempotencyKey): Promise<void> {
   const driven = memory.driven.get(`${attemptKey}:run`);
   driven?.over.abort();
   if (driven) await awaitStart(dependencies, driven, memory.stopping.signal);
 }
 
-/** Takes a place in the lane for as long as the attempt lasts. */
-function drive(
+function driveInLane(
   dispatching: Dispatching,
   { state, effect }: { readonly state: Coordination & { kind: "open" }; readonly effect: RunStep },
 ): void {
@@ -348,20 +350,28 @@ function drive(
 /** Goes on with the work beside everything else; a stop waits for it. A failure is logged, and mended by the next sweep. */
 function continueBeside(dispatching: Dispatching, runId: CoordinationId, work: Promise<void>): void {
   const pausing = work.catch((error: unknown) => {
-    pauseAfter(dispatching, runId, error);
+    pauseAfterLedgerFailure(dispatching, runId, error);
     throw error;
   });
-  void trackWork(dispatching.memory, logFailures(dispatching, runId, pausing));
+  void trackWork(dispatching.memory, logFailureOfWork(dispatching, runId, pausing));
 }
 
 /** Begins a pause where the ledger failed: each look would try to record the same, and fail again. */
-function pauseAfter({ dependencies, memory }: Dispatching, runId: CoordinationId, error: unknown): void {
+function pauseAfterLedgerFailure(
+  { dependencies, memory }: Dispatching,
+  runId: CoordinationId,
+  error: unknown,
+): void {
   const { clock, settings } = dependencies;
   if (!readErrorCode(error).startsWith("LEDGER_")) return;
   memory.pauseEnds.set(runId, addMs(clock.now(), settings.sweepMs));
 }
 
-async function logFailures({ failures }: Dispatching, runId: string, work: Promise<void>): Promise<void> {
+async function logFailureOfWork(
+  { failures }: Dispatching,
+  runId: string,
+  work: Promise<void>,
+): Promise<void> {
   await work.catch((error: unknown) => failures.note(runId, error));
 }
 
@@ -373,7 +383,7 @@ async function sweep(dispatching: Dispatching): Promise<void> {
   try {
     for await (const runId of listDrivenHere(dependencies)) {
       if (isStopped(memory)) return;
-      await look(dispatching, { runId, plan: createRecoveryPlan(dependencies) });
+      await planAndAct(dispatching, { runId, plan: createRecoveryPlanner(dependencies) });
     }
     await content.deleteBefore(addMs(clock.now(), -settings.contentMs));
     memory.sweepFailure = undefined;

@@ -17,14 +17,20 @@ export interface DrivenDependencies {
   readonly ownRuns?: OwnRuns;
 }
 
-/** True where this gateway may act. After a pause the ledger is asked first which coordinations are still its own. */
+/**
+ * Returns true where this gateway may act for a coordination: always in a ledger of its own, else where it holds the
+ * coordination's token. After a pause it first asks the ledger which coordinations are still its own.
+ */
 export async function isDrivenHere({ ownRuns }: DrivenDependencies, runId: CoordinationId): Promise<boolean> {
   if (!ownRuns) return true;
   await ownRuns.confirm();
   return ownRuns.tokenOf(runId) !== undefined;
 }
 
-/** Yields the open coordinations that this gateway acts for. */
+/**
+ * Yields the ids of the coordinations that this gateway acts for: those that it owns in a shared ledger, else all that
+ * are running.
+ */
 export async function* listDrivenHere({
   ownRuns,
   store,
@@ -38,7 +44,10 @@ interface WaitDependencies {
   readonly logger: Logger;
 }
 
-/** Resolves when no start of the attempt is under way, as far as the host answers. */
+/**
+ * Waits until the start of an attempt that is under way has ended. It resolves as well where the start fails, takes
+ * too long or `signal` aborts, and at once where none is under way.
+ */
 export async function awaitStart(
   { clock, logger }: WaitDependencies,
   { starting }: AttemptStarts,
@@ -48,7 +57,10 @@ export async function awaitStart(
   if (starting) await askWithin<unknown>(waiting, () => starting, undefined);
 }
 
-/** Stops the agent of an attempt, as far as the host answers. */
+/**
+ * Waits for the start of an attempt, then has the runner cancel its agent, if one is at work. Resolves also where the
+ * host does not answer in time; how it answered is dropped.
+ */
 export async function stopAttempt(
   { clock, logger }: WaitDependencies,
   attempt: AttemptStarts,

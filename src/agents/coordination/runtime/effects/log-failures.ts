@@ -22,7 +22,10 @@ interface Cause {
   isRecent: boolean;
 }
 
-/** Returns a log of the failures of one dispatcher. */
+/**
+ * Creates the log of a dispatcher's failures: it writes each cause once, and says when a sweep no longer met a
+ * failure.
+ */
 export function createFailureLog(logger: Logger): FailureLog {
   const causes = new Map<string, Cause>();
   const endCause = (name: string, { code, runIds: [...ids], isFailure }: Cause): void => {
@@ -70,7 +73,10 @@ export function createFailureLog(logger: Logger): FailureLog {
   };
 }
 
-/** A ledger that cannot be used fails all coordinations alike; anything else is about one of them. */
+/**
+ * Names the cause of a failure. A ledger that cannot be used fails all coordinations alike; anything else is about one
+ * of them.
+ */
 function nameCause(code: string, runId: string, error: unknown): string {
   return isLedgerOutage(error) ? code : `${code} ${runId} ${describeError(error)}`;
 }

@@ -1,6 +1,6 @@
 /** Owns: when a coordination is looked at again. */
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
-import { findNextDeadline, isIdle } from "../../dispatch/effects/plan-dispatch.ts";
+import { findNextDeadline, hasNothingOpen } from "../../dispatch/effects/next-effects.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { OwnerTurns } from "../environment/owner-turns.ts";
@@ -15,10 +15,11 @@ interface LookDependencies {
 }
 
 /**
- * Returns when to look again: at the state's next deadline; where that had passed when the last look planned, and was acted on,
- * when what it waits for may have changed.
+ * Returns when the dispatcher is to look at a coordination again; `undefined` where it is not open or has no deadline.
+ * That is its next deadline; where that had passed when the last look planned, it is when what the coordination waits
+ * for may have changed.
  */
-export function lookAgainAt(
+export function findNextLookTime(
   { turns, clock, settings }: LookDependencies,
   state: Coordination,
   plannedAtMs: EpochMs,
@@ -27,15 +28,15 @@ export function lookAgainAt(
   if (state.kind !== "open" || due === undefined) return undefined;
   if (due > plannedAtMs) return due;
   const now = clock.now();
-  if (state.plan || !isIdle(state)) {
+  if (state.plan || !hasNothingOpen(state)) {
     const sweepAt = addMs(now, settings.sweepMs);
     const next = findNextDeadline(state, plannedAtMs);
     return next !== undefined && next < sweepAt ? next : sweepAt;
   }
   const quietSince = turns.quietSince(state.created.ownerSession, now) ?? now;
-  return laterOf(addMs(quietSince, state.created.settleMs), addMs(now, PAUSE_MS_MIN));
+  return findLaterTime(addMs(quietSince, state.created.settleMs), addMs(now, PAUSE_MS_MIN));
 }
 
-function laterOf(a: EpochMs, b: EpochMs): EpochMs {
+function findLaterTime(a: EpochMs, b: EpochMs): EpochMs {
   return a > b ? a : b;
 }

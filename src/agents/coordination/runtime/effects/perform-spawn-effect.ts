@@ -1,5 +1,5 @@
 /** Owns: what the effects on spawned children do, and the end of a coordination. Every one may be cut off at any line and done again. */
-import { stepError } from "../../contracts/fact-fields.ts";
+import { createStepError } from "../../contracts/fact-fields.ts";
 import {
   addMs,
   type CoordinationId,
@@ -8,26 +8,26 @@ import {
   type StepId,
 } from "../../contracts/ids.ts";
 import type { Cancellation, Observation } from "../../contracts/observation.ts";
-import { envelopeOf } from "../../dispatch/envelope-of.ts";
-import { type AskHost, type StopObserved, mustStopObserved } from "../../dispatch/effects/plan-dispatch.ts";
+import { buildEnvelope } from "../../dispatch/build-envelope.ts";
+import { type AskHost, type StopObserved, mustStopSpawn } from "../../dispatch/effects/next-effects.ts";
 import { isContinuedByUs } from "../../dispatch/effects/followed-steps.ts";
 import { ruleOnObservation } from "../../dispatch/effects/rule-on-observation.ts";
 import {
-  childOf,
-  openStepsOf,
+  findChildOfPhase,
+  listOpenSteps,
   type Coordination,
   type OpenCoordination,
   type Step,
 } from "../../ledger/state.ts";
-import { nameOfChild } from "../../ledger/summary.ts";
+import { nameChildReference } from "../../ledger/summary.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
 import type { SpawnQuery } from "../../ports/spawn-observer.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
 import type { Submitted } from "../log/run-log.ts";
 import { observeAttempt } from "../attempts/attempt-facts.ts";
 import type { SubmittingAttempt } from "../attempts/attempt-use.ts";
-import { cancelNested } from "../attempts/nested-plans.ts";
-import { attemptOf } from "../attempts/prepare-attempt.ts";
+import { cancelNestedPlans } from "../attempts/nested-plans.ts";
+import { findNewestAttempt } from "../attempts/prepare-attempt.ts";
 import { recordCompletion } from "../attempts/record-completion.ts";
 import { prepareSpawnEnd } from "../attempts/spawn-end.ts";
 import { giveBudgetBack } from "../plans/give-budget-back.ts";
@@ -38,7 +38,10 @@ const HOST_ANSWER_MS_MAX = 10_000;
 /** The host is asked again at once when the child that it names works on another step. */
 const ASK_TRIES_MAX = 16;
 
-/** Ends a coordination. A plan ends with its work; what else its owner does is no part of it. */
+/**
+ * Settles a coordination, and gives back what its plan did not use of a loan; does nothing while the owner of spawns
+ * outside of a plan is not quiet. A plan ends with its work; what else its owner does is no part of it.
+ */
 export async function endCoordination(
   dependencies: EffectDependencies,
   state: OpenCoordination,
@@ -49,7 +52,7 @@ export async function endCoordination(
     await giveBudgetBack(dependencies, settled.state);
 }
 
-/** Nothing is known of the turns of an owner in another gateway. */
+/** True where the owner has had no turn for `settleMs`, or is in another gateway: nothing is known of its turns. */
 function isOwnerQuiet({ turns, clock, homes }: EffectDependencies, state: OpenCoordination): boolean {
   if (homes?.nameAway(state) !== undefined) return true;
   const now = clock.now();
@@ -58,8 +61,8 @@ function isOwnerQuiet({ turns, clock, homes }: EffectDependencies, state: OpenCo
 }
 
 /**
- * A spawn of a model: the host is told to stop it. One that ended before it could be stopped ends as it did; where we continued it,
- * only its completion counts.
+ * Stops the child of a spawn that a model made, and records the attempt as cancelled, or as it had ended before; does
+ * nothing where the attempt is not to be stopped any more. Where we continued the child, only its completion counts.
  */
 export async function stopObserved(
   dependencies: EffectDependencies,
@@ -68,16 +71,16 @@ export async function stopObserved(
 ): Promise<void> {
   const { coordinationId } = planned;
   const state = await dependencies.runs.findOnDisk(coordinationId, (current) =>
-    current.kind === "open" && isToStop(current, { stepId, attempt }, dependencies.clock.now())
+    current.kind === "open" && isAttemptToStop(current, { stepId, attempt }, dependencies.clock.now())
       ? current
       : undefined,
   );
   if (!state) return;
   // The children of the child are stopped at the same time, and may have ended since.
-  const query = queryFor(dependencies, planned, { stepId, elsewhere: new Set() });
+  const query = createSpawnQuery(dependencies, planned, { stepId, elsewhere: new Set() });
   if (!query?.childSessionKey) return;
   const child = { runId: coordinationId, stepId, attempt, session: query.childSessionKey };
-  const toStop: SpawnToStop = { state, child, query, continued: findContinued(state, stepId) };
+  const toStop: SpawnToStop = { state, child, query, continued: findContinuedAttempt(state, stepId) };
   const { stopping } = dependencies;
   const isStopping = (): boolean => stopping.aborted;
   const cancelled = await stopChild(dependencies, toStop);
@@ -87,7 +90,7 @@ export async function stopObserved(
   const spawn: SpawnToStop = { ...toStop, query: { ...query, quietSinceMs } };
   const hasEndedBefore = cancelled !== "stopped" && (await recordEarlierEnd(dependencies, spawn, cancelled));
   if (hasEndedBefore || isStopping()) return;
-  const error = stepError("child_cancelled", describeStop(dependencies, cancelled, child.session));
+  const error = createStepError("child_cancelled", describeStop(dependencies, cancelled, child.session));
   await dependencies.runs.submit(coordinationId, [
     { type: "failStep", stepId, attempt, error, cancelled: true, via: "runner" },
   ]);
@@ -125,18 +128,18 @@ async function stopChild(
   { child, query, continued }: SpawnToStop,
 ): Promise<Cancellation> {
   if (continued) await dependencies.halt(continued.running.idempotencyKey);
-  await cancelNested(dependencies, child);
+  await cancelNestedPlans(dependencies, child);
   const stop = (): Promise<Cancellation> =>
     continued ? dependencies.runners.subagent.cancel(continued.running) : dependencies.runner.stop(query);
-  const cancelled = await answerOf(dependencies, stop, "unreachable");
+  const cancelled = await awaitHostAnswer(dependencies, stop, "unreachable");
   // Until then the child could submit another.
-  await cancelNested(dependencies, child);
+  await cancelNestedPlans(dependencies, child);
   return cancelled;
 }
 
-function findContinued(state: OpenCoordination, stepId: StepId): Continued | undefined {
+function findContinuedAttempt(state: OpenCoordination, stepId: StepId): Continued | undefined {
   const step = state.steps.get(stepId);
-  const running = step && isContinuedByUs(step) ? attemptOf(state, step) : undefined;
+  const running = step && isContinuedByUs(step) ? findNewestAttempt(state, step) : undefined;
   return step && running && { step, running };
 }
 
@@ -156,9 +159,9 @@ async function recordEarlierEnd(
     const seen = await observeAttempt(waiting, agent);
     return recordCompletion(waiting, { state, ...continued }, { agent, seen });
   }
-  const seen = await observe(dependencies, query, state);
+  const seen = await observeSpawn(dependencies, query, state);
   if (seen.kind === "ended") {
-    await submitSeen(dependencies, { coordinationId, stepId, attempt, away: undefined }, seen);
+    await submitObservation(dependencies, { coordinationId, stepId, attempt, away: undefined }, seen);
     return true;
   }
   // The host has not delivered the words of the child yet, or does not say.
@@ -166,16 +169,19 @@ async function recordEarlierEnd(
   return cancelled === "already_ended" && (isUndelivered || seen.kind === "unknown");
 }
 
-function isToStop(
+function isAttemptToStop(
   state: OpenCoordination,
   { stepId, attempt }: Pick<StopObserved, "stepId" | "attempt">,
   now: EpochMs,
 ): boolean {
   const step = state.steps.get(stepId);
-  return step?.phase.attempt === attempt && mustStopObserved(state, step, now);
+  return step?.phase.attempt === attempt && mustStopSpawn(state, step, now);
 }
 
-/** The host's answer becomes facts; a child that is found again gets its envelope again. */
+/**
+ * Asks the host how a spawn stands, and records the answer. It asks again, up to `ASK_TRIES_MAX` times, where the
+ * child that was found is taken by another step; a child that is found running gets its envelope again.
+ */
 export async function askHost(
   dependencies: EffectDependencies,
   state: OpenCoordination,
@@ -186,15 +192,15 @@ export async function askHost(
   const elsewhere = new Set<SessionKey>();
   for (let tries = 1; tries <= ASK_TRIES_MAX; tries += 1) {
     const latest = await dependencies.runs.state(coordinationId);
-    const query = queryFor(dependencies, latest, { stepId, elsewhere });
+    const query = createSpawnQuery(dependencies, latest, { stepId, elsewhere });
     if (!query) return;
-    const seen = await observe(dependencies, query, state);
-    const recorded = await recordSeen(dependencies, asking, seen);
+    const seen = await observeSpawn(dependencies, query, state);
+    const recorded = await recordObservation(dependencies, asking, seen);
     if (recorded === undefined) return;
     if (recorded.kind === "held elsewhere") elsewhere.add(recorded.childSessionKey);
     else if (recorded.kind === "refused" && recorded.code === "CHILD_TAKEN") continue;
     else {
-      if (seen.kind === "running") await bind(dependencies, recorded, stepId);
+      if (seen.kind === "running") await bindEnvelopeAgain(dependencies, recorded, stepId);
       return;
     }
   }
@@ -213,23 +219,26 @@ interface HeldElsewhere {
   readonly childSessionKey: SessionKey;
 }
 
-/** H3: nobody else records whose a child is between the look at who holds it and the record. */
-async function recordSeen(
+/**
+ * Records what the host said of a child, unless another step holds the child. H3: nobody else records whose a child is
+ * between the look at who holds it and the record.
+ */
+async function recordObservation(
   dependencies: EffectDependencies,
   asking: Asking,
   seen: Observation,
 ): Promise<Submitted | HeldElsewhere | undefined> {
-  if (!("childSessionKey" in seen)) return submitSeen(dependencies, asking, seen);
+  if (!("childSessionKey" in seen)) return submitObservation(dependencies, asking, seen);
   const { childSessionKey } = seen;
   return dependencies.childTurns.run(childSessionKey, async () =>
     (await isHeldElsewhere(dependencies, asking, seen))
       ? { kind: "held elsewhere", childSessionKey }
-      : submitSeen(dependencies, asking, seen),
+      : submitObservation(dependencies, asking, seen),
   );
 }
 
-/** Returns nothing where the answer is no news. */
-async function submitSeen(
+/** Submits what the host said of a child; `undefined` where that is no news. */
+async function submitObservation(
   dependencies: EffectDependencies,
   { coordinationId, stepId, attempt, away }: Asking,
   seen: Observation,
@@ -252,7 +261,7 @@ async function submitSeen(
 
 function findChildSession(state: Coordination, stepId: StepId): SessionKey | undefined {
   const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
-  return step && childOf(step.phase)?.childSessionKey;
+  return step && findChildOfPhase(step.phase)?.childSessionKey;
 }
 
 /**
@@ -264,33 +273,37 @@ async function isHeldElsewhere(
   { coordinationId, stepId }: Asking,
   { childSessionKey }: Pick<HeldElsewhere, "childSessionKey">,
 ): Promise<boolean> {
-  const holder = await store.find(nameOfChild(childSessionKey));
+  const holder = await store.find(nameChildReference(childSessionKey));
   return holder !== undefined && (holder.runId !== coordinationId || holder.stepId !== stepId);
 }
 
 /**
- * A host that fails or does not answer in time says nothing; nothing may be concluded, and no slot stays taken. A child that a model
- * of another gateway spawned is not in this one.
+ * Asks the host how a spawn stands; one that fails or is late says `unknown`, and no slot stays taken. A child that a
+ * model of another gateway spawned is not in this one.
  */
-async function observe(
+async function observeSpawn(
   dependencies: EffectDependencies,
   query: SpawnQuery,
   state: OpenCoordination,
 ): Promise<Observation> {
   if (!state.plan && dependencies.homes?.nameAway(state) !== undefined) return { kind: "absent" };
-  return answerOf(dependencies, () => dependencies.runner.observe(query), { kind: "unknown" });
+  return awaitHostAnswer(dependencies, () => dependencies.runner.observe(query), { kind: "unknown" });
 }
 
-async function bind(
+async function bindEnvelopeAgain(
   dependencies: EffectDependencies,
   { kind, state }: Submitted,
   stepId: StepId,
 ): Promise<void> {
-  const envelope = kind === "accepted" ? envelopeOf(state, stepId) : undefined;
-  if (envelope) await answerOf(dependencies, () => dependencies.runner.bind(envelope), undefined);
+  const envelope = kind === "accepted" ? buildEnvelope(state, stepId) : undefined;
+  if (envelope) await awaitHostAnswer(dependencies, () => dependencies.runner.bind(envelope), undefined);
 }
 
-function answerOf<T>(dependencies: EffectDependencies, ask: () => Promise<T>, otherwise: T): Promise<T> {
+function awaitHostAnswer<T>(
+  dependencies: EffectDependencies,
+  ask: () => Promise<T>,
+  otherwise: T,
+): Promise<T> {
   return askWithin(
     { ...dependencies, waitMs: HOST_ANSWER_MS_MAX, signal: dependencies.stopping },
     ask,
@@ -304,7 +317,7 @@ interface SpawnToFind {
   readonly elsewhere: ReadonlySet<SessionKey>;
 }
 
-function queryFor(
+function createSpawnQuery(
   dependencies: Pick<EffectDependencies, "turns" | "clock">,
   state: Coordination,
   { stepId, elsewhere }: SpawnToFind,
@@ -312,10 +325,10 @@ function queryFor(
   if (state.kind !== "open") return undefined;
   const step = state.steps.get(stepId);
   if (!step || !("dispatchedAtMs" in step.phase)) return undefined;
-  const ownSession = childOf(step.phase)?.childSessionKey;
+  const ownSession = findChildOfPhase(step.phase)?.childSessionKey;
   const otherSessions = new Set<SessionKey>(elsewhere);
   for (const other of state.steps.values()) {
-    const child = childOf(other.phase);
+    const child = findChildOfPhase(other.phase);
     if (child && child.childSessionKey !== ownSession) otherSessions.add(child.childSessionKey);
   }
   const { sourceSession, input } = step.spec;
@@ -338,7 +351,7 @@ function findQuietTime(
   state: OpenCoordination,
   stepId: StepId,
 ): EpochMs | undefined {
-  if (openStepsOf(state).some(({ spec }) => spec.parentStepId === stepId)) return undefined;
+  if (listOpenSteps(state).some(({ spec }) => spec.parentStepId === stepId)) return undefined;
   const session = findChildSession(state, stepId);
   const turnEndMs = session ? turns.quietSince(session, clock.now()) : (0 as EpochMs);
   if (turnEndMs === undefined) return undefined;

@@ -24,8 +24,11 @@ export interface EffectDependencies extends MergeDependencies {
   readonly halt: (attemptKey: IdempotencyKey) => Promise<void>;
 }
 
-/** Submits one command. A refusal is no failure: the state that called for the effect is not there any more. */
-export async function submit(
+/**
+ * Submits one command to a coordination's log, and drops the result. A refusal is no failure: the state that called
+ * for the effect is not there any more.
+ */
+export async function submitCommand(
   { runs }: EffectDependencies,
   { coordinationId }: OpenCoordination,
   command: Command,

@@ -1,7 +1,7 @@
 /** Owns: which effects nothing waits for. */
-import { planDispatch, type Effect } from "../../dispatch/effects/plan-dispatch.ts";
+import { planDispatch, type Effect } from "../../dispatch/effects/next-effects.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
-import type { Plan } from "./recovery-plans.ts";
+import type { Plan } from "./recovery-planner.ts";
 
 /**
  * Effects on a plan that take time: its other steps go on meanwhile. `endCoordination` takes that of a commit, and the
@@ -24,8 +24,11 @@ const OWN_TIME: ReadonlySet<Effect["kind"]> = new Set([
 /** Without a plan these take time, too, but a sweep goes on to the next coordination only after them. */
 const WAITS_FOR_HOST: ReadonlySet<Effect["kind"]> = new Set(["askHost", "stopObserved"]);
 
-/** True where the look that planned the effect does not wait for it. */
-export function isBeside({ plan }: OpenCoordination, { kind }: Effect, plannedBy: Plan): boolean {
+/**
+ * True where the look that planned the effect does not wait for its end, which the effect's kind decides; effects that
+ * wait for the host are awaited unless dispatch planned them.
+ */
+export function isNotAwaited({ plan }: OpenCoordination, { kind }: Effect, plannedBy: Plan): boolean {
   if (OWN_TIME.has(kind)) return true;
   return plan ? TAKES_TIME.has(kind) : WAITS_FOR_HOST.has(kind) && plannedBy === planDispatch;
 }

@@ -1,7 +1,7 @@
 /** Owns: when those who show plans hear of them. */
 import { addMs } from "../../contracts/ids.ts";
 import type { Coordination } from "../../ledger/state.ts";
-import { planSnapshot } from "../log/plan-snapshot.ts";
+import { createPlanSnapshot } from "../log/plan-snapshot.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 type Telling = Pick<RuntimeDependencies, "onPlan" | "runs" | "homes" | "store" | "clock">;
@@ -10,18 +10,24 @@ type Telling = Pick<RuntimeDependencies, "onPlan" | "runs" | "homes" | "store" |
 const RECENT_MAX = 20;
 const RECENT_MS = 24 * 3_600_000;
 
-/** Shows a plan to its watchers, once its state is on disk or could not be brought there. */
-export function tellPlan({ onPlan, runs, homes }: Telling, state: Coordination): void {
+/**
+ * Has `onPlan` called with a snapshot of the plan once the coordination's appends are on disk or have failed, and does
+ * not wait for that; does nothing without a plan, or where its home is another gateway.
+ */
+export function showPlan({ onPlan, runs, homes }: Telling, state: Coordination): void {
   // Its owner's session, which shows it, is in its home gateway.
   if (homes?.nameAway(state) !== undefined) return;
-  const snapshot = onPlan && planSnapshot(state);
+  const snapshot = onPlan && createPlanSnapshot(state);
   if (snapshot) void runs.settled(state.coordinationId).then(() => onPlan(snapshot));
 }
 
-/** A process that was killed may have ended plans that were never shown as ended. */
-export async function tellRecentPlans(dependencies: Telling): Promise<void> {
+/**
+ * Shows the plans that ended lately to their watchers once more, because a killed process may never have shown them as
+ * ended; does nothing without `onPlan`.
+ */
+export async function showRecentlyEndedPlans(dependencies: Telling): Promise<void> {
   if (!dependencies.onPlan) return;
   const earliest = addMs(dependencies.clock.now(), -RECENT_MS);
   for (const { runId, summary } of await dependencies.store.list({ limit: RECENT_MAX, status: "ended" }))
-    if (summary.createdAtMs >= earliest) tellPlan(dependencies, await dependencies.runs.state(runId));
+    if (summary.createdAtMs >= earliest) showPlan(dependencies, await dependencies.runs.state(runId));
 }

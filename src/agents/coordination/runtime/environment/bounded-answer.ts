@@ -15,12 +15,18 @@ export interface Waiting extends Stoppable {
   readonly waitMs: number;
 }
 
-/** Lets an answer be waited for as long as is left until a deadline that several answers share. */
+/**
+ * Returns the dependencies of a wait with `waitMs` until a deadline, which several answers may share; 0 where it has
+ * passed.
+ */
 export function limitWait<T extends Stoppable>(waiting: T, untilMs: EpochMs): T & Waiting {
   return { ...waiting, waitMs: Math.max(0, untilMs - waiting.clock.now()) };
 }
 
-/** The answer of the world, or `otherwise` when it throws, takes too long or is not waited for any more. */
+/**
+ * Returns what `ask` resolves to; `otherwise` where that takes longer than `waitMs`, `signal` aborts, or `ask` throws,
+ * which is warned of.
+ */
 export async function askWithin<T>(
   { clock, logger, waitMs, signal }: Waiting,
   ask: () => Promise<T>,

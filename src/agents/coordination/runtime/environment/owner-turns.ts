@@ -33,6 +33,7 @@ interface Turns {
   endedAtMs: EpochMs;
 }
 
+/** Creates the memory of which sessions are in the middle of a turn, and since when the others are quiet. */
 export function createOwnerTurns(): OwnerTurns {
   const sessions = new Map<SessionKey, Turns>();
   const turnsOf = (session: SessionKey): Turns => {

@@ -35,8 +35,9 @@ export interface PolicyBook {
 }
 
 /**
- * Returns the rules for work that a session begins. `around`: the step that the session works on, or worked on; the pack of the
- * coordination of that step holds for it, whichever rule would fit the session alone.
+ * Returns the policy's rules for work that a session begins; `undefined` where there is no policy for it. `around`:
+ * the step that the session works on, or worked on; the pack of the coordination of that step holds for it, whichever
+ * rule would fit the session alone.
  */
 export function chooseRules(
   policies: PolicyBook | undefined,
@@ -56,7 +57,10 @@ export interface RuledDependencies {
   readonly settings: { readonly stepTimeoutMs: number; readonly escalateMs: number };
 }
 
-/** Returns the same dependencies under other rules. */
+/**
+ * Returns a copy of the dependencies with the values of a policy's rules in place of the gateway's, the budget among
+ * them; the same object where there are no rules.
+ */
 export function withRules<Dependencies extends RuledDependencies>(
   dependencies: Dependencies,
   rules: PolicyRules | undefined,

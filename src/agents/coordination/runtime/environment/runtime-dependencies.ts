@@ -71,6 +71,7 @@ export interface PlanDependencies {
 /** Sessions of the host's own ACP backend are spawned by models only. */
 export type PlanRunner = Exclude<RunnerKind, "acp">;
 
+/** Returns the runner of a plan's step. Throws where the step was admitted for a session of the host's ACP backend. */
 export function chooseRunner({ runners }: PlanDependencies, { stepId, runner }: StepAdmitted): AgentRunner {
   assertInvariant(runner !== "acp", `step ${stepId} is of a plan and cannot run in ${runner}`);
   return runners[runner];

@@ -54,6 +54,10 @@ interface Texts {
   readonly whole: Map<string, string>;
 }
 
+/**
+ * Creates the memory of the texts of sessions that are withheld from others, by session and name, and of the facts
+ * about them that are still on their way to the disk.
+ */
 export function createWithheldTexts(nameOf: NameText): WithheldTexts {
   const sessions = new Map<SessionKey, Texts>();
   const underway = new Map<SessionKey, Promise<unknown>>();
@@ -85,13 +89,13 @@ export function createWithheldTexts(nameOf: NameText): WithheldTexts {
   return {
     add: (session, text) => {
       const name = nameOf(session, text);
-      remember(textsOf(sessions, session).pieces, name, text);
+      rememberPiece(ensureTextsOfSession(sessions, session).pieces, name, text);
       return name;
     },
     nameOf,
     keepWhole: (session, name) => {
       const text = textOf(session, name);
-      if (text !== undefined) rememberWhole(textsOf(sessions, session).whole, name, text);
+      if (text !== undefined) rememberWhole(ensureTextsOfSession(sessions, session).whole, name, text);
     },
     textOf,
     keeping: beginKeeping,
@@ -99,7 +103,7 @@ export function createWithheldTexts(nameOf: NameText): WithheldTexts {
       await awaitSettled(session);
       for (const [fact, keep] of unkept.get(session) ?? []) beginKeeping(session, fact, keep);
       await awaitSettled(session);
-      const deciding = [...(unkept.get(session) ?? [])].filter(([fact]) => isDeciding(fact));
+      const deciding = [...(unkept.get(session) ?? [])].filter(([fact]) => isDecidingFact(fact));
       // A whole text has many characters: they are not remembered for a third time.
       if (deciding.length > 0) unkept.set(session, new Map(deciding));
       else unkept.delete(session);
@@ -112,11 +116,11 @@ export function createWithheldTexts(nameOf: NameText): WithheldTexts {
   };
 }
 
-function isDeciding(fact: KeptFact): boolean {
+function isDecidingFact(fact: KeptFact): boolean {
   return fact === "words" || fact === "model";
 }
 
-function textsOf(sessions: Map<SessionKey, Texts>, session: SessionKey): Texts {
+function ensureTextsOfSession(sessions: Map<SessionKey, Texts>, session: SessionKey): Texts {
   const texts = sessions.get(session) ?? {
     pieces: new Map<string, string>(),
     whole: new Map<string, string>(),
@@ -125,12 +129,14 @@ function textsOf(sessions: Map<SessionKey, Texts>, session: SessionKey): Texts {
   return texts;
 }
 
-function remember(pieces: Map<string, string>, name: string, text: string): void {
+/** Remembers a piece of a text, in place of a shorter one that it continues. */
+function rememberPiece(pieces: Map<string, string>, name: string, text: string): void {
   const newest = [...pieces].at(-1);
   if (newest && newest[0] !== name && text.startsWith(newest[1])) pieces.delete(newest[0]);
   rememberNewest(pieces, name, text, PIECES_MAX);
 }
 
+/** Remembers a text as part of a message; the oldest are forgotten beyond a number of characters. */
 function rememberWhole(whole: Map<string, string>, name: string, text: string): void {
   whole.delete(name);
   whole.set(name, text);

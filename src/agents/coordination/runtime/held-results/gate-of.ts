@@ -6,9 +6,9 @@ import type { GatesConfig } from "../../contracts/config/gates-config.ts";
 import type { AgentId } from "../../contracts/ids.ts";
 import type { Gate, StepVerify } from "../../contracts/verification.ts";
 import { findAgentGate, type AgentGate } from "../../gates/agent-gate.ts";
-import { isStrict } from "../../ledger/withheld-words.ts";
+import { isStrictGate } from "../../ledger/withheld-words.ts";
 import { convertToBasisPointsUp, convertToBasisPointsDown } from "../../gates/stated-confidence.ts";
-import type { Admitting } from "../../plan/admission-of.ts";
+import type { Admitting } from "../../plan/create-planned-steps.ts";
 import type { GateDependencies } from "../environment/gate-dependencies.ts";
 
 export interface Gated {
@@ -22,14 +22,17 @@ export interface Gated {
   readonly onMismatch?: TruthConfig["onMismatch"];
 }
 
-/** `undefined` where nothing can hold the result. A plan can ask for more than the operator, never for less. */
-export function gateOf(config: GatesConfig, gated: Gated): Gate | undefined {
+/**
+ * Builds the gate that holds results of an agent; `undefined` where the operator has no gates, and for the results of
+ * owners. A plan can ask for more than the operator, never for less.
+ */
+export function buildGate(config: GatesConfig, gated: Gated): Gate | undefined {
   if (!config.enabled || gated.runner === "owner") return undefined;
   const ofAgent = findAgentGate(config, gated.agentId);
   const { verify = {} } = gated;
   const operators = ofAgent.confidenceThreshold ?? config.confidenceThreshold;
   const isDemanded = ofAgent.requireConfidence ?? config.requireConfidence;
-  const checks = checksOf(ofAgent, gated);
+  const checks = listCheckKeys(ofAgent, gated);
   return {
     threshold: convertToBasisPointsUp(Math.max(operators, verify.confidenceThreshold ?? 0)),
     ...createMismatchPart(gated),
@@ -38,12 +41,15 @@ export function gateOf(config: GatesConfig, gated: Gated): Gate | undefined {
   };
 }
 
-/** Holds the result where the child does not run as it was asked. Nothing is seen of other runners. */
+/**
+ * Creates the part of a gate that holds the result where the child does not run as it was asked. Nothing is seen of
+ * other runners.
+ */
 function createMismatchPart({ onMismatch = "record", runner }: Gated): Pick<Gate, "holdMismatch"> {
   return onMismatch !== "record" && runner === "subagent" ? { holdMismatch: true } : {};
 }
 
-function checksOf({ checks = [] }: AgentGate, { plugins, verify }: Gated): string[] {
+function listCheckKeys({ checks = [] }: AgentGate, { plugins, verify }: Gated): string[] {
   // A check that is cut off would let the result pass (G1): there are fewer plugins than the bound leaves room for.
   const named = [...checks, ...Object.keys(verify?.checks ?? {}), ...plugins];
   return [...new Set(named)].slice(0, BOUNDS.checksPerResultMax);
@@ -68,14 +74,15 @@ export interface SpawnedAgent extends Pick<Gated, "agentId" | "runner"> {
 }
 
 /**
- * Explains to the model why a spawn is refused: neither the words of a session of the host's ACP backend nor a value of the form that
- * the spawn asks for can be kept back, so it must not happen where they would have to be.
+ * Returns the reason, in words for the model, why a spawn is refused; `undefined` where no strict gate holds its
+ * results, or they can be kept back. That is not so of the words of an ACP session, nor of a value of the form that
+ * the spawn asks for.
  */
 export function explainUngateable(
   gate: Gate | undefined,
   { agentId, runner, hasOutputSchema = false }: SpawnedAgent,
 ): string | undefined {
-  if (!gate || !isStrict(gate)) return undefined;
+  if (!gate || !isStrictGate(gate)) return undefined;
   if (runner === "acp")
     return `results of agent ${agentId} must be checked, and those of an ACP session cannot be held back; spawn it with runtime "subagent"`;
   return hasOutputSchema
@@ -83,18 +90,24 @@ export function explainUngateable(
     : undefined;
 }
 
-/** Explains to the model why a spawn that is not recorded is refused: only results that the ledger knows of are held. */
+/**
+ * Returns the reason, in words for the model, why a spawn that is not recorded is refused; `undefined` where no strict
+ * gate would hold its results. `because`: why the ledger does not know of it.
+ */
 export function explainUnheldResult(
   gate: Gate | undefined,
   spawned: SpawnedAgent,
   because: string,
 ): string | undefined {
-  if (!gate || !isStrict(gate)) return undefined;
+  if (!gate || !isStrictGate(gate)) return undefined;
   const unheld = `results of agent ${spawned.agentId} must be checked, and ${because}, so nothing would hold them`;
   return explainUngateable(gate, spawned) ?? unheld;
 }
 
-/** G2: what its planner doubts is for people to begin; absent where it is sure enough, or says nothing. */
+/**
+ * Returns the confidence of a planner that doubts its step with the operator's floor, so that people must let the step
+ * begin (G2); `undefined` without gates, and where the planner is sure enough or says nothing.
+ */
 export function findDoubt(config: GatesConfig, confidence: number | undefined): HeldDecision | undefined {
   if (!config.enabled || confidence === undefined) return undefined;
   const measured = convertToBasisPointsDown(confidence);
@@ -102,12 +115,15 @@ export function findDoubt(config: GatesConfig, confidence: number | undefined): 
   return measured < floor ? { confidence: measured, floor } : undefined;
 }
 
-/** Creates the function that says what holds the results of a step, and whether people must let it begin. */
+/**
+ * Creates the function that returns the gate of a step's results, and the doubt for which people must let it begin;
+ * each is absent where there is none.
+ */
 export function createGating({ gates, pluginGates, truth }: GateDependencies): Admitting["gateStep"] {
   return ({ agent: agentId, verify, confidence }, runner) => {
     const plugins = pluginGates.verifiersFor(agentId);
     const { onMismatch } = truth;
-    const gate = gateOf(gates, { agentId, runner, plugins, onMismatch, ...(verify && { verify }) });
+    const gate = buildGate(gates, { agentId, runner, plugins, onMismatch, ...(verify && { verify }) });
     const decision = findDoubt(gates, confidence);
     return { ...(gate && { gate }), ...(decision && { decision }) };
   };

@@ -4,7 +4,10 @@ import type { CriterionMet } from "../../contracts/verification.ts";
 /** So many are named, and no more: whoever is told has room for little. */
 const NAMED_MAX = 20;
 
-/** Formats unmet criteria like `gave up: speed, tests not met`; empty when the plan did not give up. */
+/**
+ * Returns the unmet success criteria of a plan in words like `gave up: speed, tests not met`; an empty text when none
+ * is unmet.
+ */
 export function formatUnmetCriteria(successCriteria: readonly CriterionMet[] | undefined): string {
   const unmet = (successCriteria ?? []).filter(({ met }) => !met).map(({ key }) => key);
   if (unmet.length === 0) return "";

@@ -30,6 +30,10 @@ export interface VerifyDependencies extends RuntimeDependencies {
   readonly stopping: AbortSignal;
 }
 
+/**
+ * Runs all checks of a held result at once until its deadline, and records what each says; does nothing where the
+ * result is not held any more. Where its text is not kept any more, that is recorded for all checks.
+ */
 export async function verifyResult(
   dependencies: VerifyDependencies,
   { coordinationId }: OpenCoordination,
@@ -48,10 +52,10 @@ export async function verifyResult(
   const untilMs = step.phase.verifyByMs ?? dependencies.clock.now();
   const over = new AbortController();
   const asking = { dependencies, state, result, untilMs, over };
-  await Promise.all(checks.map((key) => checkOne(asking, key)));
+  await Promise.all(checks.map((key) => runCheck(asking, key)));
 }
 
-/** G1: what is not there any more passes no check. */
+/** Records that no check gave a verdict, because the text is not kept: what is not there passes no check (G1). */
 async function recordNothingToCheck(
   dependencies: VerifyDependencies,
   { coordinationId }: OpenCoordination,
@@ -77,11 +81,13 @@ interface Asking {
   readonly over: AbortController;
 }
 
-async function checkOne(asking: Asking, key: string): Promise<void> {
+async function runCheck(asking: Asking, key: string): Promise<void> {
   const { dependencies, state, result, over } = asking;
-  const answer = await answerOf(asking, key);
+  const answer = await awaitCheckAnswer(asking, key);
   if (dependencies.stopping.aborted) return;
-  const submitted = await dependencies.runs.submit(state.coordinationId, [commandOf(result, key, answer)]);
+  const submitted = await dependencies.runs.submit(state.coordinationId, [
+    createVerdictCommand(result, key, answer),
+  ]);
   if (answer.kind === "none")
     dependencies.logger.warn(
       { runId: state.coordinationId, stepId: result.stepId, check: key, because: answer.because },
@@ -91,7 +97,7 @@ async function checkOne(asking: Asking, key: string): Promise<void> {
   if (!isHeld) over.abort();
 }
 
-async function answerOf(asking: Asking, key: string): Promise<CheckAnswer> {
+async function awaitCheckAnswer(asking: Asking, key: string): Promise<CheckAnswer> {
   const { dependencies, result, untilMs, over } = asking;
   const late = new AbortController();
   const cancel = dependencies.clock.wakeAt(untilMs, () => late.abort());
@@ -99,7 +105,11 @@ async function answerOf(asking: Asking, key: string): Promise<CheckAnswer> {
   const waiting = { ...dependencies, waitMs: Math.max(1, untilMs - dependencies.clock.now()), signal };
   const request = { key, result, deadlineAtMs: untilMs, signal };
   try {
-    const answer = await askWithin<CheckAnswer | undefined>(waiting, () => ask(asking, request), undefined);
+    const answer = await askWithin<CheckAnswer | undefined>(
+      waiting,
+      () => askCheck(asking, request),
+      undefined,
+    );
     if (answer) return answer;
     const isLate = late.signal.aborted || dependencies.clock.now() >= untilMs;
     return createNoVerdict(isLate ? "timed_out" : "failed", "no answer");
@@ -109,7 +119,7 @@ async function answerOf(asking: Asking, key: string): Promise<CheckAnswer> {
   }
 }
 
-async function ask(
+async function askCheck(
   asking: Asking,
   request: {
     readonly key: string;
@@ -122,15 +132,18 @@ async function ask(
   const { key, result } = request;
   if (key.startsWith("plugin:")) return dependencies.pluginGates.verify(request);
   const gates = dependencies.policies?.find(state.created.policy)?.gates ?? dependencies.gates;
-  const check = await checkNamed(asking, { key, result, verifiers: gates.verifiers });
+  const check = await findCheck(asking, { key, result, verifiers: gates.verifiers });
   if (!check) return createNoVerdict("unavailable", "nobody defines this check");
   const { critic, allowSelfVerification: allowSelf } = gates;
   const verifier = await dependencies.verifier();
   return verifier.check({ ...request, check, allowSelf, ...(critic && { critic }) });
 }
 
-/** The operator's check of that key, else the one that the plan states: a plan cannot take the place of an operator's. */
-async function checkNamed(
+/**
+ * Finds the operator's check of that key, else the one that the plan states: a plan cannot take the place of an
+ * operator's.
+ */
+async function findCheck(
   { dependencies, state }: Asking,
   {
     key,
@@ -168,7 +181,7 @@ async function findPlannedStep(
 const MALFORMED = createNoVerdict("malformed", "the answer is none");
 
 /** Turns a check's answer into a command. The answer may come from another plugin, so nothing is taken on trust. */
-function commandOf(
+function createVerdictCommand(
   { stepId, attempt, target, agentId }: VerifiedResult,
   key: string,
   checkAnswer: CheckAnswer,

@@ -3,12 +3,12 @@ import type { ContentSource } from "../../ports/content-store.ts";
 import type { StatedConfidence } from "../../contracts/commands.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { Gate } from "../../contracts/verification.ts";
-import { replaceHeldBack } from "../../gates/placeholder.ts";
+import { replacePlaceholders } from "../../gates/placeholder.ts";
 import { readStatedConfidence } from "../../gates/stated-confidence.ts";
-import { sessionOf, type Step } from "../../ledger/state.ts";
+import { findSessionOfPhase, type Step } from "../../ledger/state.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { stepOfChild, type StepOfChild } from "../log/step-of-child.ts";
-import { isEverythingWithheld, isReleased } from "../../ledger/withheld-words.ts";
+import { findStepOfChild, type StepOfChild } from "../log/step-of-child.ts";
+import { isEverythingWithheld, isResultReleased } from "../../ledger/withheld-words.ts";
 
 /** A gated session, as a host must know it to keep back its agent's words. */
 export interface GatedSession {
@@ -31,15 +31,24 @@ export interface HeldSessions {
   keep(session: SessionKey, shown: string): Promise<true>;
 }
 
+/**
+ * Creates the access to sessions with gates: it finds which gate holds a session's results, and keeps in the ledger
+ * the whole of a text that was shown with placeholders.
+ */
 export function createHeldSessions(dependencies: RuntimeDependencies): HeldSessions {
   return {
     gated: async (session) => {
-      const found = await stepOfChild(dependencies, session);
-      return found ? readGatedSession(dependencies, session, found) : findPrunedGate(dependencies, session);
+      const found = await findStepOfChild(dependencies, session);
+      return found
+        ? readGatedSession(dependencies, session, found)
+        : findPrunedGatedSession(dependencies, session);
     },
     keep: async (session, shown) => {
-      const text = replaceHeldBack(shown, (name, put) => dependencies.withheld.textOf(session, name) ?? put);
-      if (text !== shown) await keep(dependencies, session, text);
+      const text = replacePlaceholders(
+        shown,
+        (name, put) => dependencies.withheld.textOf(session, name) ?? put,
+      );
+      if (text !== shown) await keepWithheldText(dependencies, session, text);
       return true;
     },
   };
@@ -48,7 +57,7 @@ export function createHeldSessions(dependencies: RuntimeDependencies): HeldSessi
 /** Holds everything: nobody can tell any more which gate that was. */
 const PRUNED_GATE: Gate = { threshold: 10_000, requireConfidence: true };
 
-async function findPrunedGate(
+async function findPrunedGatedSession(
   { store }: RuntimeDependencies,
   session: SessionKey,
 ): Promise<GatedSession | undefined> {
@@ -57,6 +66,7 @@ async function findPrunedGate(
   return { session, ...unknown, gate: PRUNED_GATE, isStrict: true };
 }
 
+/** Reads how the session of a step is gated; `undefined` where nothing holds its words, or no longer. */
 async function readGatedSession(
   { content }: ContentSource,
   session: SessionKey,
@@ -64,8 +74,8 @@ async function readGatedSession(
 ): Promise<GatedSession | undefined> {
   const { gate, stepId } = step.spec;
   // Words of an earlier attempt were refused, whatever became of a later one.
-  const isEarlier = sessionOf(step.phase) !== session;
-  if (!gate || (isReleased(step) && !isEarlier)) return undefined;
+  const isEarlier = findSessionOfPhase(step.phase) !== session;
+  if (!gate || (isResultReleased(step) && !isEarlier)) return undefined;
   const keptText = step.withheld && (await content.get(step.withheld.text.sha256));
   return {
     session,
@@ -83,9 +93,13 @@ function readReportedConfidence({ report, phase }: Step): Pick<GatedSession, "re
   return confidence === undefined ? {} : { reported: { confidence } };
 }
 
-async function keep(dependencies: RuntimeDependencies, session: SessionKey, text: string): Promise<void> {
-  const found = await stepOfChild(dependencies, session);
-  if (!found || sessionOf(found.step.phase) !== session) return;
+async function keepWithheldText(
+  dependencies: RuntimeDependencies,
+  session: SessionKey,
+  text: string,
+): Promise<void> {
+  const found = await findStepOfChild(dependencies, session);
+  if (!found || findSessionOfPhase(found.step.phase) !== session) return;
   const {
     state: { coordinationId },
     step,

@@ -21,6 +21,10 @@ export interface ForkSources {
 
 type Place = Pick<ForkedFrom, "coordinationId" | "sequence">;
 
+/**
+ * Creates the reader of the sources of forks: their state at a place, and the results that had completed by then, of
+ * which it remembers a few.
+ */
 export function createForkSources({ store }: { readonly store: LogReader }): ForkSources {
   const cachedResults = new Map<string, CarriedResults>();
   const stateAt = ({ coordinationId, sequence }: Place): Promise<Coordination> =>
@@ -37,10 +41,10 @@ export function createForkSources({ store }: { readonly store: LogReader }): For
     const before = cachedResults.get(key);
     if (before) return before;
     const state = stateAtPlace ?? (await stateAt(place));
-    const earlier = isAdmittingMore(state)
+    const earlier = isForkBeingAdmitted(state)
       ? await readCarriedResults(state.created.forkedFrom, undefined, [...forks, coordinationId])
       : [];
-    const carried = new Map([...earlier, ...listCarried(state)]);
+    const carried = new Map([...earlier, ...listCarriedResults(state)]);
     rememberNewest(cachedResults, key, carried, SOURCES_MAX);
     return carried;
   };
@@ -49,14 +53,17 @@ export function createForkSources({ store }: { readonly store: LogReader }): For
 
 type Fork = KnownCoordination & { readonly created: { readonly forkedFrom: ForkedFrom } };
 
-/** A fork that is itself still being admitted: what it has from its own source is not all there yet. */
-function isAdmittingMore(state: Coordination): state is Fork {
+/** True for a fork that is itself still being admitted: what it has from its own source is not all there yet. */
+function isForkBeingAdmitted(state: Coordination): state is Fork {
   if (state.kind === "unopened" || !state.created.forkedFrom) return false;
   return (state.plan?.admitted ?? 0) < (state.created.plan?.steps ?? 0);
 }
 
-/** Lists the results of all completed steps, also of those outside the plan, because a fork admits none of them. */
-export function listCarried(state: Coordination): CarriedResults {
+/**
+ * Returns the results of all completed steps by step id, also of those outside the plan, because a fork admits none of
+ * them; empty for an unopened coordination.
+ */
+export function listCarriedResults(state: Coordination): CarriedResults {
   if (state.kind === "unopened") return new Map();
   const carried = new Map<StepId, Carried>();
   for (const { spec, phase, lastFactId } of state.steps.values()) {

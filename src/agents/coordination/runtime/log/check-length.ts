@@ -12,12 +12,11 @@ interface CountedStore {
 }
 
 /**
- * Returns the problem of a log that is shorter or longer than its run counts. `found`: how many events it has up to that length.
- * Events behind that length are no problem where the run counts more by now.
- *
- * @throws CoordinationError as `RunStore.read`
+ * Returns the problem of a log that has fewer or more events than its run counts, as a list of one; empty where there
+ * is none. `found`: how many events it has up to that length. Events behind that length are no problem where the run
+ * counts more by now. @throws CoordinationError as `RunStore.read`
  */
-export async function checkLength(
+export async function checkLogLength(
   store: CountedStore,
   { runId, length }: Pick<UnprovenRun<unknown>, "runId" | "length">,
   found: number,

@@ -31,8 +31,8 @@ import {
 } from "../../contracts/ids.ts";
 import type { UsageSum } from "../../ledger/bill.ts";
 import {
-  childOf,
-  sessionOf,
+  findChildOfPhase,
+  findSessionOfPhase,
   type Conflict,
   type Escalation,
   type HeldClaim,
@@ -42,12 +42,15 @@ import {
   type StepPhase,
   type KnownCoordination,
 } from "../../ledger/state.ts";
-import { findReportBehind, listReadableResults, type ReadableResult } from "../../ledger/readable-results.ts";
+import {
+  findReportBehindQuestion,
+  listReadableResults,
+  type ReadableResult,
+} from "../../ledger/readable-results.ts";
 import { findOverwrite, type Overwrite } from "../../ledger/overwritten-files.ts";
-import { listDifferences } from "../../ledger/step-notes.ts";
-import { nameOfNested } from "../../ledger/summary.ts";
+import { listRunDifferences } from "../../ledger/step-notes.ts";
 import { isEverythingWithheld, isQuestionWithheld } from "../../ledger/withheld-words.ts";
-import type { LedgerStore, LogReader } from "../../ports/ledger-store.ts";
+import type { LogReader } from "../../ports/ledger-store.ts";
 import { viewPlan, type PlanView } from "./view-plan.ts";
 import { readStoredState } from "./read-state.ts";
 import { viewUsage, type UsageView } from "./usage-view.ts";
@@ -188,6 +191,7 @@ export interface StepView extends StepOutline {
   readonly usage?: UsageView;
 }
 
+/** Builds what people and tools are shown of a coordination from its state. */
 export function viewCoordination(state: KnownCoordination): CoordinationView {
   const { coordinationId, created, createdAtMs, conflicts, escalations, bill } = state;
   return {
@@ -218,10 +222,9 @@ export function viewCoordination(state: KnownCoordination): CoordinationView {
   };
 }
 
-/** In a form that JSON can carry. */
 function viewQuestion(state: KnownCoordination, escalation: Escalation): QuestionView {
   const { notified, ...question } = escalation;
-  const reason = findReportBehind(state.steps, escalation);
+  const reason = findReportBehindQuestion(state.steps, escalation);
   return {
     ...question,
     ...(notified && { notified: Object.fromEntries(notified) }),
@@ -269,13 +272,13 @@ function viewStep(coordinationId: CoordinationId, step: Step): StepView {
     admittedAtMs,
     ...viewTimes(phase),
     ...("error" in phase && { error: phase.error }),
-    ...(phase.status === "held" && { held: viewHeld(phase, step) }),
+    ...(phase.status === "held" && { held: viewHeldResult(phase, step) }),
     ...viewProgress(step),
     ...viewResults(step),
     ...(spec.problems && { problems: spec.problems }),
-    ...viewTruth(step),
+    ...viewRequestedAndRan(step),
     ...viewPrivilege(step),
-    ...(spec.planned && viewPlanned(spec, phase)),
+    ...(spec.planned && viewPlannedFields(spec, phase)),
   };
 }
 
@@ -300,7 +303,7 @@ function viewProgress(step: Step): Pick<StepView, "progress"> {
   const { phase, progress } = step;
   const isAtWork = phase.status === "dispatched" || phase.status === "running";
   if (!progress || !isAtWork) return {};
-  const isWithheld = isEverythingWithheld(step, sessionOf(phase));
+  const isWithheld = isEverythingWithheld(step, findSessionOfPhase(phase));
   const { percent, line, atMs } = progress;
   return {
     progress: {
@@ -312,10 +315,10 @@ function viewProgress(step: Step): Pick<StepView, "progress"> {
   };
 }
 
-function viewTruth(step: Step): Pick<StepView, "requested" | "ran" | "differences"> {
+function viewRequestedAndRan(step: Step): Pick<StepView, "requested" | "ran" | "differences"> {
   const { spec, observed } = step;
   const { requested } = spec;
-  const differences = listDifferences(step);
+  const differences = listRunDifferences(step);
   return {
     ...(requested && { requested }),
     ...(observed && { ran: observed.ran }),
@@ -323,7 +326,7 @@ function viewTruth(step: Step): Pick<StepView, "requested" | "ran" | "difference
   };
 }
 
-function viewHeld(
+function viewHeldResult(
   { attempt, output, stated, findings, failures, escalationId }: HeldPhase,
   { spec, withheld }: Step,
 ): HeldView {
@@ -338,7 +341,7 @@ function viewHeld(
   };
 }
 
-function viewPlanned({ planned, retryBudget }: StepAdmitted, phase: StepPhase): Partial<StepView> {
+function viewPlannedFields({ planned, retryBudget }: StepAdmitted, phase: StepPhase): Partial<StepView> {
   return {
     ...(planned && { dependsOn: planned.dependsOn, fanIn: planned.fanIn, retryBudget }),
     ...(phase.status === "backoff" && { retryAtMs: phase.retryAtMs }),
@@ -351,7 +354,7 @@ function viewPlanned({ planned, retryBudget }: StepAdmitted, phase: StepPhase): 
 }
 
 function viewChild(phase: StepPhase): Pick<StepView, "childSessionKey" | "childRunId"> {
-  const child = childOf(phase);
+  const child = findChildOfPhase(phase);
   return child ? { childSessionKey: child.childSessionKey, childRunId: child.childRunId } : {};
 }
 
@@ -371,25 +374,11 @@ function viewTimes(
   };
 }
 
-const NESTED_PLANS_MAX = 100;
-
-/** Reads the newest plans that children of a step submitted, the oldest of them first. @throws CoordinationError as `readStoredState` */
-export async function readNestedPlans(
-  store: Pick<LedgerStore, "holders" | "read">,
-  coordinationId: CoordinationId,
-  stepId: StepId,
-): Promise<readonly CoordinationView[]> {
-  const runIds = await store.holders(nameOfNested(coordinationId, stepId), NESTED_PLANS_MAX);
-  const plans: CoordinationView[] = [];
-  for (const runId of runIds.toReversed()) {
-    const view = await readCoordination(store, runId);
-    if (view) plans.push(view);
-  }
-  return plans;
-}
-
-/** `undefined` for a coordination that the ledger does not know. @throws CoordinationError as `readStoredState` */
-export async function readCoordination(
+/**
+ * Reads a coordination's log and builds its view; `undefined` where the ledger does not know it. @throws
+ * CoordinationError as `readStoredState`
+ */
+export async function readCoordinationView(
   store: LogReader,
   runId: CoordinationId,
 ): Promise<CoordinationView | undefined> {

@@ -29,11 +29,18 @@ export interface Hearing {
 /** Coordinations of which it is remembered, also while their states are not; those that were quiet for longest are forgotten. */
 const MARKS_MAX = 10_000;
 
-/** True where others append: what is remembered of the coordination may be old. */
+/**
+ * True where another gateway that shares the ledger drives the coordination and appends to it, so that what is
+ * remembered of it may be old.
+ */
 export function isDrivenElsewhere({ ownRuns }: HearingDependencies, runId: CoordinationId): boolean {
   return ownRuns !== undefined && ownRuns.tokenOf(runId) === undefined;
 }
 
+/**
+ * Creates the memory of up to which event listeners have heard of each coordination. It hands newer events to
+ * `onAppended`, unless another gateway drives the coordination and tells of them there.
+ */
 export function createHearing(dependencies: HearingDependencies): Hearing {
   const marks = new Map<CoordinationId, number>();
   const mark = (runId: CoordinationId, events: readonly RunEvent[]): void => {

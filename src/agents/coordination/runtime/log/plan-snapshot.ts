@@ -19,8 +19,11 @@ export interface PlanSnapshot {
   readonly running: readonly StepId[];
 }
 
-/** `undefined` where no plan is run. */
-export function planSnapshot(state: Coordination): PlanSnapshot | undefined {
+/**
+ * Creates the snapshot of how far a coordination's plan is; `undefined` for a coordination without a plan or without
+ * events.
+ */
+export function createPlanSnapshot(state: Coordination): PlanSnapshot | undefined {
   if (state.kind === "unopened" || !state.plan) return undefined;
   const { coordinationId, created, plan, openSteps, steps } = state;
   const ended = steps.size - openSteps.size;

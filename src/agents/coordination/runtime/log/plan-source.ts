@@ -22,6 +22,10 @@ export interface IndexedGraph {
   readonly stepOf: ReadonlyMap<StepId, CompiledStep>;
 }
 
+/**
+ * Creates the source of plans' step graphs: it compiles the kept text of a plan, and remembers the newest graphs. It
+ * throws `LEDGER_CORRUPT` where the text is not kept any more or does not compile.
+ */
 export function createPlanSource(dependencies: {
   readonly content: ContentReader;
   readonly settings: { readonly stepTimeoutMs: number };

@@ -15,12 +15,11 @@ interface AppendedSlice {
 }
 
 /**
- * Reads events of coordinations in the order in which they were appended, at most `limit`. There may be more where less
- * were read: before an event that cannot be read slices are shorter, and it is one of its own.
- *
- * @throws CoordinationError as `LedgerQueries.readAppended`, but for `EVENT_UNREADABLE`
+ * Returns the next events of coordinations in the order in which they were appended, at most `limit`; an event that
+ * cannot be read comes alone, as `skipped`. There may be more where less were read: slices before such an event are
+ * shorter. @throws CoordinationError as `LedgerQueries.readAppended`, but for `EVENT_UNREADABLE`
  */
-export async function readPastDamage(
+export async function readAppendedPastDamage(
   ledger: Pick<LedgerQueries, "readAppended" | "readArrivals">,
   { after, limit }: { readonly after: number; readonly limit: number },
 ): Promise<AppendedSlice> {

@@ -12,7 +12,10 @@ import type { RunEntry } from "../../ports/ledger-store.ts";
 const RUNS_PER_PAGE = 100;
 const EVENTS_PER_PAGE = 500;
 
-/** Yields the coordinations that a query finds, one by one. @throws CoordinationError as `LedgerQueries.findRuns` */
+/**
+ * Yields the summaries of the coordinations that a query finds, one by one, read in pages. @throws CoordinationError
+ * as `LedgerQueries.findRuns`
+ */
 export async function* listFoundRuns(
   store: Pick<LedgerQueries, "findRuns">,
   query: Omit<RunsQuery, "limit" | "after">,
@@ -25,7 +28,10 @@ export async function* listFoundRuns(
   } while (after);
 }
 
-/** Yields the events that a query finds, in pages. @throws CoordinationError as `LedgerQueries.findEvents` */
+/**
+ * Yields the events that a query finds in all coordinations, page by page; a page may be empty. @throws
+ * CoordinationError as `LedgerQueries.findEvents`
+ */
 export async function* readFoundEvents(
   store: LedgerQueries,
   query: Omit<EventsQuery, "limit" | "after">,

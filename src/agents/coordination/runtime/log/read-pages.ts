@@ -13,7 +13,10 @@ interface ListedStore<Run> {
   list(query: ListQuery): Promise<Run[]>;
 }
 
-/** Yields the runs of a listing, one by one. @throws CoordinationError as `RunStore.list` */
+/**
+ * Yields the runs that a store lists for a query, one by one, read in pages. @throws CoordinationError as
+ * `RunStore.list`
+ */
 export async function* listRuns<Run extends UnprovenRun<unknown>>(
   store: ListedStore<Run>,
   query: Omit<ListQuery, "limit" | "after"> = {},
@@ -55,9 +58,8 @@ interface ReadStore<Event> {
 }
 
 /**
- * Yields the events of a log from a sequence on, and none from `to` on, in pages that are not empty.
- *
- * @throws CoordinationError as `RunStore.read`
+ * Yields the events of a run's log from the sequence `from` on, and before `to`, in pages that are not empty. @throws
+ * CoordinationError as `RunStore.read`
  */
 export async function* readLog<Event>(
   store: ReadStore<Event>,

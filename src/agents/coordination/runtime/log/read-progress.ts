@@ -6,7 +6,10 @@ import type { CoordinationView } from "./coordination-view.ts";
 /** Lines by the step that they are about, without those that are not kept any more. */
 export type ProgressLines = ReadonlyMap<StepId, string>;
 
-/** Reads the lines of a coordination, without those that are withheld. @throws CoordinationError as `getMany` */
+/**
+ * Returns the newest progress line of each step of a coordination by step id, without those that are withheld or not
+ * kept any more. @throws CoordinationError as `getMany`
+ */
 export async function readProgressLines(
   content: ContentsReader,
   { steps }: CoordinationView,

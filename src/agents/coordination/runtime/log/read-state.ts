@@ -2,25 +2,28 @@
 import { CoordinationError, InvariantViolation, isLogDamage } from "../../contracts/errors.ts";
 import type { CoordinationId } from "../../contracts/ids.ts";
 import { evolve } from "../../ledger/evolve.ts";
-import { createUnopened, type Coordination } from "../../ledger/state.ts";
+import { createUnopenedCoordination, type Coordination } from "../../ledger/state.ts";
 import type { LogReader } from "../../ports/ledger-store.ts";
 import { readLog } from "./read-pages.ts";
 
-/** Folds a stored log, or what stands before `to` in it, a page at a time. @throws CoordinationError as `LedgerStore.read`, or `INVARIANT_VIOLATED` */
+/**
+ * Returns the state that a coordination's stored events fold to, or those before `to`; an unopened one where there are
+ * none. @throws CoordinationError as `LedgerStore.read`, or `INVARIANT_VIOLATED`
+ */
 export async function readState(
   store: LogReader,
   runId: CoordinationId,
   to = Number.MAX_SAFE_INTEGER,
 ): Promise<Coordination> {
-  let state: Coordination = createUnopened(runId);
+  let state: Coordination = createUnopenedCoordination(runId);
   for await (const page of readLog(store, runId, { to }))
     for (const event of page) state = evolve(state, event);
   return state;
 }
 
 /**
- * Reads a state like `readState`, from a log that may be damaged. @throws CoordinationError as `LedgerStore.read`,
- * or `LEDGER_CORRUPT`
+ * Returns the same as `readState`; events that break a rule count as damage of the log. @throws CoordinationError as
+ * `LedgerStore.read`, or `LEDGER_CORRUPT`
  */
 export async function readStoredState(...args: Parameters<typeof readState>): Promise<Coordination> {
   try {
@@ -34,10 +37,8 @@ export async function readStoredState(...args: Parameters<typeof readState>): Pr
 }
 
 /**
- * Reads something of one coordination among others; `undefined` where its log is damaged, so that one damaged log hides
- * nothing of the others.
- *
- * @throws whatever else `read` throws
+ * Returns what `read` resolves to; `undefined` where it throws because the log of a coordination is damaged, so that
+ * one damaged log hides nothing of the others. @throws whatever else `read` throws
  */
 export async function readUnlessDamaged<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {

@@ -14,11 +14,11 @@ import { isFact, type RunEvent } from "../../contracts/run-event.ts";
 import { describeProblems, EVENT_BOUNDS, parseBounded } from "../../contracts/validation.ts";
 import { decide } from "../../dispatch/decide.ts";
 import type { Decision, RefusalCode } from "../../dispatch/decision.ts";
-import { record } from "../../dispatch/record.ts";
+import { recordFacts } from "../../dispatch/record.ts";
 import { evolve } from "../../ledger/evolve.ts";
-import { claimChangesOf } from "../../ledger/claim-changes.ts";
+import { listClaimChanges } from "../../ledger/claim-changes.ts";
 import type { Coordination } from "../../ledger/state.ts";
-import { referencesOf, summarize } from "../../ledger/summary.ts";
+import { listEventReferences, summarizeCoordination } from "../../ledger/summary.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { AppendRequest, LedgerStore } from "../../ports/ledger-store.ts";
@@ -102,7 +102,7 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
 
   const load = async (runId: CoordinationId): Promise<Entry> => {
     for (let entry = entries.get(runId); entry; entry = entries.get(runId)) {
-      if (!entry.failed) return touch(entries, runId, entry);
+      if (!entry.failed) return rememberEntry(entries, runId, entry);
       // Appends that were decided on the failed one may still be under way, and compare-and-set knows only lengths:
       // reading before they have failed too could give them the very length that they expect.
       await entry.durable;
@@ -112,13 +112,13 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
     const news = await readNews(log, state);
     const raced = entries.get(runId);
     if (raced) return raced.failed ? load(runId) : raced;
-    const entry = touch(entries, runId, createEntry(state));
+    const entry = rememberEntry(entries, runId, createEntry(state));
     log.hearing.loaded(state, news);
     return entry;
   };
 
   const readNewer = async (runId: CoordinationId): Promise<Entry> => {
-    await foldNewer(log, runId, await load(runId));
+    await foldNewerEvents(log, runId, await load(runId));
     return load(runId);
   };
 
@@ -139,8 +139,8 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
       return (await isDurable(entry)) ? { ...outcome, state } : "again";
     }
     const signature = dependencies.ownRuns && signAppend(dependencies.ownRuns, entry.state, batch.commands);
-    const appended = append(log, { runId, batch, decided, signature, basis: entry.basis });
-    track(entry, { appended, state, contents: batch.contents });
+    const appended = appendDecided(log, { runId, batch, decided, signature, basis: entry.basis });
+    trackAppend(entry, { appended, state, contents: batch.contents });
     dependencies.onDecided?.(state, entry.basis);
     await appended;
     return { ...outcome, state };
@@ -160,13 +160,13 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
       await readNewer(runId);
     },
     settled: async (runId) => void (await entries.get(runId)?.durable),
-    listTextsUnderWay: (runId) => listTexts(entries.get(runId)?.underWay ?? []),
+    listTextsUnderWay: (runId) => listTextsOfAppends(entries.get(runId)?.underWay ?? []),
     submit: (runId, commands, contents = [], options = {}) =>
       repeatAfterRaces(runId, () => tryAppend(runId, { commands, contents, ...options })),
   };
 }
 
-function listTexts(appends: Iterable<readonly ContentInput[]>): ReadonlyMap<string, string> {
+function listTextsOfAppends(appends: Iterable<readonly ContentInput[]>): ReadonlyMap<string, string> {
   return new Map([...appends].flat().map(({ ref, text }) => [ref.sha256, text]));
 }
 
@@ -190,7 +190,7 @@ async function repeatAfterRaces(
       const submitted = await tryOnce();
       if (submitted !== "again") return submitted;
     } catch (error) {
-      if (tries >= attemptsMaxOf(error)) throw error;
+      if (tries >= countAttemptsAllowed(error)) throw error;
     }
     if (tries >= APPEND_ATTEMPTS_MAX)
       throw new CoordinationError("LEDGER_CONFLICT", `${runId}: lost ${tries} races`);
@@ -209,7 +209,7 @@ async function readNews(log: Log, { coordinationId, nextSequence: to }: Coordina
 }
 
 /** Brings the state up to the ledger, a page at a time. With an append under way compare-and-set will tell. */
-async function foldNewer({ store, hearing }: Log, runId: CoordinationId, entry: Entry): Promise<void> {
+async function foldNewerEvents({ store, hearing }: Log, runId: CoordinationId, entry: Entry): Promise<void> {
   let isMore = true;
   while (isMore && !entry.failed && entry.underWay.size === 0) {
     const { state } = entry;
@@ -250,7 +250,7 @@ const MADE_OF_VOID = {
 } as const;
 
 /** A busy ledger has held this thread for its whole busy timeout already. */
-function attemptsMaxOf(error: unknown): number {
+function countAttemptsAllowed(error: unknown): number {
   if (!isCoordinationError(error)) return 1;
   // Tried again as somebody who does not drive it.
   if (error.code === "LEDGER_BUSY" || error.code === "NOT_OWNER") return RETRIES_MAX;
@@ -275,10 +275,10 @@ function decideAll(before: Coordination, commands: readonly Command[], clock: Cl
   let stepId: StepId | undefined;
   for (const command of commands) {
     const decision = decide(state, command, now);
-    if (decision.kind === "refused") return refuseCommand(before, decision, now);
+    if (decision.kind === "refused") return decideRefusal(before, decision, now);
     stepId = decision.stepId ?? stepId;
     if (decision.kind === "replay") continue;
-    const recorded = record(state, decision.facts, now);
+    const recorded = recordFacts(state, decision.facts, now);
     events.push(...recorded.events);
     state = recorded.state;
   }
@@ -287,14 +287,14 @@ function decideAll(before: Coordination, commands: readonly Command[], clock: Cl
   return { outcome: { kind, ...(stepId && { stepId }) }, events, state };
 }
 
-/** None of the commands happened; that one was refused may be a fact itself. */
-function refuseCommand(
+/** Returns the decision to do none of the commands; that one was refused may be a fact itself. */
+function decideRefusal(
   before: Coordination,
   decision: Decision & { kind: "refused" },
   now: EpochMs,
 ): Decided {
   const { code, reason, facts = [] } = decision;
-  const { events, state } = record(before, facts, now);
+  const { events, state } = recordFacts(before, facts, now);
   assertReadable(events);
   return { outcome: { kind: "refused", code, reason }, events, state };
 }
@@ -308,7 +308,7 @@ interface Append {
   readonly basis: AppendBasis;
 }
 
-async function append(log: Log, appending: Append): Promise<void> {
+async function appendDecided(log: Log, appending: Append): Promise<void> {
   const { store, ownRuns, hearing, logger, onAppended } = log;
   const { runId, signature } = appending;
   const { events } = appending.decided;
@@ -329,12 +329,12 @@ function draftAppend({ runId, batch, decided, signature, basis }: Append): Appen
   const { events, state } = decided;
   if (state.kind === "unopened")
     throw new CoordinationError("INVARIANT_VIOLATED", `${runId}: events without a state`);
-  const claims = events.flatMap(claimChangesOf);
+  const claims = events.flatMap(listClaimChanges);
   return {
     runId,
     events,
-    summary: summarize(state),
-    references: events.flatMap(referencesOf),
+    summary: summarizeCoordination(state),
+    references: events.flatMap(listEventReferences),
     contents: batch.contents,
     basis,
     ...(batch.keep && batch.keep.length > 0 && { keep: batch.keep }),
@@ -350,7 +350,7 @@ interface Appending {
   readonly contents: readonly ContentInput[];
 }
 
-function track(entry: Entry, { appended, state, contents }: Appending): void {
+function trackAppend(entry: Entry, { appended, state, contents }: Appending): void {
   // An append of its own, also where two bring the same texts.
   const texts = [...contents];
   entry.state = state;
@@ -375,8 +375,8 @@ function track(entry: Entry, { appended, state, contents }: Appending): void {
 }
 
 /**
- * A stored event that broke its schema could never be read again, and its whole run with it. The projection is made of
- * what the facts hold, so the facts are enough.
+ * Throws where an event breaks its schema: stored, it could never be read again, and its whole run with it. The
+ * projection is made of what the facts hold, so the facts are enough.
  */
 function assertReadable(events: readonly RunEvent[]): void {
   for (const event of events) {
@@ -387,7 +387,7 @@ function assertReadable(events: readonly RunEvent[]): void {
   }
 }
 
-function touch(entries: Map<CoordinationId, Entry>, runId: CoordinationId, entry: Entry): Entry {
+function rememberEntry(entries: Map<CoordinationId, Entry>, runId: CoordinationId, entry: Entry): Entry {
   entries.delete(runId);
   entries.set(runId, entry);
   for (const [oldest, candidate] of entries) {

@@ -2,7 +2,7 @@
 import type { SessionKey } from "../../contracts/ids.ts";
 import { hasRoomForText } from "../../ledger/readable-results.ts";
 import type { KnownCoordination, OpenCoordination, Step } from "../../ledger/state.ts";
-import { nameOfChild } from "../../ledger/summary.ts";
+import { nameChildReference } from "../../ledger/summary.ts";
 import type { ReferenceFinder } from "../../ports/ledger-store.ts";
 import type { RunLog } from "./run-log.ts";
 
@@ -23,14 +23,14 @@ interface Dependencies {
 }
 
 /**
- * Finds the step that a session works on; `undefined` when the session is nobody's child. @throws CoordinationError
- * as `LedgerStore.find` and `RunLog.state`.
+ * Finds the step that a session works on, with the state of its coordination; `undefined` where the ledger knows no
+ * such step. @throws CoordinationError as `LedgerStore.find` and `RunLog.state`.
  */
-export async function stepOfChild(
+export async function findStepOfChild(
   { store, runs }: Dependencies,
   session: SessionKey,
 ): Promise<StepOfChild | undefined> {
-  const found = await store.find(nameOfChild(session));
+  const found = await store.find(nameChildReference(session));
   if (!found?.stepId) return undefined;
   const state = await runs.state(found.runId);
   if (state.kind === "unopened") return undefined;
@@ -38,7 +38,10 @@ export async function stepOfChild(
   return step && { state, step };
 }
 
-/** True where the ledger takes one more long text of the session: its coordination is open, and its step has room for it. */
+/**
+ * True where the ledger takes one more long text of a child session: its coordination is open, and its step has room
+ * for it.
+ */
 export function canKeepText({ state, step }: StepOfChild): boolean {
   return state.kind === "open" && hasRoomForText(step);
 }

@@ -14,6 +14,10 @@ export interface PlanView {
   readonly loans?: readonly FactPayloads["budget.lent"][];
 }
 
+/**
+ * Returns the `plan` field of a coordination's view, with the loans of its plan while it is open; an empty record
+ * where it has no plan.
+ */
 export function viewPlan(state: KnownCoordination): { readonly plan?: PlanView } {
   if (!state.created.plan) return {};
   const { content, steps, deadlineAtMs } = state.created.plan;

@@ -61,6 +61,10 @@ interface Rounds extends GatewayRoundsDependencies {
   adopting: Promise<void>;
 }
 
+/**
+ * Creates the rounds in which a gateway tells of itself, and takes over or gives back coordinations. `start` resolves
+ * after the first round, and `stop` when the last one has ended.
+ */
 export function createGatewayRounds(dependencies: GatewayRoundsDependencies): GatewayRounds {
   const rounds: Rounds = {
     ...dependencies,
@@ -87,8 +91,9 @@ export function createGatewayRounds(dependencies: GatewayRoundsDependencies): Ga
   };
 }
 
+/** Runs a round and schedules the next one, also after a failure; none where a newer release has the ledger. */
 function runRound(rounds: Rounds): Promise<void> {
-  rounds.current = runOnce(rounds)
+  rounds.current = performRound(rounds)
     .catch((error: unknown) => {
       if (rounds.isStopped) return;
       if (isCoordinationError(error) && error.code === "LEDGER_TOO_NEW") {
@@ -103,34 +108,35 @@ function runRound(rounds: Rounds): Promise<void> {
       );
     })
     .finally(() => {
-      scheduleRound(rounds);
+      scheduleNextRound(rounds);
     });
   return rounds.current;
 }
 
-function scheduleRound(rounds: Rounds): void {
+function scheduleNextRound(rounds: Rounds): void {
   if (rounds.isStopped) return;
   const { clock, leaseMs } = rounds;
   rounds.cancel = clock.wakeAt(addMs(clock.now(), leaseMs / ROUNDS_PER_LEASE), () => void runRound(rounds));
 }
 
-async function runOnce(rounds: Rounds): Promise<void> {
+/** Tells of itself, takes over what is free and gives back what it can; gives up where a rival is at work. */
+async function performRound(rounds: Rounds): Promise<void> {
   const { owner, owners, ownRuns } = rounds;
   const rows = (await owners.beats()).filter(({ id }) => parseGatewayOwnerId(id) !== undefined);
   if (findRival(rounds, rows)) {
-    await giveUp(rounds);
+    await giveUpGateway(rounds);
     return;
   }
   await ownRuns.beat();
   const holders = await owners.holders();
-  const others = listOthers(owner, rows, holders);
+  const others = listOtherOwners(owner, rows, holders);
   const goneIds = rounds.silence.note(others);
-  await takeRuns(
+  await takeOverRuns(
     rounds,
-    holders.filter((id) => isFree(owner, id, goneIds)),
+    holders.filter((id) => isFreeToTake(owner, id, goneIds)),
   );
   for (const waiting of rounds.homes.listWaiting())
-    await giveBack(
+    await giveBackToHome(
       rounds,
       waiting,
       rows.filter(({ id }) => !goneIds.includes(id)),
@@ -149,7 +155,8 @@ function findRival(rounds: Rounds, rows: readonly OwnerBeat[]): OwnerBeat | unde
   });
 }
 
-async function giveUp(rounds: Rounds): Promise<void> {
+/** Stops the rounds for good and reports it: another process is this gateway now. */
+async function giveUpGateway(rounds: Rounds): Promise<void> {
   const { owner, owners, onReplaced } = rounds;
   rounds.isStopped = true;
   onReplaced(
@@ -158,20 +165,28 @@ async function giveUp(rounds: Rounds): Promise<void> {
   await owners.remove(owner.id);
 }
 
-/** Those that hold runs without having told of themselves are looked at, too. */
-function listOthers(owner: RunOwner, rows: readonly OwnerBeat[], holders: readonly string[]): OwnerBeat[] {
+/** Lists the other owners, also those that hold runs without having told of themselves. */
+function listOtherOwners(
+  owner: RunOwner,
+  rows: readonly OwnerBeat[],
+  holders: readonly string[],
+): OwnerBeat[] {
   const ids = new Set(rows.map(({ id }) => id));
   const unheard = holders.filter((id) => !ids.has(id)).map((id): OwnerBeat => ({ id, count: 0 }));
   return [...rows, ...unheard].filter(({ id }) => id !== owner.id && id !== NOBODY);
 }
 
-/** An earlier process of this gateway is gone: otherwise this one would not have begun (G1). */
-function isFree(owner: RunOwner, id: string, goneIds: readonly string[]): boolean {
+/**
+ * True where the runs of an owner may be taken over: of nobody, of one that is gone, or of this gateway. An earlier
+ * process of this gateway is gone: otherwise this one would not have begun (G1).
+ */
+function isFreeToTake(owner: RunOwner, id: string, goneIds: readonly string[]): boolean {
   if (id === owner.id) return false;
   return id === NOBODY || goneIds.includes(id) || isOfSameGateway(owner, { id });
 }
 
-async function takeRuns(rounds: Rounds, from: readonly string[]): Promise<void> {
+/** Takes over the runs of these owners, and begins to go on with them without waiting. */
+async function takeOverRuns(rounds: Rounds, from: readonly string[]): Promise<void> {
   const { takeOver, ownRuns, logger } = rounds;
   if (from.length === 0 && !takeOver.isUncertain) return;
   const runs: OwnedRun[] = [];
@@ -185,11 +200,11 @@ async function takeRuns(rounds: Rounds, from: readonly string[]): Promise<void> 
     { runs: runs.length, from: from.join(" ") },
     "goes on with the coordinations of a gateway that is gone",
   );
-  rounds.adopting = adoptAll(rounds, rounds.adopting, runs);
+  rounds.adopting = adoptRuns(rounds, rounds.adopting, runs);
 }
 
 /** Goes on with coordinations, one after another and behind those that were taken over before. */
-async function adoptAll(rounds: Rounds, before: Promise<void>, runs: readonly OwnedRun[]): Promise<void> {
+async function adoptRuns(rounds: Rounds, before: Promise<void>, runs: readonly OwnedRun[]): Promise<void> {
   await before;
   for (const { runId } of runs) {
     if (rounds.isStopped) return;
@@ -197,8 +212,8 @@ async function adoptAll(rounds: Rounds, before: Promise<void>, runs: readonly Ow
   }
 }
 
-/** Lets the home gateway go on, where it is there again. */
-async function giveBack(
+/** Makes the home gateway the owner of a coordination again, where it is at work. */
+async function giveBackToHome(
   { owners, owner, ownRuns, homes, logger }: Rounds,
   { runId, home }: Waiting,
   living: readonly OwnerBeat[],

@@ -8,7 +8,7 @@ import { CoordinationError } from "../../contracts/errors.ts";
 import type { Clock, SteadyClock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { OwnerBeat, RunOwner, RunOwners } from "../../ports/run-owners.ts";
-import { waitFor } from "../../std/wait-for.ts";
+import { waitForDuration } from "../../std/wait-for.ts";
 import { parseGatewayOwnerId } from "./gateway-owner.ts";
 
 export interface SeatDependencies {
@@ -29,8 +29,9 @@ export interface SeatDependencies {
 const LOOKS_PER_LEASE = 5;
 
 /**
- * Resolves when this process is the one of its gateway. @throws CoordinationError `LEDGER_BUSY` where another one is, and
- * `LEDGER_CLOSED` when the process stops
+ * Waits, for a lease at most, until earlier processes of this gateway are gone, removes them from the list of owners
+ * and adds this one. @throws CoordinationError `LEDGER_BUSY` where another one is there, and `LEDGER_CLOSED` when the
+ * process stops
  */
 export async function takeSeat(dependencies: SeatDependencies): Promise<void> {
   await waitForRivals(dependencies);
@@ -38,7 +39,7 @@ export async function takeSeat(dependencies: SeatDependencies): Promise<void> {
   const [rival] = await listRivals(dependencies);
   if (!rival) return;
   await dependencies.owners.remove(dependencies.owner.id);
-  throw createTakenError(dependencies);
+  throw createGatewayTakenError(dependencies);
 }
 
 /** Resolves when every other process of this gateway has left, or is known to be gone and is removed. */
@@ -49,29 +50,29 @@ async function waitForRivals(dependencies: SeatDependencies): Promise<void> {
     dependencies.logger.info({}, "waits for the lease of this gateway's earlier process to end");
   let rivals = first;
   while (rivals.length > 0 && dependencies.steady.elapsedMs() - sinceMs < dependencies.leaseMs) {
-    await waitFor(dependencies.clock, dependencies.leaseMs / LOOKS_PER_LEASE, dependencies.signal);
+    await waitForDuration(dependencies.clock, dependencies.leaseMs / LOOKS_PER_LEASE, dependencies.signal);
     if (dependencies.signal?.aborted)
       throw new CoordinationError("LEDGER_CLOSED", "coordination stopped before it had begun");
     rivals = await listRivals(dependencies);
-    refuseLiving(
+    refuseLivingRivals(
       dependencies,
       first,
       rivals.filter(({ process }) => process === undefined || process !== dependencies.owner.process),
     );
   }
   // This process itself may take longer to end what it drove before its configuration was changed.
-  refuseLiving(dependencies, first, rivals);
+  refuseLivingRivals(dependencies, first, rivals);
   for (const { id } of rivals) await dependencies.owners.remove(id);
 }
 
 /** @throws CoordinationError `LEDGER_BUSY` when one of them told of itself after the first look */
-function refuseLiving(
+function refuseLivingRivals(
   dependencies: SeatDependencies,
   first: readonly OwnerBeat[],
   rivals: readonly OwnerBeat[],
 ): void {
   if (rivals.some(({ id, count }) => first.find((rival) => rival.id === id)?.count !== count))
-    throw createTakenError(dependencies);
+    throw createGatewayTakenError(dependencies);
 }
 
 /** Lists the rows of other processes of this gateway, and removes those whose process is known to have ended. */
@@ -85,13 +86,16 @@ async function listRivals({ owners, owner, isProcessGone }: SeatDependencies): P
   return rivals;
 }
 
-/** True for another process, or an earlier one, of the gateway that an owner is. */
+/**
+ * True where both owners are processes of one gateway, at the same time or one after the other; false where the first
+ * is no gateway.
+ */
 export function isOfSameGateway(owner: RunOwner, { id }: RunOwner): boolean {
   const gateway = parseGatewayOwnerId(owner.id);
   return gateway !== undefined && gateway === parseGatewayOwnerId(id);
 }
 
-function createTakenError({ owner }: SeatDependencies): CoordinationError {
+function createGatewayTakenError({ owner }: SeatDependencies): CoordinationError {
   const gateway = parseGatewayOwnerId(owner.id) ?? owner.id;
   return new CoordinationError(
     "LEDGER_BUSY",

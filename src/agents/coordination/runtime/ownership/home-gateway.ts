@@ -5,9 +5,9 @@
  */
 import { nameGatewayAway } from "../../contracts/coordination-summary.ts";
 import type { CoordinationId } from "../../contracts/ids.ts";
-import type { Effect } from "../../dispatch/effects/plan-dispatch.ts";
+import type { Effect } from "../../dispatch/effects/next-effects.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
-import { openStepsOf, type Coordination, type OpenCoordination } from "../../ledger/state.ts";
+import { listOpenSteps, type Coordination, type OpenCoordination } from "../../ledger/state.ts";
 import type { SteadyClock } from "../../ports/clock.ts";
 
 export interface HomeGateways {
@@ -44,6 +44,10 @@ interface Wait extends Waiting {
   readonly canBeGivenBack: boolean;
 }
 
+/**
+ * Creates the watch over coordinations that another gateway, their home, opened. It holds back the effects that only
+ * the home can perform until `orphanMs` have passed or people have cancelled the coordination.
+ */
 export function createHomeGateways(dependencies: HomeGatewayDependencies): HomeGateways {
   const { steady, orphanMs } = dependencies;
   const waits = new Map<CoordinationId, Wait>();
@@ -89,7 +93,10 @@ const SPAWN_EFFECTS: ReadonlySet<Effect["kind"]> = new Set([
 /** Effects that say something to a session. */
 const TELLING_EFFECTS: ReadonlySet<Effect["kind"]> = new Set(["runStep", "tellSession"]);
 
-/** The steps of a plan can run anywhere; only its owner is at home. */
+/**
+ * True for an effect that only the home gateway can have. The steps of a plan can run anywhere; only its owner is at
+ * home.
+ */
 function isHomeEffect(state: OpenCoordination, effect: Effect): boolean {
   if (!state.plan) return SPAWN_EFFECTS.has(effect.kind);
   if (effect.kind === "tellSession")
@@ -98,6 +105,7 @@ function isHomeEffect(state: OpenCoordination, effect: Effect): boolean {
   return step !== undefined && isDelivery(step);
 }
 
+/** True for a spawn's coordination, and for a plan without open steps that run in this gateway. */
 function canBeGivenBack(state: OpenCoordination): boolean {
-  return !state.plan || openStepsOf(state).every(isDelivery);
+  return !state.plan || listOpenSteps(state).every(isDelivery);
 }

@@ -35,6 +35,8 @@ export interface OwnRuns {
   listUnknown(): Promise<readonly OwnedRun[]>;
   /** Hears of each run that turned out to be another one's. */
   onLost(listener: (runId: CoordinationId) => void): void;
+  /** Hears for how long this process did not tell of itself, where that was longer than its lease. Lost runs come first. */
+  onSilence(listener: (silentMs: number) => void): void;
 }
 
 /** The token of a run that its owner began. */
@@ -57,11 +59,16 @@ interface Ownership extends OwnRunsDependencies {
   readonly children: Set<CoordinationId>;
   readonly beginning: Set<CoordinationId>;
   readonly listeners: ((runId: CoordinationId) => void)[];
+  readonly silenceListeners: ((silentMs: number) => void)[];
   /** By the steady clock, before the last beat was sent. Absent: nobody knows it as an owner yet. */
   beatAtMs?: number;
   confirming?: Promise<void>;
 }
 
+/**
+ * Creates the list of the runs that this process drives, with the tokens by which it may write to them. It confirms
+ * them in the ledger after a pause, and tells listeners of those that were lost.
+ */
 export function createOwnRuns(dependencies: OwnRunsDependencies): OwnRuns {
   const ownership: Ownership = {
     ...dependencies,
@@ -69,6 +76,7 @@ export function createOwnRuns(dependencies: OwnRunsDependencies): OwnRuns {
     children: new Set(),
     beginning: new Set(),
     listeners: [],
+    silenceListeners: [],
   };
   return {
     tokenOf: (runId) => ownership.tokens.get(runId),
@@ -87,22 +95,24 @@ export function createOwnRuns(dependencies: OwnRunsDependencies): OwnRuns {
     },
     ids: () => [...ownership.tokens.keys()],
     children: () => [...ownership.children],
-    beat: () => (isSure(ownership) ? sendBeat(ownership) : confirm(ownership)),
+    beat: () => (isOwnershipSure(ownership) ? sendBeat(ownership) : confirmOwnRuns(ownership)),
     confirm: async () => {
-      if (!isSure(ownership)) await confirm(ownership);
+      if (!isOwnershipSure(ownership)) await confirmOwnRuns(ownership);
     },
     lose: (runId) => {
-      tellLost(ownership, runId);
+      tellLostListeners(ownership, runId);
     },
     listUnknown: async () => {
-      const owned = await listOwned(ownership);
+      const owned = await listOwnedInLedger(ownership);
       return owned.filter(({ runId, token }) => ownership.tokens.get(runId) !== token);
     },
     onLost: (listener) => ownership.listeners.push(listener),
+    onSilence: (listener) => ownership.silenceListeners.push(listener),
   };
 }
 
-function isSure({ beatAtMs, steady, leaseMs }: Ownership): boolean {
+/** True for a lease after the last beat; before the first beat there is nothing to lose. */
+function isOwnershipSure({ beatAtMs, steady, leaseMs }: Ownership): boolean {
   return beatAtMs === undefined || steady.elapsedMs() - beatAtMs < leaseMs;
 }
 
@@ -112,33 +122,40 @@ async function sendBeat(ownership: Ownership): Promise<void> {
   ownership.beatAtMs = sentAtMs;
 }
 
-function confirm(ownership: Ownership): Promise<void> {
-  ownership.confirming ??= findLost(ownership).finally(() => {
+/** Finds out which runs are still its own. All who ask while that is under way wait for the same answer. */
+function confirmOwnRuns(ownership: Ownership): Promise<void> {
+  ownership.confirming ??= reportLostRuns(ownership).finally(() => {
     delete ownership.confirming;
   });
   return ownership.confirming;
 }
 
-/** First it tells of itself, so that nobody takes over what it finds to be its own. */
-async function findLost(ownership: Ownership): Promise<void> {
+/**
+ * Tells the listeners of each run that the ledger does not have as its own any more, and of its silence. First it
+ * tells of itself, so that nobody takes over what it finds to be its own.
+ */
+async function reportLostRuns(ownership: Ownership): Promise<void> {
   const believed = new Map(ownership.tokens);
   const beginning = new Set(ownership.beginning);
   const sentAtMs = ownership.steady.elapsedMs();
   await ownership.owners.beat(ownership.owner);
-  const owned = new Map((await listOwned(ownership)).map(({ runId, token }) => [runId, token]));
+  const owned = new Map((await listOwnedInLedger(ownership)).map(({ runId, token }) => [runId, token]));
   for (const [runId, token] of believed) {
     const isCertain = owned.get(runId) === token || ownership.tokens.get(runId) !== token;
     if (isCertain || beginning.has(runId)) continue;
-    tellLost(ownership, runId);
+    tellLostListeners(ownership, runId);
   }
+  const { beatAtMs = sentAtMs, silenceListeners, steady } = ownership;
+  const silentMs = steady.elapsedMs() - beatAtMs;
   ownership.beatAtMs = sentAtMs;
+  for (const listener of silenceListeners) listener(silentMs);
 }
 
-function tellLost({ listeners }: Ownership, runId: CoordinationId): void {
+function tellLostListeners({ listeners }: Ownership, runId: CoordinationId): void {
   for (const listener of listeners) listener(runId);
 }
 
-async function listOwned({ owners, owner }: Ownership): Promise<readonly OwnedRun[]> {
+async function listOwnedInLedger({ owners, owner }: Ownership): Promise<readonly OwnedRun[]> {
   const owned: OwnedRun[] = [];
   let page: readonly OwnedRun[];
   do {
@@ -149,6 +166,7 @@ async function listOwned({ owners, owner }: Ownership): Promise<readonly OwnedRu
   return owned;
 }
 
-export function createLostError(runId: CoordinationId): CoordinationError {
+/** Creates the error `NOT_OWNER` of a run that another process drives now. */
+export function createLostRunError(runId: CoordinationId): CoordinationError {
   return new CoordinationError("NOT_OWNER", `another process drives ${runId} now`);
 }

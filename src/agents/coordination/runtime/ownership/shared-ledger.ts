@@ -43,6 +43,10 @@ export interface SharedWork {
   readonly follow: (runId: CoordinationId) => Promise<void>;
 }
 
+/**
+ * Creates what a gateway needs to share its ledger with others: its own runs, and the home gateways of coordinations.
+ * `start` begins the rounds that take runs over, and the watch over arrivals.
+ */
 export function createSharedLedger(
   dependencies: SharedLedgerDependencies & { readonly clock: Clock; readonly logger: Logger },
 ): SharedLedger {

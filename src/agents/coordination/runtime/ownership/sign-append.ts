@@ -5,7 +5,7 @@ import { isRequest, type Command } from "../../contracts/commands.ts";
 import { isCoordinationError } from "../../contracts/errors.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { OwnerToken } from "../../ports/run-owners.ts";
-import { createLostError, FIRST_TOKEN, type OwnRuns } from "./own-runs.ts";
+import { createLostRunError, FIRST_TOKEN, type OwnRuns } from "./own-runs.ts";
 
 export interface SigningRuns extends Pick<OwnRuns, "tokenOf" | "add" | "settle" | "remove" | "lose"> {
   /** This process, as the owner of coordinations. */
@@ -19,7 +19,11 @@ export interface Signature {
   attend(append: () => Promise<void>): Promise<void>;
 }
 
-/** @throws CoordinationError `NOT_OWNER` for what only the gateway that drives the coordination may append */
+/**
+ * Returns the owner and token to append to a coordination with, and a wrapper of the append that gives the run up
+ * where the ledger refuses them. An unopened coordination becomes one of the own runs. @throws CoordinationError
+ * `NOT_OWNER` for what only the gateway that drives the coordination may append
+ */
 export function signAppend(
   ownRuns: SigningRuns,
   { coordinationId: runId, kind }: Coordination,
@@ -29,7 +33,8 @@ export function signAppend(
   const isBeginning = token === undefined && kind === "unopened";
   // Its first append makes this gateway its owner.
   if (isBeginning) ownRuns.add(runId, FIRST_TOKEN, { isBeginning });
-  else if (token === undefined && kind === "open" && !commands.every(isRequest)) throw createLostError(runId);
+  else if (token === undefined && kind === "open" && !commands.every(isRequest))
+    throw createLostRunError(runId);
   const ownToken = isBeginning ? FIRST_TOKEN : token;
   return {
     ...(ownToken !== undefined && { owner: { id: ownRuns.ownerId, token: ownToken } }),

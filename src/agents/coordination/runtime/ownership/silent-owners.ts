@@ -26,6 +26,10 @@ interface Seen {
   readonly atMs: number;
 }
 
+/**
+ * Creates the watch whose `note` takes the owners with their counts, and returns the ids of those that were silent for
+ * a lease or have a process that ended. After a pause of this process the silence is measured anew.
+ */
 export function createSilenceWatch({ steady, leaseMs, isProcessGone }: SilenceDependencies): SilenceWatch {
   let seen: ReadonlyMap<string, Seen> = new Map();
   let lookedAtMs: number | undefined;

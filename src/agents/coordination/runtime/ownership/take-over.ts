@@ -26,6 +26,10 @@ export interface TakeOverDependencies {
 /** Runs taken over in one go; other processes have their turn in between. */
 const TAKEN_MAX = 100;
 
+/**
+ * Creates the takeover of runs in batches, which are handed to `onBatch` one by one. Where the answer of an earlier
+ * take was lost, the runs that it took come first.
+ */
 export function createTakeOver({ owners, owner, ownRuns }: TakeOverDependencies): TakeOver {
   const life = { isUncertain: false, isStopped: false };
   return {

@@ -28,6 +28,10 @@ const LOOK_MS = 250;
 const RETRY_MS = 1_000;
 const ARRIVALS_MAX = 1_000;
 
+/**
+ * Creates the watch that calls `wake` for each of this process's runs to which other processes appended. A failed look
+ * is warned of, and the next one wakes all runs that this process drives.
+ */
 export function createArrivalWatch(dependencies: ArrivalDependencies): ArrivalWatch {
   const { owners, clock, owner, logger, wake } = dependencies;
   let cancel: (() => void) | undefined;
@@ -37,7 +41,7 @@ export function createArrivalWatch(dependencies: ArrivalDependencies): ArrivalWa
 
   const look = async (): Promise<number> => {
     try {
-      const missed = hasMissedSome ? await listAll(dependencies) : [];
+      const missed = hasMissedSome ? await listDrivenRuns(dependencies) : [];
       hasMissedSome = true;
       const arrived = await owners.collectArrivals(owner.id, ARRIVALS_MAX);
       for (const runId of new Set([...missed, ...arrived.map((arrival) => arrival.runId)])) await wake(runId);
@@ -69,6 +73,6 @@ export function createArrivalWatch(dependencies: ArrivalDependencies): ArrivalWa
 }
 
 /** Lists all runs that this process drives, as it knows itself and as the ledger says. */
-async function listAll({ ownRuns }: ArrivalDependencies): Promise<readonly CoordinationId[]> {
+async function listDrivenRuns({ ownRuns }: ArrivalDependencies): Promise<readonly CoordinationId[]> {
   return [...ownRuns.ids(), ...(await ownRuns.listUnknown()).map(({ runId }) => runId)];
 }

@@ -2,10 +2,10 @@
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { AdmitPlanSteps } from "../../contracts/commands.ts";
 import type { ForkedFrom } from "../../contracts/fact-fields.ts";
-import { plannedStepsOf } from "../../plan/admission-of.ts";
+import { createPlannedSteps } from "../../plan/create-planned-steps.ts";
 import type { CompiledStep, StepGraph } from "../../plan/step-graph.ts";
 import { createGating } from "../held-results/gate-of.ts";
-import { privilegeOf } from "../privileges/admitted-privilege.ts";
+import { createAdmittedPrivilege } from "../privileges/admitted-privilege.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 interface Admission {
@@ -15,7 +15,10 @@ interface Admission {
   readonly forkedFrom?: ForkedFrom | undefined;
 }
 
-/** Drafts the admission of as many steps as one append takes. */
+/**
+ * Drafts the command that admits the next steps of a plan, from one index on and as many as one append takes. Reads
+ * the results that a fork carries from its source.
+ */
 export async function draftAdmission(
   dependencies: RuntimeDependencies,
   { graph, from, forkedFrom }: Admission,
@@ -29,9 +32,9 @@ export async function draftAdmission(
     refOf,
     gateStep: createGating(dependencies),
     privilegeOf: ({ agent: agentId, privilege: askedPrivilege }: CompiledStep) =>
-      privilegeOf(dependencies.privileges, { agentId, askedPrivilege }),
+      createAdmittedPrivilege(dependencies.privileges, { agentId, askedPrivilege }),
     ...(carried && { carried }),
   };
-  const steps = plannedStepsOf(graph, admitting, { from, to: from + BOUNDS.stepsPerAppendMax });
+  const steps = createPlannedSteps(graph, admitting, { from, to: from + BOUNDS.stepsPerAppendMax });
   return { type: "admitPlanSteps", steps };
 }

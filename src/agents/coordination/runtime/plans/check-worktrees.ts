@@ -4,7 +4,10 @@ import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { CoordinationPlan } from "../../contracts/plan.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
-/** Every folder is looked at once. A plan that is known already is not asked again: its folders may have changed since. */
+/**
+ * Returns a problem for each step of a plan that asks for a worktree and cannot have one; empty for a plan that is in
+ * the ledger already, because its folders may have changed since. Every folder is looked at once.
+ */
 export async function checkWorktrees(
   { worktrees, folderOf, runs }: RuntimeDependencies,
   { coordinationId, steps }: CoordinationPlan,

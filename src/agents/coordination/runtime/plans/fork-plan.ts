@@ -5,15 +5,15 @@
  * The files that agents wrote are no part of the ledger: they are as they are now.
  */
 import { formatCanonicalJson } from "../../std/canonical-json.ts";
-import { CoordinationError } from "../../contracts/errors.ts";
+import { CoordinationError, createInputError } from "../../contracts/errors.ts";
 import type { ForkedFrom } from "../../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../../contracts/ids.ts";
 import { parsePlan, type CoordinationPlan } from "../../contracts/plan.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
 import type { KnownCoordination, Step } from "../../ledger/state.ts";
-import { planUnderPolicy, type OperatorRules } from "../../replay/plan-under-policy.ts";
+import { rewritePlanUnderPolicy, type OperatorRules } from "../../replay/plan-under-policy.ts";
 import { chooseRules, withRules } from "../environment/policy-rules.ts";
-import { stepOfChild } from "../log/step-of-child.ts";
+import { findStepOfChild } from "../log/step-of-child.ts";
 import type { ForkRequest, PlanForked, PlanSubmission, PlanSubmitted } from "./plan-requests.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
@@ -45,6 +45,10 @@ export interface PlanRunning {
   readonly submit: (submission: PlanSubmission) => Promise<PlanSubmitted>;
 }
 
+/**
+ * Submits a plan anew, or previews that, with the results of the steps that had completed by a place in the log of its
+ * source. Returns the fork, an earlier one of the same request, or the refusal.
+ */
 export async function forkPlan(
   dependencies: ForkDependencies,
   request: ForkRequest,
@@ -54,12 +58,12 @@ export async function forkPlan(
   if (earlierFork) return earlierFork;
   const { isPreview } = request;
   const { state, place } = await readSourceAt(dependencies, request);
-  await assertWhole(dependencies, place);
-  const plan = await planOf(dependencies, state);
+  await assertSourceUndamaged(dependencies, place);
+  const plan = await readPlanToFork(dependencies, state);
   const parted = await splitStepsAt(dependencies, plan, { state, place });
   const coordinationId = request.coordinationId ?? dependencies.newCoordinationId();
   const submission: PlanSubmission = {
-    plan: planUnderPolicy(
+    plan: rewritePlanUnderPolicy(
       { plan: { ...plan, coordinationId }, anew: new Set(parted.anew) },
       request.policy ?? {},
       await readOperatorRules(dependencies, state),
@@ -74,19 +78,22 @@ export async function forkPlan(
   return { kind, coordinationId, from: place, ...parted };
 }
 
-/** A fork is work that its owner begins now: the rules are those that it will be submitted under. */
+/** Reads the operator's rules for a fork: those that it will be submitted under, as work that its owner begins now. */
 async function readOperatorRules(
   dependencies: ForkDependencies,
   { created: { ownerAgent: agent, ownerSession: session } }: KnownCoordination,
 ): Promise<OperatorRules> {
-  const around = await stepOfChild(dependencies, session);
+  const around = await findStepOfChild(dependencies, session);
   const rules = chooseRules(dependencies.policies, around, { agent, session });
   const { gates, settings, escalations } = withRules(dependencies, rules);
   const { requireDifferentApprover } = escalations;
   return { gates, escalateMs: settings.escalateMs, requireDifferentApprover };
 }
 
-/** D2: what was forked already is told from its own log, whatever is kept of its source, or was configured since. */
+/**
+ * Finds the same fork in the ledger (D2). It is told from its own log, whatever is kept of its source, or was
+ * configured since.
+ */
 async function findEarlierFork(
   dependencies: ForkDependencies,
   request: ForkRequest,
@@ -128,7 +135,7 @@ async function splitStepsAt(
     throw createInputError(
       `every step of ${source} had completed before ${sequence}: nothing is left to do; fork it at an earlier event`,
     );
-  await assertKept(
+  await assertResultsKept(
     dependencies,
     source,
     new Map(carried.map((stepId) => [stepId, results.get(stepId)?.output?.sha256])),
@@ -143,6 +150,7 @@ interface Source {
   readonly place: ForkedFrom;
 }
 
+/** Reads the source as it was at the place of the fork; throws where there is no such place. */
 async function readSourceAt(dependencies: ForkDependencies, request: ForkRequest): Promise<Source> {
   const { source: coordinationId, from } = request;
   const state = await dependencies.forks.stateAt({
@@ -164,8 +172,8 @@ async function readSourceAt(dependencies: ForkDependencies, request: ForkRequest
   return { state, place };
 }
 
-/** Refuses a damaged source, because its results would be carried on under new hashes and count for good. */
-async function assertWhole(
+/** Throws where the source is damaged: its results would be carried on under new hashes and count for good. */
+async function assertSourceUndamaged(
   { store }: ForkDependencies,
   { coordinationId, sequence: before }: ForkedFrom,
 ): Promise<void> {
@@ -179,9 +187,10 @@ async function assertWhole(
 }
 
 /**
- * Reads the plan of a coordination. Spawns of a model follow no plan, so nobody could tell what is left to do.
+ * Reads the plan of a coordination; throws where it has none that can be forked. Spawns of a model follow no plan, so
+ * nobody could tell what is left to do.
  */
-async function planOf(
+async function readPlanToFork(
   dependencies: ForkDependencies,
   { created, coordinationId }: KnownCoordination,
 ): Promise<CoordinationPlan> {
@@ -207,8 +216,8 @@ async function planOf(
   );
 }
 
-/** The agents of what is done anew read the results of what is not. */
-async function assertKept(
+/** Throws where results of carried steps are not kept any more: the agents of what is done anew read them. */
+async function assertResultsKept(
   { content }: ForkDependencies,
   source: CoordinationId,
   outputs: ReadonlyMap<StepId, string | undefined>,
@@ -226,8 +235,4 @@ async function assertKept(
   throw createInputError(
     `what these steps of ${source} came to is not kept any more: ${named}${more}; fork it before they completed, so that they run again`,
   );
-}
-
-function createInputError(why: string): CoordinationError {
-  return new CoordinationError("INPUT_INVALID", why);
 }

@@ -11,8 +11,9 @@ type GivingDependencies = Pick<RuntimeDependencies, "runs" | "logger">;
 type Parent = NonNullable<FactPayloads["coordination.created"]["parent"]>;
 
 /**
- * Gives the rest back once no step of the plan can begin any more, though its agent may still be told how it ended. Where that
- * fails, or a crash comes before it, the loan ends with the attempt.
+ * Records with the plan around what a nested plan used of its loan, which gives the rest back; does nothing for a plan
+ * with none around it, or one that ends with the attempt of its agent. The agent may still be told how it ended. Where
+ * giving back fails, or a crash comes before it, the loan ends with the attempt.
  */
 export async function giveBudgetBack(
   dependencies: GivingDependencies,
@@ -22,16 +23,19 @@ export async function giveBudgetBack(
   // A plan that ends with the attempt of its agent has nothing to give back before that.
   if (!plan || !created.parent || cancelledBy === "parent") return;
   const used = addSpent(spentFromUsage(created.parent.usedBefore), plan.spent);
-  await submitReturn(dependencies, { parent: created.parent, to }, () => used);
+  await submitBudgetReturn(dependencies, { parent: created.parent, to }, () => used);
 }
 
-/** Gives back what was lent to a plan that could not be opened. An append that failed may have opened it all the same. */
-export async function giveBackIfUnopened(
+/**
+ * Gives the parent back the budget lent to a plan, unless the plan's log shows that it was opened. A failure is only
+ * logged.
+ */
+export async function giveBudgetBackIfUnopened(
   dependencies: GivingDependencies,
   parent: Parent,
   to: CoordinationId,
 ): Promise<void> {
-  await submitReturn(dependencies, { parent, to }, async () => {
+  await submitBudgetReturn(dependencies, { parent, to }, async () => {
     const state = await dependencies.runs.state(to);
     const opened = state.kind === "unopened" ? undefined : state.created.parent;
     const isOpened =
@@ -47,7 +51,8 @@ interface Loan {
   readonly to: CoordinationId;
 }
 
-async function submitReturn(
+/** Submits what was used of a loan, so that the rest of it is free again. A failure is only logged. */
+async function submitBudgetReturn(
   { runs, logger }: GivingDependencies,
   { parent: { coordinationId: runId, stepId, attempt }, to }: Loan,
   findUsed: () => Usage | undefined | Promise<Usage | undefined>,

@@ -4,21 +4,24 @@
  */
 import type { StepId } from "../../contracts/ids.ts";
 import type { UsageTotals } from "../../contracts/usage.ts";
-import { describeReached, findReachedBudget } from "../../dispatch/decide-budget.ts";
-import { isNothingLeft, limitBudget, mapBudget } from "../../dispatch/plan-rules.ts";
+import { explainBudgetStop, findReachedBudget } from "../../dispatch/decide-budget.ts";
+import { isAnyKindUsedUp, cutBudget, mapBudget } from "../../dispatch/plan-rules.ts";
 import { countTokens, NO_USAGE } from "../../ledger/bill.ts";
 import { findSessionAgent } from "../../ledger/evolve-usage.ts";
 import { addSpent, NOTHING_SPENT, spentFromUsage } from "../../ledger/plan-progress.ts";
 import type { KnownCoordination, Spent } from "../../ledger/state.ts";
-import { nameOfNested } from "../../ledger/summary.ts";
+import { nameNestedPlanReference } from "../../ledger/summary.ts";
 import type { NestedDependencies } from "../attempts/nested-plans.ts";
 import { createNowhere, type PlanPlace } from "./plan-place.ts";
 
 /** The newest plans of one step that are counted. */
 const PLANS_MAX = 20;
 
-/** Returns the place of a plan with no more budget than the operator's leaves there, as far as the log says what was used. */
-export async function limitByOperator(
+/**
+ * Returns the place of a nested plan with its budget cut to what the operator's leaves there, as far as the log says
+ * what was used; a place of the kind `nowhere` where nothing is left, and any other place as it is.
+ */
+export async function limitByOperatorBudget(
   dependencies: NestedDependencies,
   place: PlanPlace,
 ): Promise<PlanPlace> {
@@ -27,11 +30,11 @@ export async function limitByOperator(
   const state = await dependencies.runs.state(coordinationId);
   if (state.kind === "unopened" || !state.created.budget) return place;
   const reached = findReachedBudget(state, { stepId, stopped: "spawn" });
-  if (reached) return createNowhere("NESTED_BUDGET", describeReached(reached));
+  if (reached) return createNowhere("NESTED_BUDGET", explainBudgetStop(reached));
   const plans = await listPlansInside(dependencies, state);
-  const budget = limitBudget(computeLeft(state, plans), computeLeftToAgent(state, plans, stepId)) ?? {};
-  if (isNothingLeft(budget)) return createNowhere("NESTED_BUDGET", LENT);
-  return { ...place, left: limitBudget(place.left, budget) ?? {} };
+  const budget = cutBudget(computeLeftOfBudget(state, plans), computeLeftToAgent(state, plans, stepId)) ?? {};
+  if (isAnyKindUsedUp(budget)) return createNowhere("NESTED_BUDGET", LENT);
+  return { ...place, left: cutBudget(place.left, budget) ?? {} };
 }
 
 const LENT =
@@ -44,7 +47,7 @@ async function listPlansInside(
 ): Promise<KnownCoordination[]> {
   const newest = new Map<string, KnownCoordination>();
   for (const stepId of steps.keys())
-    for (const runId of await store.holders(nameOfNested(coordinationId, stepId), PLANS_MAX)) {
+    for (const runId of await store.holders(nameNestedPlanReference(coordinationId, stepId), PLANS_MAX)) {
       const state = await runs.state(runId);
       if (state.kind === "unopened") continue;
       const attempt = `${stepId} ${state.created.parent?.attempt ?? 1}`;
@@ -55,8 +58,11 @@ async function listPlansInside(
 
 type Left = ReturnType<typeof mapBudget>;
 
-function computeLeft({ created, bill }: KnownCoordination, plans: readonly KnownCoordination[]): Left {
-  const used = addSpent(createSpent(bill.total, bill.spawnCount), sumPlans(plans));
+function computeLeftOfBudget(
+  { created, bill }: KnownCoordination,
+  plans: readonly KnownCoordination[],
+): Left {
+  const used = addSpent(createSpent(bill.total, bill.spawnCount), sumUseOfPlans(plans));
   return mapBudget(created.budget, (limit, name) => limit - used[name]);
 }
 
@@ -75,7 +81,7 @@ function computeLeftToAgent(
     ({ created: { parent } }) => parent && findSessionAgent(state, parent.stepId) === agentId,
   );
   const bySessions = createSpent(bill.agents.get(agentId) ?? NO_USAGE, bill.spawns.get(agentId) ?? 0);
-  const used = addSpent(bySessions, sumPlans(ofAgent));
+  const used = addSpent(bySessions, sumUseOfPlans(ofAgent));
   return mapBudget(limits, (limit, name) => limit - used[name]);
 }
 
@@ -83,12 +89,12 @@ function createSpent(totals: UsageTotals, spawns: number): Spent {
   return { spawns, tokens: countTokens(totals), costMicroUsd: totals.costMicroUsd };
 }
 
-function sumPlans(plans: readonly KnownCoordination[]): Spent {
-  return plans.map(countPlan).reduce(addSpent, NOTHING_SPENT);
+function sumUseOfPlans(plans: readonly KnownCoordination[]): Spent {
+  return plans.map(countUseOfPlan).reduce(addSpent, NOTHING_SPENT);
 }
 
 /** Counts what a plan and those before it used; of one at work, what it may use since people last allowed it to go on. */
-function countPlan({ kind, created, plan }: KnownCoordination): Spent {
+function countUseOfPlan({ kind, created, plan }: KnownCoordination): Spent {
   const before = spentFromUsage(created.parent?.usedBefore);
   const used = plan?.spent ?? NOTHING_SPENT;
   if (kind === "ended") return addSpent(before, used);

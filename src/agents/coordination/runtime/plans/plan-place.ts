@@ -6,15 +6,20 @@ import { BOUNDS } from "../../contracts/bounds.ts";
 import type { SpendingLimit } from "../../contracts/fact-fields.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
-import { computeBudgetLeft, isNothingLeft, isPlanned } from "../../dispatch/plan-rules.ts";
-import { isForNobody } from "../../ledger/given-up.ts";
+import { computeBudgetLeft, isAnyKindUsedUp, isPlanned } from "../../dispatch/plan-rules.ts";
+import { isWorkingForNobody } from "../../ledger/given-up.ts";
 import { NOTHING_SPENT, spentFromUsage } from "../../ledger/plan-progress.ts";
-import { sessionOf, type Coordination, type OpenCoordination, type Spent } from "../../ledger/state.ts";
+import {
+  findSessionOfPhase,
+  type Coordination,
+  type OpenCoordination,
+  type Spent,
+} from "../../ledger/state.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
 import { draftLoan } from "../attempts/lend-to-open-plan.ts";
-import { findNestedPlan, sumNested, type NestedDependencies } from "../attempts/nested-plans.ts";
-import { stepOfChild, type OpenStep } from "../log/step-of-child.ts";
+import { findNestedPlan, sumNestedUse, type NestedDependencies } from "../attempts/nested-plans.ts";
+import { findStepOfChild, type OpenStep } from "../log/step-of-child.ts";
 
 type Parent = NonNullable<FactPayloads["coordination.created"]["parent"]>;
 type Submitter = Parent & { readonly attempt: number };
@@ -24,8 +29,12 @@ export type PlanPlace =
   | { readonly kind: "inside"; readonly parent: Submitter; readonly left: SpendingLimit }
   | { readonly kind: "nowhere"; readonly problem: PlanProblem };
 
-export async function placeOf(dependencies: NestedDependencies, graph: StepGraph): Promise<PlanPlace> {
-  const around = await stepAround(dependencies, graph.ownerSession);
+/**
+ * Returns where a plan belongs: alone, inside of the step whose child submits it with the budget left there, or
+ * nowhere with the problem.
+ */
+export async function findPlanPlace(dependencies: NestedDependencies, graph: StepGraph): Promise<PlanPlace> {
+  const around = await findStepAround(dependencies, graph.ownerSession);
   if (!around) return { kind: "alone" };
   const { state, step, isAtWork, isSpawnedInPlan } = around;
   if (isSpawnedInPlan)
@@ -33,11 +42,11 @@ export async function placeOf(dependencies: NestedDependencies, graph: StepGraph
       "NESTED_SPAWN",
       "a subagent that was spawned inside of a plan can submit no plan, because its spawn would not wait for it; do the work in this session, or let the step's own agent submit the plan",
     );
-  const late = isAtWork ? undefined : await placeLate(dependencies, around, graph.ownerSession);
+  const late = isAtWork ? undefined : await findLatePlace(dependencies, around, graph.ownerSession);
   if (late) return late;
   const { attempt } = step.phase;
   const parent = { coordinationId: state.coordinationId, stepId: step.spec.stepId, attempt };
-  if ((await depthOf(dependencies, parent)) >= BOUNDS.planNestingMax)
+  if ((await countPlansAround(dependencies, parent)) >= BOUNDS.planNestingMax)
     return createNowhere(
       "NESTED_TOO_DEEP",
       `plans nest at most ${BOUNDS.planNestingMax} deep; do the work in this session`,
@@ -49,13 +58,14 @@ export async function placeOf(dependencies: NestedDependencies, graph: StepGraph
       "another plan of this session still runs; end your turn to be told its result, or cancel it, and submit this one then",
     );
   const left = computeBudgetLeft(state, step, usedBefore);
-  if (isNothingLeft(left)) return createNoBudget();
+  if (isAnyKindUsedUp(left)) return createNowhereWithoutBudget();
   return { kind: "inside", parent: usedBefore === NOTHING_SPENT ? parent : { ...parent, usedBefore }, left };
 }
 
 /**
- * Has the plan around set aside what this one may use, before it is opened: a crash in between leaves a loan that ends with the
- * attempt. Returns the place with what is left for this plan then.
+ * Records a loan of the plan around for a nested plan that is not opened yet, and returns the place with what is left
+ * then; `nowhere` where the loan is refused, and the same place where no plan is around. A crash in between leaves a
+ * loan that ends with the attempt.
  */
 export async function borrowBudget(
   { runs }: NestedDependencies,
@@ -71,29 +81,29 @@ export async function borrowBudget(
   const loan = draftLoan({ stepId, attempt, to, budget, stepBudget, usedBefore });
   const submitted = await runs.submit(coordinationId, [loan]);
   if (submitted.kind === "refused")
-    return submitted.code === "BUDGET_SPENT" ? createNoBudget() : createTooLate();
+    return submitted.code === "BUDGET_SPENT" ? createNowhereWithoutBudget() : createNowhereTooLate();
   const { state } = submitted;
   const step = state.kind === "open" && state.steps.get(stepId);
   return step
     ? { ...place, left: computeBudgetLeft(state, step, spentFromUsage(usedBefore)) }
-    : createTooLate();
+    : createNowhereTooLate();
 }
 
-function createNoBudget(): PlanPlace {
+function createNowhereWithoutBudget(): PlanPlace {
   return createNowhere(
     "NESTED_BUDGET",
     "the budget of the plan around it is used up, or plans of other steps may use the rest; do the work in this session",
   );
 }
 
-function createTooLate(): PlanPlace {
+function createNowhereTooLate(): PlanPlace {
   return createNowhere(
     "NESTED_LATE",
     "the step that this session worked on is over; nothing it plans would be heard",
   );
 }
 
-/** Refuses a plan because of where it would run, in words for a model. */
+/** Creates the place of a plan that may run nowhere, with the problem in words for a model. */
 export function createNowhere(code: PlanProblem["code"], message: string): PlanPlace {
   return { kind: "nowhere", problem: { path: "ownerSession", code, message } };
 }
@@ -102,15 +112,15 @@ export function createNowhere(code: PlanProblem["code"], message: string): PlanP
  * Finds the place of a plan of a session whose step is over. `undefined` where it belongs inside of that step all the same: the
  * operator's budget holds for a spawned session also after its spawn. Nothing waits for the plan of a session that was given up.
  */
-async function placeLate(
+async function findLatePlace(
   dependencies: NestedDependencies,
   { state, step }: Around,
   session: SessionKey,
 ): Promise<PlanPlace | undefined> {
-  if (step.spec.planned || isForNobody(state, session)) return createTooLate();
+  if (step.spec.planned || isWorkingForNobody(state, session)) return createNowhereTooLate();
   if (!(await hasOperatorBudget(dependencies, state))) return { kind: "alone" };
   // Nothing waits for it either where the spawn was made inside of a plan that is over.
-  return state.plan ? createTooLate() : undefined;
+  return state.plan ? createNowhereTooLate() : undefined;
 }
 
 /** True when the operator's budget bounds a coordination, or the one whose child submitted it. */
@@ -128,11 +138,11 @@ interface Around extends OpenStep {
   readonly isSpawnedInPlan: boolean;
 }
 
-async function stepAround(
+async function findStepAround(
   dependencies: NestedDependencies,
   session: SessionKey,
 ): Promise<Around | undefined> {
-  const found = await stepOfChild(dependencies, session);
+  const found = await findStepOfChild(dependencies, session);
   if (!found) return undefined;
   const { state, step } = found;
   const { status } = step.phase;
@@ -140,13 +150,13 @@ async function stepAround(
   return {
     state: state as OpenCoordination,
     step,
-    isAtWork: isAtWork && sessionOf(step.phase) === session,
+    isAtWork: isAtWork && findSessionOfPhase(step.phase) === session,
     isSpawnedInPlan: state.kind === "open" && isPlanned(state) && !step.spec.planned,
   };
 }
 
 /** Counts the plans around what the child of this step submits. */
-async function depthOf({ runs }: NestedDependencies, innermost: Parent): Promise<number> {
+async function countPlansAround({ runs }: NestedDependencies, innermost: Parent): Promise<number> {
   let depth = 0;
   for (let parent: Parent | undefined = innermost; parent && depth < BOUNDS.planNestingMax;) {
     const state = await runs.state(parent.coordinationId);
@@ -169,5 +179,5 @@ async function countUsedBefore(
   const { stepId } = step.spec;
   const newest = await findNestedPlan(dependencies, { runId, stepId, attempt: step.phase.attempt, session });
   if (!newest) return NOTHING_SPENT;
-  return newest.isOpen && !newest.isBeingTold ? undefined : sumNested(newest);
+  return newest.isOpen && !newest.isBeingTold ? undefined : sumNestedUse(newest);
 }

@@ -23,7 +23,12 @@ export type PlanDecided =
   | { readonly kind: "allowed"; readonly confidence?: number }
   | { readonly kind: "denied"; readonly problem: PlanProblem };
 
-export async function planDecided(
+/**
+ * Asks the plugins whether a plan may begin, and returns that it is allowed, with their confidence, or the problem for
+ * which it is denied. A plan that is in the ledger already is allowed without asking, as is any plan where no plugin
+ * decides.
+ */
+export async function askPluginsAboutPlan(
   dependencies: Dependencies,
   { ownerAgent }: PlanSubmission,
   graph: StepGraph,
@@ -31,7 +36,7 @@ export async function planDecided(
   const { coordinationId, ownerSession, confidence, steps } = graph;
   if (!dependencies.hooks?.hasAny("decide")) return { kind: "allowed" };
   if ((await dependencies.runs.state(coordinationId)).kind !== "unopened") return { kind: "allowed" };
-  const answer = await ask(dependencies, {
+  const answer = await awaitPluginDecision(dependencies, {
     kind: "plan",
     agentId: ownerAgent,
     sourceSession: ownerSession,
@@ -48,13 +53,16 @@ export async function planDecided(
   return { kind: "allowed", ...(answer?.confidence !== undefined && { confidence: answer.confidence }) };
 }
 
-/** Returns the lower confidence of those who decided: the planner, and the plugins that allowed it. */
+/**
+ * Returns the lower of two confidences, of the planner and of the plugins; the one that is given where the other is
+ * not.
+ */
 export function takeLowerConfidence(a: number | undefined, b: number | undefined): number | undefined {
   if (a === undefined || b === undefined) return a ?? b;
   return Math.min(a, b);
 }
 
-async function ask(
+async function awaitPluginDecision(
   { hooks, clock }: Dependencies,
   decision: PluginDecision,
 ): Promise<DecisionAnswer | undefined> {

@@ -17,21 +17,20 @@ import type { CoordinationPlan } from "../../contracts/plan.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import { isOwnedBy } from "../../contracts/coordination-summary.ts";
 import { checkNewPlan } from "../../plan/check-new-plan.ts";
-import type { Compilation } from "../../plan/compile-plan.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { isSameValue } from "../../replay/same-value.ts";
 import { forkPlan, type ForkDependencies } from "./fork-plan.ts";
 import { findDoubt } from "../held-results/gate-of.ts";
-import { questionPolicyOf } from "../questions/question-policy.ts";
+import { createQuestionPolicy } from "../questions/question-policy.ts";
 import { draftAdmission } from "./admit-plan-steps.ts";
-import { explainUnenforceable, privilegeOf } from "../privileges/admitted-privilege.ts";
+import { explainUnenforceable, createAdmittedPrivilege } from "../privileges/admitted-privilege.ts";
 import { findBoundsOfSession } from "../privileges/bounds-of-session.ts";
-import { limitBudget } from "../../dispatch/plan-rules.ts";
-import { borrowBudget, placeOf, type PlanPlace } from "./plan-place.ts";
-import { giveBackIfUnopened } from "./give-budget-back.ts";
-import { limitByOperator } from "./operator-budget.ts";
+import { cutBudget } from "../../dispatch/plan-rules.ts";
+import { borrowBudget, findPlanPlace, type PlanPlace } from "./plan-place.ts";
+import { giveBudgetBackIfUnopened } from "./give-budget-back.ts";
+import { limitByOperatorBudget } from "./operator-budget.ts";
 import type {
   CoordinationRequest,
   PlanRequests,
@@ -39,9 +38,9 @@ import type {
   PlanSubmitted,
   RequestAnswer,
 } from "./plan-requests.ts";
-import { takeLowerConfidence, planDecided } from "./plugin-decision.ts";
+import { takeLowerConfidence, askPluginsAboutPlan } from "./plugin-decision.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { stepOfChild } from "../log/step-of-child.ts";
+import { findStepOfChild } from "../log/step-of-child.ts";
 import { takeProgress } from "./take-progress.ts";
 import { checkWorktrees } from "./check-worktrees.ts";
 import { takeReport } from "./take-report.ts";
@@ -51,6 +50,7 @@ interface SubmitDependencies extends RuntimeDependencies {
   readonly openings: TurnsByName;
 }
 
+/** Creates the requests about plans: to submit, fork, cancel and retry, and the reports of their children. */
 export function createPlanRequests(
   base: Omit<SubmitDependencies, "openings"> & ForkDependencies,
 ): PlanRequests {
@@ -63,83 +63,126 @@ export function createPlanRequests(
         submit: (submission) => submitPlan(dependencies, submission),
       }),
     cancel: ({ stepId, by, ...request }) =>
-      ask(dependencies, request, { type: "cancelCoordination", by, ...(stepId && { stepId }) }),
+      submitPlanRequest(dependencies, request, { type: "cancelCoordination", by, ...(stepId && { stepId }) }),
     retry: ({ stepId, by, ...request }) =>
-      ask(dependencies, request, { type: "retryStep", by, ...(stepId && { stepId }) }),
+      submitPlanRequest(dependencies, request, { type: "retryStep", by, ...(stepId && { stepId }) }),
     report: (childSessionKey, report) => takeReport(dependencies, childSessionKey, report),
     progress: (childSessionKey, progress) => takeProgress(dependencies, childSessionKey, progress),
   };
 }
 
+/** Checks a plan and opens its coordination; the same plan under the same id is answered as a replay. */
 async function submitPlan(base: SubmitDependencies, submission: PlanSubmission): Promise<PlanSubmitted> {
+  const checked = await checkSubmission(base, submission, askPluginsAboutPlan);
+  if (checked.kind !== "checked") return checked;
+  const { dependencies, graph, confidence, policy } = checked;
+  const around = await findStepOfChild(dependencies, graph.ownerSession);
+  // The agent of a step has one plan at a time. Those of all children of spawns share the operator's budget.
+  const shared = around?.state.created.budget && around.state.coordinationId;
+  const turn = shared ?? (around ? graph.ownerSession : graph.coordinationId);
+  return base.openings.run(turn, async () => {
+    // The operator's budget is held against what the log says.
+    if (shared) await dependencies.usage.flush();
+    return openPlan(dependencies, { submission, graph, confidence, policy });
+  });
+}
+
+/** Returns what would become of a plan without recording anything. No plugin is asked. */
+async function previewPlan(base: RuntimeDependencies, submission: PlanSubmission): Promise<PlanSubmitted> {
+  const checked = await checkSubmission(base, submission, () => Promise.resolve({ kind: "allowed" }));
+  if (checked.kind !== "checked") return checked;
+  const { dependencies, graph } = checked;
+  const { coordinationId, steps } = graph;
+  const existing = await dependencies.runs.state(coordinationId);
+  if (existing.kind !== "unopened") return refuseTakenId(coordinationId);
+  const place = await findPlaceWithinBudget(dependencies, graph);
+  return place.kind === "nowhere"
+    ? { kind: "refused", problems: [place.problem] }
+    : { kind: "accepted", coordinationId, steps: steps.length };
+}
+
+interface CheckedPlan extends Pick<Opening, "graph" | "confidence" | "policy"> {
+  readonly kind: "checked";
+  /** With the rules that hold for the plan. */
+  readonly dependencies: RuntimeDependencies;
+}
+
+/**
+ * Checks a submission against the plan, its submitter, the configuration and the plugins that are asked. Returns the answer where it
+ * is refused, or was submitted before.
+ */
+async function checkSubmission(
+  base: RuntimeDependencies,
+  submission: PlanSubmission,
+  askPlugins: typeof askPluginsAboutPlan,
+): Promise<CheckedPlan | PlanSubmitted> {
   const earlier = await findEarlierSubmission(base, submission);
   if (earlier) return earlier;
-  const rules = await findRules(base, submission);
+  const rules = await findRulesForPlan(base, submission);
   const dependencies = withRules(base, rules);
-  const checked = check(dependencies, submission);
+  const isFork = submission.forkedFrom !== undefined;
+  const checked = checkNewPlan(submission.plan, { timeoutMs: dependencies.settings.stepTimeoutMs, isFork });
   if (checked.kind === "refused") return checked;
-  const { graph } = checked;
-  const unplaced = await checkWorktrees(dependencies, checked.plan);
+  const { plan, graph } = checked;
+  const problems = [...checkOwner(submission, plan), ...checkVerifiers(dependencies, plan)];
+  if (problems.length > 0) return { kind: "refused", problems };
+  const unplaced = await checkWorktrees(dependencies, plan);
   if (unplaced.length > 0) return { kind: "refused", problems: unplaced };
-  const decided = await planDecided(dependencies, submission, graph);
+  const decided = await askPlugins(dependencies, submission, graph);
   if (decided.kind === "denied") return { kind: "refused", problems: [decided.problem] };
   const unenforceable = await findUnenforceable(dependencies, submission, checked);
   if (unenforceable.length > 0) return { kind: "refused", problems: unenforceable };
   const confidence = takeLowerConfidence(graph.confidence, decided.confidence);
-  const around = await stepOfChild(dependencies, graph.ownerSession);
-  // The agent of a step has one plan at a time. Those of all children of spawns share the operator's budget.
-  const shared = around?.state.created.budget && around.state.coordinationId;
-  const turn = shared ?? (around ? graph.ownerSession : graph.coordinationId);
-  return dependencies.openings.run(turn, async () => {
-    // The operator's budget is held against what the log says.
-    if (shared) await dependencies.usage.flush();
-    return openPlan(dependencies, { submission, graph, confidence, policy: rules?.policy });
-  });
+  return { kind: "checked", dependencies, graph, confidence, policy: rules?.policy };
 }
 
+/** Opens the coordination of a checked plan, with budget of the plan around it where it is inside of one. */
 async function openPlan(
   dependencies: RuntimeDependencies,
   checked: Omit<Opening, "plan" | "place">,
 ): Promise<PlanSubmitted> {
   const { submission, graph } = checked;
-  const plan = textOf(dependencies, submission);
+  const plan = createPlanContent(dependencies, submission);
   const { coordinationId, objective } = graph;
   const { forkedFrom } = submission;
   const existing = await dependencies.runs.state(coordinationId);
-  if (existing.kind !== "unopened") return checkIdIsFree(existing, coordinationId, { plan, forkedFrom });
+  if (existing.kind !== "unopened") return answerForUsedId(existing, coordinationId, { plan, forkedFrom });
   const aim: ContentInput = { ref: dependencies.refOf(objective), text: objective, keepWhileRunning: true };
   dependencies.plans.remember(plan.ref.sha256, graph);
   const admission = await draftAdmission(dependencies, { graph, from: 0, forkedFrom });
   const keep = await listKeptContents(dependencies, graph, forkedFrom);
-  const place = await borrowBudget(dependencies, graph, await findPlace(dependencies, graph));
+  const place = await borrowBudget(dependencies, graph, await findPlaceWithinBudget(dependencies, graph));
   if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
   try {
-    const open = draftOpening(dependencies, { ...checked, plan, place });
+    const open = draftOpeningOfPlan(dependencies, { ...checked, plan, place });
     const submitted = await dependencies.runs.submit(coordinationId, [open, admission], [plan, aim], {
       keep,
     });
     if (submitted.kind === "refused")
-      return checkIdIsFree(submitted.state, coordinationId, { plan, forkedFrom });
+      return answerForUsedId(submitted.state, coordinationId, { plan, forkedFrom });
     if (place.kind === "inside") dependencies.giveBack(place.parent.coordinationId, place.parent.stepId);
     return { kind: "accepted", coordinationId, steps: graph.steps.length };
   } finally {
-    if (place.kind === "inside") await giveBackIfUnopened(dependencies, place.parent, coordinationId);
+    if (place.kind === "inside") await giveBudgetBackIfUnopened(dependencies, place.parent, coordinationId);
   }
 }
 
-async function findPlace(dependencies: RuntimeDependencies, graph: StepGraph): Promise<PlanPlace> {
-  return limitByOperator(dependencies, await placeOf(dependencies, graph));
+async function findPlaceWithinBudget(
+  dependencies: RuntimeDependencies,
+  graph: StepGraph,
+): Promise<PlanPlace> {
+  return limitByOperatorBudget(dependencies, await findPlanPlace(dependencies, graph));
 }
 
 /** Finds the rules for a plan of the session that it names; a plan that names none is refused later. */
-async function findRules(
+async function findRulesForPlan(
   dependencies: Pick<RuntimeDependencies, "policies" | "runs" | "store">,
   { plan, ownerAgent: agent }: Pick<PlanSubmission, "plan" | "ownerAgent">,
 ): Promise<PolicyRules | undefined> {
   const ownerSession = isRecord(plan) ? plan["ownerSession"] : undefined;
   if (!dependencies.policies || typeof ownerSession !== "string") return undefined;
   const session = ownerSession as SessionKey;
-  return chooseRules(dependencies.policies, await stepOfChild(dependencies, session), { agent, session });
+  return chooseRules(dependencies.policies, await findStepOfChild(dependencies, session), { agent, session });
 }
 
 /** Finds the same submission in the ledger: it is not checked again by what was configured or released since. */
@@ -152,10 +195,13 @@ async function findEarlierSubmission(
   const state = id.success ? await dependencies.runs.state(id.data) : undefined;
   if (!state || state.kind === "unopened") return undefined;
   if (submittedBy !== undefined && submittedBy !== state.created.ownerSession) return undefined;
-  return findReplay(state, { plan: textOf(dependencies, submission), forkedFrom });
+  return findReplay(state, { plan: createPlanContent(dependencies, submission), forkedFrom });
 }
 
-/** The results that a fork has from its source, from its first append on: not all of its steps may be admitted by it. */
+/**
+ * Lists the results that a fork keeps from its source. It does so from its first append on: not all of its steps may
+ * be admitted by it.
+ */
 async function listKeptContents(
   { forks }: RuntimeDependencies,
   { steps }: StepGraph,
@@ -164,37 +210,6 @@ async function listKeptContents(
   if (!forkedFrom) return [];
   const carried = await forks.readCarriedResults(forkedFrom);
   return [...new Set(steps.flatMap(({ stepId }) => carried.get(stepId)?.output?.sha256 ?? []))];
-}
-
-/** Checks a submission against the plan, its submitter and the configuration. */
-function check(dependencies: RuntimeDependencies, submission: PlanSubmission): Compilation {
-  const isFork = submission.forkedFrom !== undefined;
-  const checked = checkNewPlan(submission.plan, { timeoutMs: dependencies.settings.stepTimeoutMs, isFork });
-  if (checked.kind === "refused") return checked;
-  const { plan } = checked;
-  const problems = [...checkOwner(submission, plan), ...checkVerifiers(dependencies, plan)];
-  return problems.length > 0 ? { kind: "refused", problems } : checked;
-}
-
-/** Returns what would become of a plan without recording anything. No plugin is asked. */
-async function previewPlan(base: RuntimeDependencies, submission: PlanSubmission): Promise<PlanSubmitted> {
-  const earlier = await findEarlierSubmission(base, submission);
-  if (earlier) return earlier;
-  const dependencies = withRules(base, await findRules(base, submission));
-  const checked = check(dependencies, submission);
-  if (checked.kind === "refused") return checked;
-  const { graph } = checked;
-  const unplaced = await checkWorktrees(dependencies, checked.plan);
-  if (unplaced.length > 0) return { kind: "refused", problems: unplaced };
-  const unenforceable = await findUnenforceable(dependencies, submission, checked);
-  if (unenforceable.length > 0) return { kind: "refused", problems: unenforceable };
-  const { coordinationId, steps } = graph;
-  const existing = await dependencies.runs.state(coordinationId);
-  if (existing.kind !== "unopened") return createTaken(coordinationId);
-  const place = await findPlace(dependencies, graph);
-  return place.kind === "nowhere"
-    ? { kind: "refused", problems: [place.problem] }
-    : { kind: "accepted", coordinationId, steps: steps.length };
 }
 
 /** Finds steps whose agents' calls cannot be seen, although what they may do is narrowed here or above. */
@@ -209,7 +224,8 @@ async function findUnenforceable(
   return unseen
     .flatMap(({ stepId, agent: agentId, privilege: askedPrivilege }): PlanProblem[] => {
       const isHeld =
-        bounds.length > 0 || privilegeOf(dependencies.privileges, { agentId, askedPrivilege }) !== undefined;
+        bounds.length > 0 ||
+        createAdmittedPrivilege(dependencies.privileges, { agentId, askedPrivilege }) !== undefined;
       const message = explainUnenforceable({ agentId, runner: dependencies.runnerOf(agentId) }, isHeld);
       const index = plan.steps.findIndex((step) => step.stepId === stepId);
       return message === undefined
@@ -219,18 +235,21 @@ async function findUnenforceable(
     .slice(0, BOUNDS.planProblemsMax);
 }
 
-function textOf({ refOf }: RuntimeDependencies, { plan }: PlanSubmission): ContentInput {
+function createPlanContent({ refOf }: RuntimeDependencies, { plan }: PlanSubmission): ContentInput {
   const text = JSON.stringify(plan);
   return { ref: refOf(text), text, keepWhileRunning: true };
 }
 
-/** H3: what the submitter may not do. */
+/** Checks that a session submits a plan of its own, with agents that it may spawn (H3). */
 function checkOwner({ submittedBy, mayRun }: PlanSubmission, plan: CoordinationPlan): PlanProblem[] {
   if (submittedBy === undefined || plan.ownerSession === submittedBy) return checkAgents(plan, mayRun);
   return [createProblem("ownerSession", "OWNER_MISMATCH", "a session can only submit plans of its own")];
 }
 
-/** A check that nobody defines would hold its step until people let it through; one of the operator's key would not be asked. */
+/**
+ * Checks that each check of a step is either the operator's or stated in the plan. A check that nobody defines would
+ * hold its step until people let it through; one of the operator's key would not be asked.
+ */
 function checkVerifiers({ gates }: RuntimeDependencies, { steps }: CoordinationPlan): PlanProblem[] {
   return steps
     .flatMap(({ verify }, index) =>
@@ -247,7 +266,7 @@ function checkVerifiers({ gates }: RuntimeDependencies, { steps }: CoordinationP
     .slice(0, BOUNDS.planProblemsMax);
 }
 
-/** H3: a plan gives its submitter no agents that it could not spawn. */
+/** Checks that a plan gives its submitter no agents that it could not spawn (H3). */
 function checkAgents({ steps }: CoordinationPlan, mayRun: PlanSubmission["mayRun"]): PlanProblem[] {
   if (!mayRun) return [];
   const formatForbiddenAgent = (agent: AgentId): string =>
@@ -272,18 +291,19 @@ interface SubmittedText {
   readonly forkedFrom: ForkedFrom | undefined;
 }
 
-function checkIdIsFree(state: Coordination, id: CoordinationId, submitted: SubmittedText): PlanSubmitted {
-  return findReplay(state, submitted) ?? createTaken(id);
+/** Returns the answer to a plan whose id is used: a replay where it is the same plan, else a refusal. */
+function answerForUsedId(state: Coordination, id: CoordinationId, submitted: SubmittedText): PlanSubmitted {
+  return findReplay(state, submitted) ?? refuseTakenId(id);
 }
 
-/** The same plan under the same id is the same submission. */
+/** Returns the answer to a repeated submission: the same plan under the same id; `undefined` for any other plan. */
 function findReplay(state: Coordination, { plan, forkedFrom }: SubmittedText): PlanSubmitted | undefined {
   if (state.kind === "unopened" || state.created.plan?.content.sha256 !== plan.ref.sha256) return undefined;
   if (!isSameValue(state.created.forkedFrom, forkedFrom)) return undefined;
   return { kind: "replay", coordinationId: state.coordinationId, steps: state.created.plan.steps };
 }
 
-function createTaken(id: CoordinationId): PlanSubmitted {
+function refuseTakenId(id: CoordinationId): PlanSubmitted {
   const sentence = `there is another coordination ${JSON.stringify(id)}; choose another id`;
   return { kind: "refused", problems: [createProblem("coordinationId", "COORDINATION_TAKEN", sentence)] };
 }
@@ -303,12 +323,12 @@ interface Opening {
   readonly policy: PolicyRef | undefined;
 }
 
-function draftOpening(dependencies: RuntimeDependencies, draft: Opening): Command {
+function draftOpeningOfPlan(dependencies: RuntimeDependencies, draft: Opening): Command {
   const { submission, graph, plan, place, confidence } = draft;
   const { settings, clock, refOf } = dependencies;
   const now = clock.now();
   const { coordinationId, ownerSession, objective, deadlineMs, failurePolicy } = graph;
-  const budget = place.kind === "inside" ? limitBudget(graph.budget, place.left) : graph.budget;
+  const budget = place.kind === "inside" ? cutBudget(graph.budget, place.left) : graph.budget;
   const decision = findDoubt(dependencies.gates, confidence);
   const { successCriteria } = graph;
   const origin = refOf(`${coordinationId}:${now}`).sha256;
@@ -332,14 +352,14 @@ function draftOpening(dependencies: RuntimeDependencies, draft: Opening): Comman
       ...(decision && { decision }),
       ...(successCriteria && { successCriteria: [...successCriteria] }),
     },
-    questions: questionPolicyOf(dependencies),
-    ...originOf(draft),
+    questions: createQuestionPolicy(dependencies),
+    ...createOriginFields(draft),
     ...(settings.gateway !== undefined && { gateway: settings.gateway }),
   };
 }
 
 /** Where the plan comes from, and the pack that holds for it alone. */
-function originOf({ submission: { forkedFrom }, place, policy }: Opening) {
+function createOriginFields({ submission: { forkedFrom }, place, policy }: Opening) {
   return {
     ...(place.kind === "inside" && { parent: place.parent }),
     ...(forkedFrom && { forkedFrom }),
@@ -347,7 +367,8 @@ function originOf({ submission: { forkedFrom }, place, policy }: Opening) {
   };
 }
 
-async function ask(
+/** Submits a command that a session asks for, unless the coordination is another session's. */
+async function submitPlanRequest(
   dependencies: RuntimeDependencies,
   { coordinationId, askedBy }: Omit<CoordinationRequest, "by" | "stepId">,
   command: Command,

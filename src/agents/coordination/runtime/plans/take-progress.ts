@@ -10,15 +10,21 @@ import type { ContentInput } from "../../ports/content-store.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { removeUnseen } from "../questions/plain-text.ts";
 import type { Progress, ProgressAnswer } from "./plan-requests.ts";
-import { openStepOf, readAttempt } from "./take-report.ts";
+import { findOpenStepOfChild, findAttemptOfSession } from "./take-report.ts";
 
-/** Returns the text as one line that can be shown beside words of ours, cut to its bound. */
+/**
+ * Returns the text as one line without characters that cannot be seen, cut to its bound; empty where nothing is left.
+ */
 export function formatProgressLine(text: string): string {
   const characters = Array.from(removeUnseen(text.toWellFormed()).replace(/\s+/gu, " ").trim());
   if (characters.length <= BOUNDS.progressCharsMax) return characters.join("");
   return `${characters.slice(0, BOUNDS.progressCharsMax - 1).join("")}…`;
 }
 
+/**
+ * Records how far a child says that its step is, and returns when the next line may come; `too_soon` where this one
+ * came too early, and `refused` where the session works on no open step or its line says nothing.
+ */
 export async function takeProgress(
   dependencies: RuntimeDependencies,
   childSessionKey: SessionKey,
@@ -26,7 +32,7 @@ export async function takeProgress(
 ): Promise<ProgressAnswer> {
   const text = formatProgressLine(line);
   if (text === "") return { kind: "refused", reason: "the line says nothing that can be seen" };
-  const about = await openStepOf(dependencies, childSessionKey);
+  const about = await findOpenStepOfChild(dependencies, childSessionKey);
   if (!about) return { kind: "refused", reason: "this session works on no step of a coordination" };
   const { stepId } = about.step.spec;
   const content: ContentInput = { ref: dependencies.refOf(text), text };
@@ -36,7 +42,7 @@ export async function takeProgress(
       {
         type: "recordProgress",
         stepId,
-        attempt: readAttempt(dependencies, about, childSessionKey),
+        attempt: findAttemptOfSession(dependencies, about, childSessionKey),
         line: content.ref,
         ...(percent !== undefined && { percent }),
       },

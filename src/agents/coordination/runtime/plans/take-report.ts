@@ -3,26 +3,30 @@ import { BOUNDS } from "../../contracts/bounds.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
 import { convertToBasisPointsDown } from "../../gates/stated-confidence.ts";
 import { isPlanned } from "../../dispatch/plan-rules.ts";
-import { sessionOf } from "../../ledger/state.ts";
+import { findSessionOfPhase } from "../../ledger/state.ts";
 import { isWithinOutputBounds } from "../../plan/read-outputs.ts";
 import { isJsonObject, type JsonObject } from "../../plan/step-graph.ts";
 import type { OutputProblem } from "../../ports/output-contract.ts";
-import { contentFromOutputs } from "../attempts/attempt-outcome.ts";
+import { createOutputsContent } from "../attempts/attempt-outcome.ts";
 import type { Report, ReportAnswer } from "./plan-requests.ts";
 import { chooseSession } from "../attempts/prepare-attempt.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { stepOfChild, type OpenStep } from "../log/step-of-child.ts";
+import { findStepOfChild, type OpenStep } from "../log/step-of-child.ts";
 
+/**
+ * Checks a child's outputs against what its step asks for, and records its report; returns the problems of outputs
+ * that do not fit, and a refusal where the session works on no open step or the ledger refuses.
+ */
 export async function takeReport(
   dependencies: RuntimeDependencies,
   childSessionKey: SessionKey,
   report: Report,
 ): Promise<ReportAnswer> {
-  const about = await openStepOf(dependencies, childSessionKey);
+  const about = await findOpenStepOfChild(dependencies, childSessionKey);
   if (!about) return { kind: "refused", reason: "this session works on no step of a coordination" };
   const checked = await checkOutputs(dependencies, about, report);
   if (checked.kind === "invalid") return checked;
-  const content = contentFromOutputs(dependencies, checked.outputs);
+  const content = createOutputsContent(dependencies, checked.outputs);
   const { coordinationId } = about.state;
   const { stepId } = about.step.spec;
   const { outcome, confidence } = report;
@@ -33,7 +37,7 @@ export async function takeReport(
         type: "reportStep",
         stepId,
         outcome,
-        attempt: readAttempt(dependencies, about, childSessionKey),
+        attempt: findAttemptOfSession(dependencies, about, childSessionKey),
         output: content.ref,
         ...(confidence !== undefined && { confidence: convertToBasisPointsDown(confidence) }),
       },
@@ -44,12 +48,15 @@ export async function takeReport(
   return { kind: "recorded", coordinationId, stepId };
 }
 
-/** Returns the open step that a session works on. */
-export async function openStepOf(
+/**
+ * Returns the step that a session works on, with its coordination; `undefined` where it works on none or the
+ * coordination is not open.
+ */
+export async function findOpenStepOfChild(
   dependencies: RuntimeDependencies,
   session: SessionKey,
 ): Promise<OpenStep | undefined> {
-  const found = await stepOfChild(dependencies, session);
+  const found = await findStepOfChild(dependencies, session);
   return found?.state.kind === "open" ? { state: found.state, step: found.step } : undefined;
 }
 
@@ -75,14 +82,18 @@ async function checkOutputs(
   return problems.length > 0 ? { kind: "invalid", problems } : { kind: "valid", outputs };
 }
 
-/** D3: which attempt a session belongs to; every attempt of a plan's step has a session of its own. */
-export function readAttempt(
+/**
+ * Returns the number of the step's attempt that a session belongs to (D3): the newest one for a spawn. Every attempt
+ * of a plan's step has a session of its own; a session of none of them counts for the attempt before the newest.
+ */
+export function findAttemptOfSession(
   dependencies: RuntimeDependencies,
   { state, step }: OpenStep,
   childSessionKey: SessionKey,
 ): number {
   const { attempt } = step.phase;
-  if (!isPlanned(state) || !step.spec.planned || sessionOf(step.phase) === childSessionKey) return attempt;
+  if (!isPlanned(state) || !step.spec.planned || findSessionOfPhase(step.phase) === childSessionKey)
+    return attempt;
   for (let earlier = attempt; earlier >= 1; earlier -= 1)
     if (chooseSession(dependencies, state, step, earlier) === childSessionKey) return earlier;
   return Math.max(1, attempt - 1);

@@ -11,17 +11,20 @@ interface Admitted {
   readonly askedPrivilege?: Privilege | undefined;
 }
 
-/** `undefined` where nobody says anything. The operator's rule is recorded too, so that a step is held to the one it began with. */
-export function privilegeOf(
+/**
+ * Creates the privilege that a step is admitted with; `undefined` where neither the step nor the operator narrows it.
+ * The operator's rule is recorded too, so that a step is held to the one it began with.
+ */
+export function createAdmittedPrivilege(
   config: PrivilegesConfig | undefined,
   { agentId, askedPrivilege }: Admitted,
 ): AdmittedPrivilege | undefined {
   const ofStep = keepNarrowing(askedPrivilege);
-  const policy = keepNarrowing(config && findPolicy(config, agentId));
+  const policy = keepNarrowing(config && findOperatorPrivilege(config, agentId));
   return ofStep || policy ? { ...(ofStep && { asked: ofStep }), ...(policy && { policy }) } : undefined;
 }
 
-function findPolicy(
+function findOperatorPrivilege(
   { agents, default: ofOthers }: PrivilegesConfig,
   agentId: AgentId,
 ): Privilege | undefined {
@@ -34,7 +37,10 @@ function keepNarrowing(privilege: Privilege | undefined): Privilege | undefined 
 
 const UNSEEN: ReadonlySet<RunnerKind> = new Set(["acp", "acp_stdio"]);
 
-/** Says why a child must not begin: its calls do not come by here, so nothing could hold it to its privileges. */
+/**
+ * Returns the reason, in words for the model, why a child with narrowed privileges must not begin; `undefined` where
+ * it may. The calls of an ACP agent do not come by here, so nothing could hold it to its privileges.
+ */
 export function explainUnenforceable(
   { agentId, runner }: Pick<StepAdmitted, "agentId" | "runner">,
   isHeld: boolean,

@@ -14,7 +14,7 @@ import {
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { RunLog } from "../log/run-log.ts";
 import { findWorktreeOfStep } from "../attempts/worktree-name.ts";
-import { stepOfChild, type StepOfChild } from "../log/step-of-child.ts";
+import { findStepOfChild, type StepOfChild } from "../log/step-of-child.ts";
 
 export interface SessionBounds {
   /** The nearest step first. */
@@ -39,7 +39,11 @@ export interface BoundsDependencies {
 /** The host's record of who spawned a session; `undefined` where nobody did. */
 export type ParentOf = (session: SessionKey) => SessionKey | undefined;
 
-/** @throws CoordinationError where the ledger cannot be read, or the way up has no end: then nothing is known. */
+/**
+ * Returns the privileges that bind a session: those of its own step and of the steps of all sessions above it, with
+ * whether a pruned run still holds it. @throws CoordinationError where the ledger cannot be read, or the way up has no
+ * end: then nothing is known.
+ */
 export async function findBoundsOfSession(
   dependencies: BoundsDependencies,
   session: SessionKey,
@@ -54,19 +58,22 @@ export async function findBoundsOfSession(
         "INVARIANT_VIOLATED",
         `more than ${BOUNDS.privilegeDepthMax} sessions above ${session}`,
       );
-    const found = await stepOfChild(dependencies, above);
-    const step = found && createPrivilegedStep(dependencies, found, above);
+    const childStep = await findStepOfChild(dependencies, above);
+    const step = childStep && createPrivilegedStep(dependencies, childStep, above);
     if (step) steps.push(step);
     if (depth === 0) isKnown = step !== undefined;
-    if (!found && (await isPrunedBound(dependencies, above, depth)))
+    if (!childStep && (await isBoundByPrunedRun(dependencies, above, depth)))
       return { ...combineSteps(steps), isKnown, isPruned: true };
-    above = found ? found.step.spec.sourceSession : parentOf(above);
+    above = childStep ? childStep.step.spec.sourceSession : parentOf(above);
   }
   return { ...combineSteps(steps), isKnown };
 }
 
-/** A gate holds the calls of its own session once that is pruned, and those of none that it spawned. */
-async function isPrunedBound(
+/**
+ * True where a pruned run still holds the session. A gate holds the calls of its own session once that is pruned, and
+ * those of none that it spawned.
+ */
+async function isBoundByPrunedRun(
   { store }: BoundsDependencies,
   session: SessionKey,
   depth: number,

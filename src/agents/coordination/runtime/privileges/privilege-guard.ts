@@ -41,12 +41,16 @@ export interface GuardDependencies extends BoundsDependencies {
   readonly logger: Logger;
 }
 
+/**
+ * Creates the guard that finds the privileges of a session, rules on the files that its tool calls change, and records
+ * refusals.
+ */
 export function createPrivilegeGuard(dependencies: GuardDependencies): PrivilegeGuard {
   return {
     boundsOf: (session, parentOf) => findBoundsOfSession(dependencies, session, parentOf),
     ruleOnChanges: (sessionBounds, changes, folders) =>
       findWriteRefusal(createWriteDependencies(dependencies, folders), sessionBounds, changes),
-    record: (step, refusal) => recordRefusal(dependencies, step, refusal),
+    record: (step, refusal) => recordRefusalByPrivilege(dependencies, step, refusal),
   };
 }
 
@@ -60,7 +64,7 @@ function createWriteDependencies(
   };
 }
 
-async function recordRefusal(
+async function recordRefusalByPrivilege(
   { runs, files, logger }: GuardDependencies,
   { coordinationId, stepId }: PrivilegedStep,
   { tool, rule, bound, path }: PrivilegeRefusal,

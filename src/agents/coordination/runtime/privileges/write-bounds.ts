@@ -7,11 +7,11 @@
  * nowhere or has several names is refused. W4 for a glob that begins outside of a worktree, a file in there stands for the one that
  * it will be merged into.
  */
-import { expandHome, formatOwnResource, isFile } from "../../contracts/resource-names.ts";
+import { expandHome, formatOwnResource, isFileResource } from "../../contracts/resource-names.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
 import type { MergedTree, PrivilegeBound } from "../../privileges/privilege-bound.ts";
 import type { PrivilegeRefusal } from "../../privileges/privilege-sentence.ts";
-import { isCatchingAll, isWithinGlobs, splitGlob, type LocatedGlob } from "../../privileges/write-rule.ts";
+import { isGlobOfAll, isWithinGlobs, splitGlob, type LocatedGlob } from "../../privileges/write-rule.ts";
 import type { WriteCall } from "../arbiter/write-call.ts";
 import type { SessionBounds } from "./bounds-of-session.ts";
 
@@ -24,50 +24,62 @@ export interface WriteDependencies {
 /** The changes of a call, as far as they can be told. */
 export type Changes = Pick<WriteCall, "tool" | "targets" | "undetermined">;
 
-/** `undefined`: all that the call changes may be changed. */
+/**
+ * Returns the refusal of a tool call by the first bound that its changes break; `undefined` where all of them are
+ * allowed. Changes that cannot be determined, and files with a second name, break the nearest bound.
+ */
 export async function findWriteRefusal(
   dependencies: WriteDependencies,
   { bounds, worktrees }: Pick<SessionBounds, "bounds" | "worktrees">,
   changes: Changes,
 ): Promise<PrivilegeRefusal | undefined> {
   const { tool, undetermined } = changes;
-  const narrowing = bounds.filter(({ privilege }) => privilege.write && !privilege.write.some(isCatchingAll));
+  const narrowing = bounds.filter(({ privilege }) => privilege.write && !privilege.write.some(isGlobOfAll));
   const [nearest] = narrowing;
   if (!nearest) return undefined;
-  const files = await locateFiles(dependencies, changes);
+  const files = await locateChangedFiles(dependencies, changes);
   if (!files || undetermined) return { tool, rule: "write.unknown", bound: nearest };
-  const trees = await locateTrees(dependencies, worktrees);
+  const trees = await locateWorktrees(dependencies, worktrees);
   for (const bound of narrowing) {
     const globs = await locateGlobs(dependencies, bound);
-    const path = files.map(formatOwnResource).find((file) => !isWithinBound(file, globs, trees));
+    const path = files
+      .map(({ resource }) => formatOwnResource(resource))
+      .find((file) => !isWithinBound(file, globs, trees));
     if (path !== undefined) return { tool, rule: "write", bound, path };
   }
-  for (const resource of files)
-    if ((await dependencies.files.sharedName(resource)) !== undefined)
+  for (const { resource, isNew } of files)
+    if (!isNew && (await dependencies.files.sharedName(resource)) !== undefined)
       return { tool, rule: "write.linked", bound: nearest, path: formatOwnResource(resource) };
   return undefined;
 }
 
+interface ChangedFile {
+  readonly resource: string;
+  /** It lies below something that the call removes before: what is reached by its name now is something else. */
+  readonly isNew: boolean;
+}
+
 /** Locates the files that a call changes; `undefined` where a path of it leads nowhere. Resources other than files are not for globs. */
-async function locateFiles(
+async function locateChangedFiles(
   { files }: WriteDependencies,
   { targets }: Changes,
-): Promise<string[] | undefined> {
-  const located: string[] = [];
+): Promise<ChangedFile[] | undefined> {
+  const located: ChangedFile[] = [];
   for (const { at, ends = ["target" as const] } of targets) {
+    const isNew = ends.some((end) => typeof end === "object");
     const places: readonly (string | undefined)[] =
       "resource" in at
         ? [at.resource]
         : await Promise.all(ends.map((end) => files.locate(at.path, at.folder, end)));
-    for (const place of places) {
-      if (place === undefined) return undefined;
-      if (isFile(place)) located.push(place);
+    for (const resource of places) {
+      if (resource === undefined) return undefined;
+      if (isFileResource(resource)) located.push({ resource, isNew });
     }
   }
   return located;
 }
 
-async function locateTrees(
+async function locateWorktrees(
   { files }: WriteDependencies,
   worktrees: readonly MergedTree[],
 ): Promise<MergedTree[]> {
@@ -90,7 +102,7 @@ function isWithinBound(file: string, globs: readonly LocatedGlob[], trees: reado
   return globs.some((glob) => isWithinGlobs(isIn(glob.root, tree) ? file : merged, [glob]));
 }
 
-/** A glob whose beginning leads nowhere lets nothing through. */
+/** Locates where the globs of a bound begin. One whose beginning leads nowhere is left out: it lets nothing through. */
 async function locateGlobs(
   { files, folderOf }: WriteDependencies,
   bound: PrivilegeBound,

@@ -12,9 +12,9 @@ import {
   computeCallsPerSecond,
   createProviderLane,
   findNextCallTime,
-  recordAnswered,
-  recordBegun,
-  recordRefused,
+  recordCallAnswer,
+  recordCallBeginning,
+  recordCallRefusal,
   type ProviderLane,
   type ProviderRules,
 } from "../../lanes/provider-lane.ts";
@@ -72,6 +72,10 @@ interface Providers extends ProviderLanesDependencies {
   isStopped: boolean;
 }
 
+/**
+ * Creates the lanes in which the model calls of this process's sessions wait, one lane for each provider. It also
+ * tells of which agents steps are held back.
+ */
 export function createProviderLanes(dependencies: ProviderLanesDependencies): ProviderLanes {
   const providers: Providers = {
     ...dependencies,
@@ -83,7 +87,7 @@ export function createProviderLanes(dependencies: ProviderLanesDependencies): Pr
     isStopped: false,
   };
   return {
-    canBeginStep: (agentId) => canBegin(providers, agentId),
+    canBeginStep: (agentId) => canAgentBegin(providers, agentId),
     heldBackAgents: () => findHeldBackAgents(providers),
     version: () => providers.version,
     onChange: (listener) => {
@@ -91,15 +95,16 @@ export function createProviderLanes(dependencies: ProviderLanesDependencies): Pr
       providers.listeners.add(notify);
       return () => providers.listeners.delete(notify);
     },
-    callBegan: (call) => beginCall(providers, call),
-    callAnswered: (session) => answerCall(providers, session),
-    callRefused: (call, retryAfterMs) => refuseCall(providers, call, retryAfterMs),
+    callBegan: (call) => recordCallBegun(providers, call),
+    callAnswered: (session) => recordCallAnswered(providers, session),
+    callRefused: (call, retryAfterMs) => recordCallRefused(providers, call, retryAfterMs),
     takeTurn: (session, nextProvider) => takeTurn(providers, session, nextProvider),
-    stop: () => stop(providers),
+    stop: () => stopLanes(providers),
   };
 }
 
-function stop(providers: Providers): void {
+/** Lets all waiting calls go on, and holds back none after them. */
+function stopLanes(providers: Providers): void {
   providers.isStopped = true;
   providers.listeners.clear();
   for (const { turns, cancelWake } of providers.entries.values()) {
@@ -108,7 +113,8 @@ function stop(providers: Providers): void {
   }
 }
 
-function canBegin({ agents, entries, clock }: Providers, agentId: AgentId): boolean {
+/** True where the agent's provider is open for another step, or is not known. */
+function canAgentBegin({ agents, entries, clock }: Providers, agentId: AgentId): boolean {
   const entry = entries.get(agents.get(agentId) ?? "");
   return !entry || canTakeStep(entry, clock.now());
 }
@@ -122,38 +128,42 @@ function findHeldBackAgents(providers: Providers): ReadonlySet<AgentId> {
   const now = clock.now();
   // Mostly no provider holds anything back, and then this is asked at every look at a plan.
   if ([...entries.values()].every((entry) => canTakeStep(entry, now))) return new Set();
-  return new Set([...agents.keys()].filter((agentId) => !canBegin(providers, agentId)));
+  return new Set([...agents.keys()].filter((agentId) => !canAgentBegin(providers, agentId)));
 }
 
 const AGENT_OF_SESSION = /^agent:([^:]+):/u;
 
-function beginCall(providers: Providers, { provider, session }: ProviderCall): void {
+/** Records that a session's call of its provider has begun, and by that which provider its agent has. */
+function recordCallBegun(providers: Providers, { provider, session }: ProviderCall): void {
   const { calls, clock } = providers;
-  const entry = findOrAddEntry(providers, provider);
+  const entry = findOrAddProvider(providers, provider);
   if (!entry) return;
   const now = clock.now();
   const releasedAtMs = entry.released.get(session);
   const letGoAtMs = releasedAtMs ?? addMs(now, -UNHELD_MS);
   rememberNewest(calls, session, { provider, begunAtMs: now, letGoAtMs }, NAMES_MAX);
-  entry.lane = recordBegun(entry.lane, now, releasedAtMs);
+  entry.lane = recordCallBeginning(entry.lane, now, releasedAtMs);
   entry.released.delete(session);
   if (entry.turns.length > 0) giveTurns(providers, entry);
   const agent = AGENT_OF_SESSION.exec(session)?.[1] as AgentId | undefined;
-  if (agent !== undefined) noteProvider(providers, agent, provider);
+  if (agent !== undefined) noteAgentProvider(providers, agent, provider);
 }
 
-/** Remembers the provider of an agent. Steps that waited for the one before may begin by that, or the other way round. */
-function noteProvider(providers: Providers, agent: AgentId, provider: string): void {
+/**
+ * Remembers the provider of an agent. Steps that waited for the one before may begin by that, or the other way round.
+ */
+function noteAgentProvider(providers: Providers, agent: AgentId, provider: string): void {
   const { agents } = providers;
   const hasMoved = agents.get(agent) !== provider;
-  const couldBegin = canBegin(providers, agent);
+  const couldBegin = canAgentBegin(providers, agent);
   rememberNewest(agents, agent, provider, NAMES_MAX);
   if (!hasMoved) return;
   providers.version += 1;
-  if (canBegin(providers, agent) !== couldBegin) tellListeners(providers);
+  if (canAgentBegin(providers, agent) !== couldBegin) tellListeners(providers);
 }
 
-function findOrAddEntry({ entries }: Providers, provider: string): Entry | undefined {
+/** Returns the provider's lane and turns; `undefined` for a new one where there are too many. */
+function findOrAddProvider({ entries }: Providers, provider: string): Entry | undefined {
   const existing = entries.get(provider);
   if (existing || entries.size >= PROVIDERS_MAX) return existing;
   const entry: Entry = {
@@ -168,30 +178,32 @@ function findOrAddEntry({ entries }: Providers, provider: string): Entry | undef
   return entry;
 }
 
-function answerCall({ calls, entries }: Providers, session: SessionKey): void {
+function recordCallAnswered({ calls, entries }: Providers, session: SessionKey): void {
   const call = calls.get(session);
   const entry = call && entries.get(call.provider);
-  if (entry) entry.lane = recordAnswered(entry.lane, call.letGoAtMs);
+  if (entry) entry.lane = recordCallAnswer(entry.lane, call.letGoAtMs);
 }
 
-function refuseCall(
+/** Records that the provider refused a session's call, so that further calls are held back. */
+function recordCallRefused(
   providers: Providers,
   { provider, session }: ProviderCall,
   retryAfterMs: number | undefined,
 ): void {
   const { calls, clock, logger, rules, drawFraction } = providers;
-  const entry = findOrAddEntry(providers, provider);
+  const entry = findOrAddProvider(providers, provider);
   if (!entry) return;
   const now = clock.now();
   const { begunAtMs, letGoAtMs } = calls.get(session) ?? { begunAtMs: now, letGoAtMs: now };
   const call = { begunAtMs, letGoAtMs, retryAfterMs, fraction: drawFraction() };
-  entry.lane = recordRefused(entry.lane, call, { now, rules });
+  entry.lane = recordCallRefusal(entry.lane, call, { now, rules });
   const callsPerSecond = Math.round(computeCallsPerSecond(entry.lane, now) * 100) / 100;
   const closedMs = Math.max(0, entry.lane.closedUntilMs - now);
   logger.warn({ provider, callsPerSecond, closedMs }, "a provider refuses calls: further ones are held back");
   giveTurns(providers, entry);
 }
 
+/** Resolves when the session's next call may go on, at its turn or after its time; `undefined`: at once. */
 function takeTurn(
   providers: Providers,
   session: SessionKey,
@@ -209,7 +221,7 @@ function takeTurn(
     const turn: Turn = { session, goOn };
     const giveUp = (): void => {
       entry.turns.splice(entry.turns.indexOf(turn), 1);
-      release(providers, entry, turn);
+      releaseTurn(providers, entry, turn);
       giveTurns(providers, entry);
     };
     const cancel = clock.wakeAt(addMs(clock.now(), rules.callDelayMs), giveUp);
@@ -218,27 +230,30 @@ function takeTurn(
   });
 }
 
-/** W2. */
+/** True where a call of the session waits, or was let go on and has not begun (W2). */
 function hasTurn({ turns, released }: Entry, session: SessionKey): boolean {
   return released.has(session) || turns.some((turn) => turn.session === session);
 }
 
-function release({ clock }: Providers, entry: Entry, turn: Turn): void {
+function releaseTurn({ clock }: Providers, entry: Entry, turn: Turn): void {
   entry.released.set(turn.session, clock.now());
   turn.goOn();
 }
 
-/** Lets calls go on for whom it is time (W3), and wakes for the next one. Steps may begin that waited for that, or for the opening. */
+/**
+ * Lets the calls go on whose time has come, in their order (W3), and wakes for the next one. Steps may begin that
+ * waited for that, or for the opening.
+ */
 function giveTurns(providers: Providers, entry: Entry): void {
   const { clock } = providers;
   const now = clock.now();
   for (const [session, atMs] of entry.released)
     if (now - atMs >= RELEASED_MS_MAX) entry.released.delete(session);
-  let nextAtMs = findNextTime(entry, now);
+  let nextAtMs = findNextTurnTime(entry, now);
   for (let turn = entry.turns[0]; turn && nextAtMs <= now; turn = entry.turns[0]) {
     entry.turns.shift();
-    release(providers, entry, turn);
-    nextAtMs = findNextTime(entry, now);
+    releaseTurn(providers, entry, turn);
+    nextAtMs = findNextTurnTime(entry, now);
   }
   entry.cancelWake();
   const { closedUntilMs } = entry.lane;
@@ -257,6 +272,6 @@ function tellListeners({ listeners }: Providers): void {
   for (const listener of listeners) listener();
 }
 
-function findNextTime({ lane, released }: Entry, now: EpochMs): EpochMs {
+function findNextTurnTime({ lane, released }: Entry, now: EpochMs): EpochMs {
   return findNextCallTime(lane, { released: released.size, now });
 }

@@ -4,7 +4,7 @@ import type { Coordination, Escalation } from "../../ledger/state.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import type { QuestionWaits } from "./question-waits.ts";
 import { parseQuestionId, type QuestionOutcome } from "./question-requests.ts";
-import { answerSentence } from "./telling-message.ts";
+import { describeOutcomeToAsker } from "./telling-message.ts";
 
 interface WaitDependencies extends RuntimeDependencies {
   readonly waits: QuestionWaits;
@@ -18,14 +18,17 @@ interface AnswerWait {
 
 const TOLD_BEFORE = "You were told the answer in this session.";
 
-/** Waits for an answer. An answer that is told here is not told again as a turn, and one that is being told as a turn not here. */
+/**
+ * Waits until a question is closed, for `waitMs` or until `signal` aborts, and returns its outcome; `open` where it is
+ * not closed by then, or is told in a turn already. Records the outcome as told, so that no turn tells it again.
+ */
 export async function awaitAnswer(
   dependencies: WaitDependencies,
   { questionId, waitMs, signal }: AnswerWait,
 ): Promise<QuestionOutcome> {
-  const named = parseQuestionId(questionId);
-  if (!named) return { kind: "open" };
-  const { coordinationId, escalationId } = named;
+  const questionPlace = parseQuestionId(questionId);
+  if (!questionPlace) return { kind: "open" };
+  const { coordinationId, escalationId } = questionPlace;
   const tellingId = `answer:${escalationId}`;
   if (dependencies.waits.listTellings(coordinationId).includes(tellingId)) return { kind: "open" };
   const claim = dependencies.waits.claim(coordinationId, tellingId);
@@ -48,7 +51,7 @@ export async function awaitAnswer(
     return {
       kind: "closed",
       resolution,
-      text: isTold ? TOLD_BEFORE : await answerSentence(dependencies, question),
+      text: isTold ? TOLD_BEFORE : await describeOutcomeToAsker(dependencies, question),
     };
   } finally {
     // Sessions that were left to tell are told once nobody waits for it.
@@ -71,7 +74,7 @@ async function readClosedQuestion(
   });
 }
 
-/** Returns the question of that id; `undefined` where the coordination has none. */
+/** Returns the question of a coordination with that id; `undefined` where it has none. */
 export function findQuestion(state: Coordination, escalationId: string): Escalation | undefined {
   return state.kind === "unopened" ? undefined : state.escalations.get(escalationId);
 }

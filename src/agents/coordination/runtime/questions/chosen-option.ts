@@ -1,10 +1,10 @@
 /** Owns: which of the options of a question a text chooses: by its words, or as a chat shows it. */
-import { canBeNumbered } from "../../contracts/escalation.ts";
+import { canNumberOptions } from "../../contracts/escalation.ts";
 import { removeUnseen } from "./plain-text.ts";
 
 /**
- * Finds the option that a text means; `undefined` where it means none, or several look so. A chat shows options with numbers, and
- * cuts long ones.
+ * Returns the option of a question that the text of an answer means; `undefined` where it means none, or several look
+ * so. A chat shows options with numbers, and cuts long ones.
  */
 export function findOption(
   options: readonly string[],
@@ -13,26 +13,26 @@ export function findOption(
 ): string | undefined {
   if (options.includes(text)) return text;
   const number = removeUnseen(text).trim();
-  if (isShownInChat && canBeNumbered(options) && /^\d+$/u.test(number)) return options[Number(number) - 1];
-  const looks = [text, ...readQuoted(text)].map(removeSpace);
+  if (isShownInChat && canNumberOptions(options) && /^\d+$/u.test(number)) return options[Number(number) - 1];
+  const looks = [text, ...parseQuoted(text)].map(removeSpaceAndUnseen);
   const [only, ...others] = options.filter((option) =>
-    looks.some((look) => isLookOf(removeSpace(option), look, isShownInChat)),
+    looks.some((look) => isShownAs(removeSpaceAndUnseen(option), look, isShownInChat)),
   );
   return others.length === 0 ? only : undefined;
 }
 
-function isLookOf(option: string, look: string, isShownInChat: boolean): boolean {
+function isShownAs(option: string, look: string, isShownInChat: boolean): boolean {
   if (option === look) return true;
   return isShownInChat && /.…$/u.test(look) && option.startsWith(look.slice(0, -1));
 }
 
 /** People are shown an option without what cannot be seen. A chat puts spaces into what its host would read as an instruction. */
-function removeSpace(text: string): string {
+function removeSpaceAndUnseen(text: string): string {
   return text.toWellFormed().replace(/[\s\p{Cc}\p{Cf}\p{Co}]/gu, "");
 }
 
-/** People are shown an option in quotes, as JSON. */
-function readQuoted(text: string): string[] {
+/** Parses a text as what is in the quotes of JSON, as people are shown an option; empty where it is no such text. */
+function parseQuoted(text: string): string[] {
   const bare = text.trim().replace(/^"(.*)"$/su, "$1");
   try {
     return [JSON.parse(`"${bare}"`) as string];

@@ -1,11 +1,11 @@
 /** Owns: whether an answer that is given again is the one that counted. */
 import type { Escalation } from "../../ledger/state.ts";
-import { isAboutResult } from "../../ledger/evolve-questions.ts";
+import { isQuestionAboutResult } from "../../ledger/evolve-questions.ts";
 import { isWithinOutputBounds } from "../../plan/read-outputs.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../plan/step-graph.ts";
 import type { ContentSource } from "../../ports/content-store.ts";
 import { formatCanonicalJson } from "../../std/canonical-json.ts";
-import { contentFromOutputs } from "../attempts/attempt-outcome.ts";
+import { createOutputsContent } from "../attempts/attempt-outcome.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { findQuestion } from "./await-answer.ts";
 import { parseQuestionId, type AnswerRequest } from "./question-requests.ts";
@@ -22,22 +22,25 @@ export async function isCountedAnswer(
   if (!question?.answered) return false;
   const { answered: counted } = question;
   if (counted.answer !== answer || formatCanonicalJson(counted.by) !== formatCanonicalJson(by)) return false;
-  const outputs = text === undefined ? undefined : await readOutputs(dependencies, question, text);
-  return counted.text?.sha256 === (outputs && contentFromOutputs(dependencies, outputs).ref.sha256);
+  const outputs = text === undefined ? undefined : await readOutputsOfAnswer(dependencies, question, text);
+  return counted.text?.sha256 === (outputs && createOutputsContent(dependencies, outputs).ref.sha256);
 }
 
-/** Reads a text as it was read while the question was open. */
-async function readOutputs(
+/** Reads the text of an answer as outputs, as it was read while the question was open; `undefined`: no answer. */
+async function readOutputsOfAnswer(
   dependencies: ContentSource,
   { closed: _, ...question }: Escalation,
   text: string,
 ): Promise<JsonObject | undefined> {
-  if (isAboutResult(question)) return parseOutputsOrWrap(text);
+  if (isQuestionAboutResult(question)) return parseOutputsOrWrap(text);
   const read = await readAnswerText(dependencies, { question, text, isWithheld: false, isByChat: false });
   return "problem" in read ? undefined : { text: read.text };
 }
 
-/** Returns the outputs that a text replaces a result with: a JSON object as it is, and any other text under `text`. */
+/**
+ * Returns the outputs that the text of an answer replaces a result with: a JSON object within the bounds of outputs as
+ * it is, and any other text under `text`.
+ */
 export function parseOutputsOrWrap(text: string): JsonObject {
   try {
     const value = JSON.parse(text) as Json;

@@ -7,12 +7,12 @@ import { addMs, type CoordinationId, type SessionKey } from "../../contracts/ids
 import type { Cancellation, ChildEnding, Observation } from "../../contracts/observation.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
-import { waitFor } from "../../std/wait-for.ts";
+import { waitForDuration } from "../../std/wait-for.ts";
 import { isBeingStopped, observeAttempt } from "../attempts/attempt-facts.ts";
-import { outcomeOf } from "../attempts/attempt-outcome.ts";
+import { draftAttemptOutcome } from "../attempts/attempt-outcome.ts";
 import { CANCEL_MS_MAX } from "../attempts/nested-plans.ts";
-import { attemptOf } from "../attempts/prepare-attempt.ts";
-import { countAgentUse, createUsage } from "../attempts/attempt-use.ts";
+import { findNewestAttempt } from "../attempts/prepare-attempt.ts";
+import { countAgentUse, createUsageField } from "../attempts/attempt-use.ts";
 import { stopAgent } from "../attempts/stop-agent.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
@@ -36,7 +36,11 @@ interface FollowedTelling {
   readonly tellingId: string;
 }
 
-/** Resolves when the turn has ended, its attempt is over or the process stops. */
+/**
+ * Follows the turn in which an agent reads an answer, fails the attempt where that turn fails, and stops the turn
+ * where its attempt is over. Resolves when the turn has ended or is not there, its attempt is over or the process
+ * stops.
+ */
 export async function followAnsweredTurn(
   dependencies: TurnDependencies,
   telling: FollowedTelling,
@@ -49,9 +53,9 @@ export async function followAnsweredTurn(
     const asker = findAsker(await runs.state(telling.runId), session);
     if (stopping.aborted || seen.kind === "absent") return;
     // Its agent must not go on beside the next attempt.
-    if (!asker) return answered.kind === "turn" ? stopTurn(dependencies, answered.turn) : undefined;
+    if (!asker) return answered.kind === "turn" ? stopAnsweredTurn(dependencies, answered.turn) : undefined;
     if (seen.kind === "ended" && (await settleEndedTurn(dependencies, { ...telling, asker }, seen))) return;
-    await waitFor(clock, LOOK_AGAIN_MS, stopping);
+    await waitForDuration(clock, LOOK_AGAIN_MS, stopping);
   }
 }
 
@@ -64,7 +68,7 @@ async function settleEndedTurn(
   // Its agent may have asked for the answer meanwhile.
   if (seen.outcome === "completed" || !asker.state.tellings.has(tellingId)) return true;
   // Whoever stops the attempt records how it ended.
-  return !isBeingStopped(asker, dependencies.clock.now()) && recordFailure(dependencies, asker, seen);
+  return !isBeingStopped(asker, dependencies.clock.now()) && failAttemptWithTurn(dependencies, asker, seen);
 }
 
 /** Asks how the turn stands. One that will never be is taken for one that failed. */
@@ -80,14 +84,14 @@ async function observeTurn(dependencies: TurnDependencies, answered: AnsweredTur
 type Turn = Exclude<Observation, { kind: "ended" }> | ({ readonly kind: "ended" } & ChildEnding);
 
 /** Stops the turn. One that is out of reach is told to stop again. */
-async function stopTurn(dependencies: TurnDependencies, turn: Attempt): Promise<void> {
+async function stopAnsweredTurn(dependencies: TurnDependencies, turn: Attempt): Promise<void> {
   const { runners, clock, stopping, logger } = dependencies;
   const stop = (): Promise<Cancellation> => runners.subagent.cancel(turn);
   const untilMs = addMs(clock.now(), STOP_MS_MAX);
   while (clock.now() < untilMs && !stopping.aborted) {
     const waiting = { ...dependencies, waitMs: CANCEL_MS_MAX, signal: stopping };
     if ((await askWithin<Cancellation>(waiting, stop, "unreachable")) !== "unreachable") return;
-    await waitFor(clock, LOOK_AGAIN_MS, stopping);
+    await waitForDuration(clock, LOOK_AGAIN_MS, stopping);
   }
   logger.warn({ session: turn.childSessionKey }, "could not stop the turn with the answer to an agent");
 }
@@ -96,21 +100,24 @@ export interface Asker extends OpenStep {
   readonly attempt: Attempt;
 }
 
-/** Finds the step that a session works on, and that we follow to its end. */
+/**
+ * Returns the running step, of a subagent that we follow to its end, whose newest attempt a session works on;
+ * `undefined` for any other session.
+ */
 export function findAsker(state: Coordination, session: SessionKey): Asker | undefined {
   if (state.kind !== "open") return undefined;
   const stepId = state.children.get(session);
   const step = stepId === undefined ? undefined : state.steps.get(stepId);
   if (step?.spec.runner !== "subagent" || step.phase.status !== "running") return undefined;
-  const attempt = attemptOf(state, step);
+  const attempt = findNewestAttempt(state, step);
   return attempt?.childSessionKey === session ? { state, step, attempt } : undefined;
 }
 
 /**
- * Records that the attempt failed with the turn, once the agent's own turn has ended and all that it left at work is stopped. Returns
- * false before that: an agent at work may go on without the answer.
+ * Records that the attempt failed with the turn; false while the agent's own turn goes on. It may go on without the
+ * answer. All that it left at work is stopped before.
  */
-async function recordFailure(
+async function failAttemptWithTurn(
   dependencies: TurnDependencies,
   { state, step, attempt }: Asker,
   ended: ChildEnding,
@@ -126,8 +133,11 @@ async function recordFailure(
   if (stopping.aborted) return true;
   // The host does not say yet what the agent used.
   if (seen.kind !== "ended") return false;
-  const ending = { ...ended, ...createUsage(await countAgentUse(dependencies, submitting, seen), nested) };
-  const { commands } = await outcomeOf(dependencies, { state, step }, ending);
+  const ending = {
+    ...ended,
+    ...createUsageField(await countAgentUse(dependencies, submitting, seen), nested),
+  };
+  const { commands } = await draftAttemptOutcome(dependencies, { state, step }, ending);
   await runs.submit(runId, commands);
   return true;
 }

@@ -8,50 +8,55 @@ import type { Channel } from "../../contracts/escalation.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { CoordinationId } from "../../contracts/ids.ts";
 import type { ContentSource } from "../../ports/content-store.ts";
-import { listAnswers } from "../../escalation/rule-on-answer.ts";
+import { listPossibleAnswers } from "../../escalation/rule-on-answer.ts";
 import type { NotifyPeople } from "../../dispatch/effects/gate-effects.ts";
 import { countEarlierNotices, listUnsentNotices } from "../../escalation/notices.ts";
 import type { Escalation, OpenCoordination } from "../../ledger/state.ts";
 import type { ChannelNotice, HumanChannel, NoticeOutcome, Question } from "../../ports/human-channel.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { isAboutResult } from "../../ledger/evolve-questions.ts";
+import { isQuestionAboutResult } from "../../ledger/evolve-questions.ts";
 import { findOverwrite, type Overwrite } from "../../ledger/overwritten-files.ts";
-import { findReportBehind } from "../../ledger/readable-results.ts";
-import { listDifferences } from "../../ledger/step-notes.ts";
+import { findReportBehindQuestion } from "../../ledger/readable-results.ts";
+import { listRunDifferences } from "../../ledger/step-notes.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import { formatShellArguments } from "../../std/shell-arguments.ts";
 import { listOwnersAround } from "./plan-owners.ts";
-import { questionIdOf } from "./question-requests.ts";
+import { createQuestionId } from "./question-requests.ts";
 import { quoteUnlessPlain, removeUnseen } from "./plain-text.ts";
-import { readQuestion } from "./question-text.ts";
+import { readQuestionText } from "./question-text.ts";
 import { readReportedReason } from "./reported-reason.ts";
 
 export interface NotifyDependencies extends RuntimeDependencies {
   readonly stopping: AbortSignal;
 }
 
+/**
+ * Sends one notice of an open question through its channel, and records what became of that; does nothing where the
+ * question is closed or the notice was sent. A failure is recorded and warned of, unless the question was answered or
+ * given up in the meantime.
+ */
 export async function notifyPeople(
   dependencies: NotifyDependencies,
   { coordinationId }: OpenCoordination,
   { escalationId, notice, channel }: NotifyPeople,
 ): Promise<void> {
-  const due = await dependencies.runs.findOnDisk(coordinationId, (state) => {
+  const unsentNotice = await dependencies.runs.findOnDisk(coordinationId, (state) => {
     const escalation = state.kind === "open" ? state.escalations.get(escalationId) : undefined;
     if (state.kind !== "open" || !escalation || escalation.closed) return undefined;
     const isUnsent = listUnsentNotices(escalation).some((unsent) => unsent.notice === notice);
     return isUnsent ? { state, escalation } : undefined;
   });
-  if (!due) return;
-  const question = await questionOf(dependencies, due.state, due.escalation);
+  if (!unsentNotice) return;
+  const question = await createChannelQuestion(dependencies, unsentNotice.state, unsentNotice.escalation);
   const noticeId = `${question.questionId}:${notice}`;
-  const chat = await findChat(dependencies, due.state.created);
+  const chat = await findSessionOfPeople(dependencies, unsentNotice.state.created);
   const away = findGatewayAway(dependencies, channel, chat);
   const message: ChannelNotice = {
     noticeId,
     question,
     chatSession: chat.ownerSession,
-    notice: countEarlierNotices(due.escalation.notices ?? [], notice),
+    notice: countEarlierNotices(unsentNotice.escalation.notices ?? [], notice),
     signal: dependencies.stopping,
     isOpen: async () => (await findResolution(dependencies, coordinationId, escalationId)) === undefined,
   };
@@ -94,7 +99,7 @@ async function findResolution(
 }
 
 /** Finds the session that people talk to, with its gateway. A subagent has no chat, and may be at work. */
-async function findChat({ store }: NotifyDependencies, owner: OwnerPlace): Promise<OwnerPlace> {
+async function findSessionOfPeople({ store }: NotifyDependencies, owner: OwnerPlace): Promise<OwnerPlace> {
   const owners = await listOwnersAround(store, owner.ownerSession);
   return owners.at(-1) ?? owner;
 }
@@ -115,7 +120,7 @@ function createFailedNotice(message: string): NoticeOutcome {
   return { kind: "failed", tries: 1, message };
 }
 
-/** A channel that throws, or that says nothing until the question is over, has told nobody. */
+/** Sends a notice through a channel. One that throws, or says nothing until the question is over, has told nobody. */
 function notifyChannel(
   dependencies: NotifyDependencies,
   to: HumanChannel | undefined,
@@ -127,7 +132,11 @@ function notifyChannel(
   return askWithin(waiting, () => to.notify(notice), createFailedNotice("the channel gave no answer"));
 }
 
-export async function questionOf(
+/**
+ * Creates the question as channels show it to people, with its title, text and possible answers; where its text is
+ * withheld, the title says so in place of it.
+ */
+export async function createChannelQuestion(
   dependencies: ContentSource,
   { coordinationId, created, steps, conflicts }: OpenCoordination,
   escalation: Escalation,
@@ -142,8 +151,8 @@ export async function questionOf(
     onExpiry = "deny",
     confidence,
   } = escalation;
-  const questionId = questionIdOf(coordinationId, escalationId);
-  const about = titleOf(escalation, findOverwrite({ conflicts, steps }, escalation));
+  const questionId = createQuestionId(coordinationId, escalationId);
+  const about = formatTitle(escalation, findOverwrite({ conflicts, steps }, escalation));
   const title = isAlsoMismatch(steps, escalation) ? `${about} Its agent did not run as it was asked.` : about;
   return {
     questionId,
@@ -160,10 +169,10 @@ export async function questionOf(
       ? { title: `${title} ${describeWithheld(questionId)}` }
       : {
           title,
-          ...(await readReason(dependencies, steps, escalation)),
-          ...(await readShownWords(dependencies, escalation)),
+          ...(await readReasonField(dependencies, steps, escalation)),
+          ...(await readShownQuestion(dependencies, escalation)),
         }),
-    answers: listAnswers(escalation),
+    answers: listPossibleAnswers(escalation),
     ...(confidence && {
       confidence: {
         floor: confidence.floor / 10_000,
@@ -174,21 +183,21 @@ export async function questionOf(
 }
 
 /** Reads why the agent says that it could not do the step, where people are asked whether that is tried once more. */
-async function readReason(
+async function readReasonField(
   dependencies: ContentSource,
   steps: OpenCoordination["steps"],
   escalation: Escalation,
 ): Promise<Pick<Question, "text">> {
-  const report = findReportBehind(steps, escalation);
+  const report = findReportBehindQuestion(steps, escalation);
   const text = report && (await readReportedReason(dependencies, report));
   return text === undefined ? {} : { text };
 }
 
-async function readShownWords(
+async function readShownQuestion(
   dependencies: ContentSource,
   escalation: Escalation,
 ): Promise<Pick<Question, "text" | "options">> {
-  const words = await readQuestion(dependencies, escalation);
+  const words = await readQuestionText(dependencies, escalation);
   return {
     ...(words && { text: removeUnseen(words.question) }),
     ...(words?.options && { options: words.options.map(removeUnseen) }),
@@ -199,16 +208,16 @@ async function readShownWords(
 function isAlsoMismatch(steps: OpenCoordination["steps"], escalation: Escalation): boolean {
   const { cause, stepId } = escalation;
   const step = stepId === undefined || cause === "mismatch" ? undefined : steps.get(stepId);
-  return step !== undefined && isAboutResult(escalation) && listDifferences(step).length > 0;
+  return step !== undefined && isQuestionAboutResult(escalation) && listRunDifferences(step).length > 0;
 }
 
-/** The question can be answered by whoever reads it in the ledger. */
+/** Says how an operator reads a question whose words are withheld from channels. */
 function describeWithheld(questionId: string): string {
   return `Its words are withheld until its result is let through; an operator reads them with: openclaw coordination questions show ${formatShellArguments(questionId)}`;
 }
 
-/** Says what the question is about, free of content. */
-export function titleOf(
+/** Returns the title of a question: a sentence on what it is about by its cause, free of content. */
+export function formatTitle(
   { cause, stepId, confidence }: Pick<Escalation, "cause" | "stepId" | "confidence">,
   overwrite?: Overwrite,
 ): string {

@@ -1,12 +1,16 @@
 /** Owns: names and texts that a model wrote, where people read them beside words of ours: nothing in them can pass for these. */
-import { replaceHidden } from "../../std/hidden-characters.ts";
+import { replaceHiddenCharacters } from "../../std/hidden-characters.ts";
 
-/** Removes characters that cannot be seen, or that move others; line breaks stay. */
+/** Returns the text without characters that cannot be seen, or that move others; line breaks and tabs stay. */
 export function removeUnseen(text: string): string {
-  return replaceHidden(text, (character) => (character === "\n" || character === "\t" ? character : ""));
+  return replaceHiddenCharacters(text, (character) =>
+    character === "\n" || character === "\t" ? character : "",
+  );
 }
 
-/** Puts a name in quotes when it is more than a plain name. */
+/**
+ * Returns a name as it is where it is a plain word, else in quotes as one line without characters that cannot be seen.
+ */
 export function quoteUnlessPlain(name: string): string {
   return /^[\w.:@-]+$/u.test(name) ? name : JSON.stringify(removeUnseen(name).replace(/\s+/gu, " "));
 }

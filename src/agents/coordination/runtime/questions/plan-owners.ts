@@ -3,7 +3,7 @@ import type { OwnerPlace } from "../../contracts/coordination-summary.ts";
 import type { Answerer } from "../../contracts/escalation.ts";
 import type { CoordinationId, SessionKey } from "../../contracts/ids.ts";
 import type { Coordination, Escalation, OpenCoordination } from "../../ledger/state.ts";
-import { nameOfChild } from "../../ledger/summary.ts";
+import { nameChildReference } from "../../ledger/summary.ts";
 import type { RunLog } from "../log/run-log.ts";
 
 interface Answering {
@@ -13,8 +13,8 @@ interface Answering {
 }
 
 /**
- * Lists the sessions whose plans they are: that of the coordination, and those around it. `undefined` where they may answer, or the
- * answer comes from no session: then a log around it that cannot be read holds up nothing.
+ * Lists the sessions that own the plan of a question and the plans around it, whose approval may not count;
+ * `undefined` unless the plan is nested, a different approver is required and a session answers.
  */
 export async function listPlanOwners(
   runs: Pick<RunLog, "state">,
@@ -39,8 +39,8 @@ export interface OwnerReads {
 }
 
 /**
- * Lists the owners around a session: whose child it is, whose child that one is, and so on, as far as their spawns are recorded; none
- * where nobody spawned it.
+ * Lists the owner of the session that spawned a session, then the one above it, and so on, as far as the spawns are
+ * recorded; empty where nobody spawned it.
  */
 export async function listOwnersAround(reads: OwnerReads, session: SessionKey): Promise<OwnerPlace[]> {
   const owners: OwnerPlace[] = [];
@@ -49,7 +49,7 @@ export async function listOwnersAround(reads: OwnerReads, session: SessionKey): 
   // A host may use a key again, so that a session seems to be its own parent.
   while (!passed.has(child)) {
     passed.add(child);
-    const [runId] = await reads.holders(nameOfChild(child), 1);
+    const [runId] = await reads.holders(nameChildReference(child), 1);
     const owner = runId && (await reads.findUnproven(runId))?.summary;
     if (!owner) break;
     if (!passed.has(owner.ownerSession)) owners.push(owner);

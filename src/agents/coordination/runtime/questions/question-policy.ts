@@ -12,7 +12,11 @@ interface PolicyDependencies extends Pick<GateDependencies, "escalations" | "plu
 /** The plugins that were warned of, by the configuration that leaves them no place. */
 const warnedOf = new WeakMap<GateDependencies["escalations"], Set<string>>();
 
-function warnOnce(logger: Logger, escalations: GateDependencies["escalations"], plugin: string): void {
+function warnOfUntoldPlugin(
+  logger: Logger,
+  escalations: GateDependencies["escalations"],
+  plugin: string,
+): void {
   const plugins = warnedOf.get(escalations) ?? new Set();
   if (plugins.has(plugin)) return;
   warnedOf.set(escalations, plugins.add(plugin));
@@ -22,8 +26,11 @@ function warnOnce(logger: Logger, escalations: GateDependencies["escalations"], 
   );
 }
 
-/** Returns the rules for questions. Plugins are told in the places that the operator's channels leave. */
-export function questionPolicyOf({
+/**
+ * Creates the rules for the questions of a coordination: the time to answer, who is notified when, and whether another
+ * one must approve. Plugins' channels get the places that the operator's leave; of those without a place it is warned.
+ */
+export function createQuestionPolicy({
   escalations,
   pluginGates,
   settings,
@@ -35,7 +42,7 @@ export function questionPolicyOf({
     .channels()
     .filter((channel) => !named.has(channel) && channelSchema.safeParse(channel).success);
   const free = BOUNDS.noticesMax - configured.length;
-  for (const plugin of plugins.slice(free)) warnOnce(logger, escalations, plugin);
+  for (const plugin of plugins.slice(free)) warnOfUntoldPlugin(logger, escalations, plugin);
   const notify = [...plugins.slice(0, free).map((channel) => ({ channel, afterMs: 0 })), ...configured];
   return {
     answerMs: settings.escalateMs,

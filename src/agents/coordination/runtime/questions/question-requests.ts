@@ -4,12 +4,15 @@ import type { FactPayloads } from "../../contracts/facts.ts";
 import type { CoordinationId, EpochMs, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { RefusalCode } from "../../dispatch/decision.ts";
 
-/** Names a question over all coordinations, as people write it. */
-export function questionIdOf(coordinationId: CoordinationId, escalationId: string): string {
+/** Returns the id by which people name a question among those of all coordinations. */
+export function createQuestionId(coordinationId: CoordinationId, escalationId: string): string {
   return `${coordinationId}:${escalationId}`;
 }
 
-/** `undefined` for what names no question. Coordination ids may hold colons, ids of questions do not. */
+/**
+ * Returns the coordination and the question that an id of `createQuestionId` names; `undefined` where the text is no
+ * such id. Coordination ids may hold colons, ids of questions do not.
+ */
 export function parseQuestionId(
   questionId: string,
 ): { readonly coordinationId: CoordinationId; readonly escalationId: string } | undefined {

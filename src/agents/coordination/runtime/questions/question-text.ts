@@ -4,12 +4,16 @@ import type { Escalation } from "../../ledger/state.ts";
 import type { ContentSource } from "../../ports/content-store.ts";
 import { parseJsonOrNothing } from "../../std/parse-json.ts";
 
-export function writeQuestion(text: QuestionText): string {
+/** Returns the text of a question as JSON; throws where it is not of its schema. */
+export function encodeQuestion(text: QuestionText): string {
   return JSON.stringify(questionTextSchema.parse(text));
 }
 
-/** `undefined` where nothing was written, or it is not kept any more, or not in that form. */
-export async function readQuestion(
+/**
+ * Reads the kept text of a question that an agent asked; `undefined` where it wrote none, or the text is not kept, or
+ * not in that form.
+ */
+export async function readQuestionText(
   { content }: ContentSource,
   { question }: Pick<Escalation, "question">,
 ): Promise<QuestionText | undefined> {

@@ -27,6 +27,10 @@ export interface QuestionWaits {
   ): Promise<void>;
 }
 
+/**
+ * Creates the memory of what this process is telling sessions: claims of tool calls that wait for an answer, and
+ * tellings in turns. Its `until` waits for a condition, which is looked at again after each change.
+ */
 export function createQuestionWaits(clock: Clock): QuestionWaits {
   const claims = new Map<string, number>();
   const tellings = new Map<CoordinationId, Set<string>>();

@@ -4,12 +4,16 @@ import type { CoordinationId, SessionKey } from "../../contracts/ids.ts";
 import type { Escalation, KnownCoordination } from "../../ledger/state.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { questionIdOf, type QuestionsToSession, type QuestionToSession } from "./question-requests.ts";
-import { readQuestion } from "./question-text.ts";
+import { createQuestionId, type QuestionsToSession, type QuestionToSession } from "./question-requests.ts";
+import { readQuestionText } from "./question-text.ts";
 
 const LISTED_MAX = 10;
 
-export async function listQuestionsTo(
+/**
+ * Lists the open questions of children to a session in one coordination, the ten that expire first, with how many were
+ * left out.
+ */
+export async function listOpenQuestionsToSession(
   dependencies: RuntimeDependencies,
   session: SessionKey,
   coordinationId: CoordinationId,
@@ -24,21 +28,21 @@ export async function listQuestionsTo(
     );
   const listed = open.toSorted((a, b) => a.deadlineAtMs - b.deadlineAtMs).slice(0, LISTED_MAX);
   const questions = await Promise.all(
-    listed.map((question) => describeQuestionTo(dependencies, state, question)),
+    listed.map((question) => createQuestionToSession(dependencies, state, question)),
   );
   return { questions, leftOut: open.length - listed.length };
 }
 
-async function describeQuestionTo(
+async function createQuestionToSession(
   dependencies: ContentSource,
   { coordinationId, steps }: KnownCoordination,
   question: Escalation,
 ): Promise<QuestionToSession> {
   const { escalationId, deadlineAtMs, stepId } = question;
   const isWithheld = isQuestionWithheld(steps, question);
-  const words = isWithheld ? undefined : await readQuestion(dependencies, question);
+  const words = isWithheld ? undefined : await readQuestionText(dependencies, question);
   return {
-    questionId: questionIdOf(coordinationId, escalationId),
+    questionId: createQuestionId(coordinationId, escalationId),
     deadlineAtMs,
     isWithheld,
     ...(stepId && { stepId }),

@@ -9,11 +9,11 @@ import { addMs, type CoordinationId, type EpochMs, type SessionKey } from "../..
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { ChildEnding, Observation } from "../../contracts/observation.ts";
 import type { TellSession } from "../../dispatch/effects/gate-effects.ts";
-import { isForNobody } from "../../ledger/given-up.ts";
+import { isWorkingForNobody } from "../../ledger/given-up.ts";
 import type { OpenCoordination, Telling } from "../../ledger/state.ts";
 import type { Attempt, Order, Start } from "../../ports/agent-runner.ts";
-import { waitFor } from "../../std/wait-for.ts";
-import { explainElsewhere, isBeingStopped } from "../attempts/attempt-facts.ts";
+import { waitForDuration } from "../../std/wait-for.ts";
+import { explainLostElsewhere, isBeingStopped } from "../attempts/attempt-facts.ts";
 import { isOwnerGivenUp } from "../attempts/nested-plans.ts";
 import { createTellingKey, isAnswerTooLate, TELLING_KEY_END } from "../attempts/told-turns.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
@@ -25,7 +25,7 @@ import {
   type TurnDependencies,
 } from "./follow-answered-turn.ts";
 import type { QuestionWaits } from "./question-waits.ts";
-import { formatTelling } from "./telling-message.ts";
+import { formatTellingMessage } from "./telling-message.ts";
 
 /** From then on nobody waits to hear it. */
 const TELL_MS = 600_000;
@@ -36,18 +36,22 @@ export interface TellDependencies extends TurnDependencies {
   readonly waits: QuestionWaits;
 }
 
+/**
+ * Tells a session what it waits for, in a turn of its own, follows that turn and records whether it was told. Does
+ * nothing where the telling is closed, or a tool call of the session waits for the same: that tells it instead.
+ */
 export async function tellSession(
   dependencies: TellDependencies,
   { coordinationId }: OpenCoordination,
   { tellingId }: TellSession,
 ): Promise<void> {
-  const due = await findDue(dependencies, coordinationId, tellingId);
+  const due = await findOpenTelling(dependencies, coordinationId, tellingId);
   const { waits } = dependencies;
   if (!due || waits.isClaimed(coordinationId, tellingId)) return;
   waits.beginTelling(coordinationId, tellingId);
   const asker = findAskerToTell(due);
-  const { delivery, answered } = (await isInVain(dependencies, due))
-    ? await describeVain(dependencies, due)
+  const { delivery, answered } = (await isTellingInVain(dependencies, due))
+    ? await describeVainTelling(dependencies, due)
     : await deliverTelling(dependencies, due, asker);
   // Until its turn ends, an agent that no turn told may still ask for the answer.
   if (delivery !== undefined && delivery !== "delivered") waits.endTelling(coordinationId, tellingId);
@@ -69,7 +73,7 @@ function findAskerToTell({ state, telling: { of: subject, session } }: Due): Ask
   return subject.kind === "answer" ? findAsker(state, session) : undefined;
 }
 
-function findDue(
+function findOpenTelling(
   { runs }: TellDependencies,
   coordinationId: CoordinationId,
   tellingId: string,
@@ -102,6 +106,7 @@ async function deliverTelling(
   return await tellUntilKnown(dependencies, due, asker);
 }
 
+/** Asks the host for the turn, and again where it surely has no record of it, until it is known how that ended. */
 async function tellUntilKnown(
   dependencies: TellDependencies,
   due: Due,
@@ -109,24 +114,24 @@ async function tellUntilKnown(
 ): Promise<Delivered> {
   const { clock, stopping } = dependencies;
   const isStopping = (): boolean => stopping.aborted;
-  const order = await orderFor(dependencies, due.state, due.telling);
+  const order = await createTellingOrder(dependencies, due.state, due.telling);
   // A process that was down for long has not tried yet; the key makes all tries one turn (D2).
   const untilMs = addMs(clock.now(), TELL_MS);
-  let started = isAboutToStop(dependencies, asker) ? UNASKED : await start(dependencies, order);
+  let started = isAboutToStop(dependencies, asker) ? UNASKED : await startTellingTurn(dependencies, order);
   for (;;) {
     if (isStopping()) return {};
     if (started.kind === "refused") return createNotDelivered(order.childSessionKey, started.message);
-    const seen = await observe(dependencies, order);
+    const seen = await observeTellingTurn(dependencies, order);
     if (seen.kind === "ended" || (await isWaitOver(dependencies, due, { asker, seen, untilMs })))
-      return describeDelivery(order, seen);
-    await waitFor(clock, AGAIN_MS, stopping);
+      return judgeDelivery(order, seen);
+    await waitForDuration(clock, AGAIN_MS, stopping);
     // D2: what the host surely has no record of is started again under its key.
-    if (seen.kind === "absent" && (await canStartAgain(dependencies, due, asker)))
-      started = await start(dependencies, order);
+    if (seen.kind === "absent" && (await mayStartTurnAgain(dependencies, due, asker)))
+      started = await startTellingTurn(dependencies, order);
   }
 }
 
-async function canStartAgain(
+async function mayStartTurnAgain(
   dependencies: TellDependencies,
   due: Due,
   asker: Asker | undefined,
@@ -134,19 +139,19 @@ async function canStartAgain(
   const { runs, stopping } = dependencies;
   const current = asker && findAsker(await runs.state(due.state.coordinationId), due.telling.session);
   if (stopping.aborted || (asker && !current) || isAboutToStop(dependencies, current)) return false;
-  return !(await isInVain(dependencies, due));
+  return !(await isTellingInVain(dependencies, due));
 }
 
 /**
- * True when whoever is to hear it is stopped, or lives in a gateway that is gone: it would wake the agent beside the next attempt, or
- * a session that has nothing but the key in common with it.
+ * True when whoever is to hear it is stopped, or lives in a gateway that is gone. It would wake the agent beside the
+ * next attempt, or a session that has nothing but the key in common with it.
  */
-async function isInVain(
+async function isTellingInVain(
   dependencies: TellDependencies,
   { state: { coordinationId }, telling: { of: subject, session } }: Due,
 ): Promise<boolean> {
   const state = await dependencies.runs.state(coordinationId);
-  if (state.kind !== "open" || isForNobody(state, session)) return true;
+  if (state.kind !== "open" || isWorkingForNobody(state, session)) return true;
   if (session === state.created.ownerSession)
     return state.cancelledBy === "parent" || isOwnerGivenUp(dependencies, state);
   const stepId = state.children.get(session);
@@ -155,15 +160,21 @@ async function isInVain(
   // The attempt of an agent that asked is not done before it is known what became of an earlier try.
   const canStop = subject.kind !== "answer" && step.phase.status === "running";
   const isToStop = canStop && isBeingStopped({ state, step }, dependencies.clock.now());
-  return isToStop || explainElsewhere(dependencies, state, step) !== undefined;
+  return isToStop || explainLostElsewhere(dependencies, state, step) !== undefined;
 }
 
-/** Nobody begins the turn any more. An earlier process may have begun it: then it is one to be stopped with the attempt. */
-async function describeVain(dependencies: TellDependencies, { state, telling }: Due): Promise<Delivered> {
-  const order = await orderFor(dependencies, state, telling);
-  const seen = await observe(dependencies, order);
+/**
+ * Returns how a telling in vain ended: not delivered, unless an earlier process had begun its turn. Then the turn is
+ * one to be stopped with the attempt.
+ */
+async function describeVainTelling(
+  dependencies: TellDependencies,
+  { state, telling }: Due,
+): Promise<Delivered> {
+  const order = await createTellingOrder(dependencies, state, telling);
+  const seen = await observeTellingTurn(dependencies, order);
   if (seen.kind !== "running" && seen.kind !== "ended") return { delivery: "not_delivered" };
-  const { delivery = "unknown" } = describeDelivery(order, seen);
+  const { delivery = "unknown" } = judgeDelivery(order, seen);
   return { delivery };
 }
 
@@ -189,13 +200,14 @@ async function isWaitOver(
 ): Promise<boolean> {
   const { runs, clock } = dependencies;
   const isLate = clock.now() >= untilMs;
-  if (!asker) return isLate || (seen.kind === "absent" && (await isInVain(dependencies, due)));
+  if (!asker) return isLate || (seen.kind === "absent" && (await isTellingInVain(dependencies, due)));
   const current = findAsker(await runs.state(due.state.coordinationId), due.telling.session);
   if (!current) return true;
   return seen.kind === "absent" && (isLate || isAboutToStop(dependencies, current));
 }
 
-function describeDelivery(order: Order, seen: Observation): Delivered {
+/** Returns whether the session had the message, as far as its turn shows, and the turn that told it. */
+function judgeDelivery(order: Order, seen: Observation): Delivered {
   const { idempotencyKey, agentId, childSessionKey, dispatchedAtMs } = order;
   if (seen.kind === "absent")
     return createNotDelivered(childSessionKey, "the host began no turn with it in time");
@@ -211,27 +223,27 @@ const DELIVERIES: Partial<Record<ChildEnding["outcome"], Delivered["delivery"]>>
   failed: "not_delivered",
 };
 
-function start(dependencies: TellDependencies, order: Order): Promise<Start> {
-  return answer(dependencies, () => dependencies.runners.owner.start(order), {
+function startTellingTurn(dependencies: TellDependencies, order: Order): Promise<Start> {
+  return awaitHostWithin(dependencies, () => dependencies.runners.owner.start(order), {
     kind: "unknown",
     message: "the host did not answer in time",
   });
 }
 
-function observe(dependencies: TellDependencies, order: Order): Promise<Observation> {
-  return answer(dependencies, () => dependencies.runners.owner.observe(order), { kind: "unknown" });
+function observeTellingTurn(dependencies: TellDependencies, order: Order): Promise<Observation> {
+  return awaitHostWithin(dependencies, () => dependencies.runners.owner.observe(order), { kind: "unknown" });
 }
 
-function answer<T>(dependencies: TellDependencies, ask: () => Promise<T>, otherwise: T): Promise<T> {
+function awaitHostWithin<T>(dependencies: TellDependencies, ask: () => Promise<T>, otherwise: T): Promise<T> {
   return askWithin({ ...dependencies, waitMs: ANSWER_MS_MAX, signal: dependencies.stopping }, ask, otherwise);
 }
 
-/** True when a run of the host is one of ours that told a session something. */
+/** True when the id of a host's run is one under which this product told a session something. */
 export function isTellingKey(runId: string): boolean {
   return runId.endsWith(TELLING_KEY_END);
 }
 
-async function orderFor(
+async function createTellingOrder(
   dependencies: TellDependencies,
   state: OpenCoordination,
   telling: Telling,
@@ -257,7 +269,7 @@ async function orderFor(
       trace: {},
     },
     lane: "control",
-    message: await formatTelling(dependencies, state, telling),
+    message: await formatTellingMessage(dependencies, state, telling),
     deadlineAtMs: addMs(telling.sinceMs, TELL_MS),
     traceparent: `00-${hash.slice(0, 32)}-${hash.slice(32, 48)}-01`,
   };

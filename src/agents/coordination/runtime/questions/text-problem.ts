@@ -2,12 +2,12 @@
  * Owns: texts that a question does not take for an answer in words: a bare yes or no where people approve or deny, and anything
  * but the offered answers where there are some. Whoever wrote "no" must not have approved.
  */
-import { canBeNumbered } from "../../contracts/escalation.ts";
+import { canNumberOptions } from "../../contracts/escalation.ts";
 import type { Escalation } from "../../ledger/state.ts";
 import type { ContentSource } from "../../ports/content-store.ts";
 import { findOption } from "./chosen-option.ts";
 import { removeUnseen } from "./plain-text.ts";
-import { readQuestion } from "./question-text.ts";
+import { readQuestionText } from "./question-text.ts";
 
 /** Words that people write for a yes or a no, and JSON that stands for nothing else. */
 const RULINGS: ReadonlyMap<string, "approve" | "deny" | undefined> = new Map([
@@ -32,17 +32,21 @@ export interface GivenText {
 /** The text that counts, and the option where it is one; or one sentence for whoever answered. */
 export type ReadText = { readonly text: string; readonly option?: string } | { readonly problem: string };
 
-/** Reads the text of an answer. A question that is closed anyway takes every text. */
+/**
+ * Returns the text of an answer, with options the one that is meant, or the problem for which the answer is not taken.
+ * A question that is closed anyway takes every text.
+ */
 export async function readAnswerText(dependencies: ContentSource, submitted: GivenText): Promise<ReadText> {
   const { question, text } = submitted;
   if (question.closed) return { text };
-  const options = (await readQuestion(dependencies, question))?.options ?? [];
-  if (options.length > 0) return chooseOption(options, submitted);
+  const options = (await readQuestionText(dependencies, question))?.options ?? [];
+  if (options.length > 0) return readChosenOption(options, submitted);
   const problem = question.answers?.includes("approve") ? findRulingProblem(text) : undefined;
   return problem === undefined ? { text } : { problem };
 }
 
-function chooseOption(
+/** Reads the text as one of the options of its question; a problem names the options that may be chosen. */
+function readChosenOption(
   options: readonly string[],
   { text, isWithheld, isByChat }: Omit<GivenText, "question">,
 ): ReadText {
@@ -57,12 +61,13 @@ function chooseOption(
   const offered = options.map((each) => JSON.stringify(removeUnseen(each))).join(", ");
   return {
     problem:
-      isShownInChat && canBeNumbered(options)
+      isShownInChat && canNumberOptions(options)
         ? `the question takes one of its options, or the number of one (1 to ${options.length}): ${offered}; deny it where none of them is right`
         : `the question takes exactly one of ${offered}, spelt so; deny it where none of them is right`,
   };
 }
 
+/** Says why a bare yes or no is no answer in words; `undefined` for any other text. */
 function findRulingProblem(text: string): string | undefined {
   const word = removeUnseen(text)
     .trim()

@@ -7,7 +7,7 @@ import type { FactPayloads } from "../../contracts/facts.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { canKeepText, stepOfChild } from "../log/step-of-child.ts";
+import { canKeepText, findStepOfChild } from "../log/step-of-child.ts";
 
 export interface ChildSession {
   readonly session: SessionKey;
@@ -32,12 +32,16 @@ export interface ChildWords {
   recordSuppressed(session: SessionKey, message: SuppressedMessage): Promise<void>;
 }
 
+/**
+ * Creates the access to the words of children: it finds whose child a session is, and records its texts that were
+ * shortened, the whole of which is kept, or suppressed.
+ */
 export function createChildWords(dependencies: RuntimeDependencies): ChildWords {
   return {
     childOf: async (session) => {
-      const found = await stepOfChild(dependencies, session);
-      if (!found) return undefined;
-      const { state, step } = found;
+      const childStep = await findStepOfChild(dependencies, session);
+      if (!childStep) return undefined;
+      const { state, step } = childStep;
       const { stepId, sourceSession: parent, planned } = step.spec;
       return {
         session,
@@ -45,19 +49,26 @@ export function createChildWords(dependencies: RuntimeDependencies): ChildWords 
         stepId,
         parent,
         isPlanned: planned !== undefined,
-        canKeepWhole: canKeepText(found),
+        canKeepWhole: canKeepText(childStep),
       };
     },
     keepWhole: async (session, text, shownChars) => {
       const ref = dependencies.refOf(text);
       const shortened = { text: ref, chars: text.length, shownChars };
       const content: ContentInput = { ref, text, keepWhileRunning: true };
-      await record(dependencies, session, (about) => ({ type: "recordShortened", ...about, ...shortened }), [
-        content,
-      ]);
+      await recordChildCommand(
+        dependencies,
+        session,
+        (about) => ({ type: "recordShortened", ...about, ...shortened }),
+        [content],
+      );
     },
     recordSuppressed: (session, message) =>
-      record(dependencies, session, (about) => ({ type: "recordSuppressed", ...about, ...message })),
+      recordChildCommand(dependencies, session, (about) => ({
+        type: "recordSuppressed",
+        ...about,
+        ...message,
+      })),
   };
 }
 
@@ -66,13 +77,14 @@ interface About {
   readonly attempt: number;
 }
 
-async function record(
+/** Submits a command about the step whose child the session is; nothing where it is nobody's child. */
+async function recordChildCommand(
   dependencies: RuntimeDependencies,
   session: SessionKey,
   commandOf: (about: About) => Command,
   contents: readonly ContentInput[] = [],
 ): Promise<void> {
-  const found = await stepOfChild(dependencies, session);
+  const found = await findStepOfChild(dependencies, session);
   if (!found) return;
   const { coordinationId } = found.state;
   const { spec, phase } = found.step;

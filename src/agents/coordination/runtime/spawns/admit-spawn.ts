@@ -17,11 +17,11 @@ import type { TreeBudget } from "../../contracts/usage.ts";
 import type { Gate } from "../../contracts/verification.ts";
 import type { AgentId, CoordinationId, EpochMs, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { RefusalCode } from "../../dispatch/decision.ts";
-import { envelopeOf } from "../../dispatch/envelope-of.ts";
-import { isPlanned, stopOf } from "../../dispatch/plan-rules.ts";
-import { isForNobody } from "../../ledger/given-up.ts";
+import { buildEnvelope } from "../../dispatch/build-envelope.ts";
+import { isPlanned, findStopReason } from "../../dispatch/plan-rules.ts";
+import { isWorkingForNobody } from "../../ledger/given-up.ts";
 import type { Coordination } from "../../ledger/state.ts";
-import { nameOfChild, formatTraceName } from "../../ledger/summary.ts";
+import { nameChildReference, nameTraceReference } from "../../ledger/summary.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { Found, LedgerStore } from "../../ports/ledger-store.ts";
@@ -29,9 +29,9 @@ import type { TurnsByName } from "../../std/turns-by-name.ts";
 import type { OwnerTurns } from "../environment/owner-turns.ts";
 import { chooseRules, type PolicyBook, type PolicyRules } from "../environment/policy-rules.ts";
 import { explainUngateable } from "../held-results/gate-of.ts";
-import { privilegeOf } from "../privileges/admitted-privilege.ts";
+import { createAdmittedPrivilege } from "../privileges/admitted-privilege.ts";
 import type { RunLog, Submitted } from "../log/run-log.ts";
-import { stepOfChild, type StepOfChild } from "../log/step-of-child.ts";
+import { findStepOfChild, type StepOfChild } from "../log/step-of-child.ts";
 
 /** A coordination may end between finding it and joining it; then a new one is opened. */
 const JOIN_ATTEMPTS_MAX = 3;
@@ -100,49 +100,58 @@ export interface AdmitDependencies {
   readonly opening: TurnsByName;
 }
 
-/** @throws CoordinationError when the ledger could not record the intent; nothing was recorded then. */
+/**
+ * Records the intent of a spawn in the coordination that it joins or opens, and returns whether it is admitted. It is
+ * tried again where the coordination ended meanwhile. @throws CoordinationError when the ledger could not record the
+ * intent; nothing was recorded then.
+ */
 export async function admitSpawn(dependencies: AdmitDependencies, request: SpawnRequest): Promise<Admission> {
   for (let tries = 1; ; tries += 1) {
-    const home = await findHome(dependencies, request);
-    const submitted = home.kind === "opened" ? home.submitted : await join(dependencies, request, home);
+    const home = await findOrOpenCoordination(dependencies, request);
+    const submitted =
+      home.kind === "opened" ? home.submitted : await joinCoordination(dependencies, request, home);
     const again =
       submitted.kind === "refused" && submitted.code === "COORDINATION_ENDED" && tries < JOIN_ATTEMPTS_MAX;
-    if (!again) return admissionOf(submitted);
+    if (!again) return createAdmission(submitted);
   }
 }
 
 type Refused = Admission & { readonly kind: "refused" };
 
+/** Refuses a spawn whose result must be held but cannot be kept back; `undefined` for any other. */
 function refuseUngateable({ gateOf }: AdmitDependencies, { spawn }: SpawnRequest): Refused | undefined {
   const reason = explainUngateable(gateOf(spawn), spawn);
   return reason === undefined ? undefined : { kind: "refused", code: "UNGATEABLE", reason };
 }
 
 /**
- * Refuses what would be stopped as soon as it is there. The core admits it all the same, so that older logs are decided as they
- * were, and so that a child which the host made meanwhile has a step that can be stopped.
+ * Refuses a spawn for work that was cancelled or has stopped: it would be stopped as soon as it is there. The core
+ * admits it all the same, so that older logs are decided as they were, and so that a child which the host made
+ * meanwhile has a step that can be stopped.
  */
-function refuseStopped(
+function refuseStoppedWork(
   state: Coordination,
   { parentStepId, session }: { readonly parentStepId: StepId | undefined; readonly session: SessionKey },
   now: EpochMs,
 ): Refused | undefined {
   if (state.kind === "unopened") return undefined;
   const parent = parentStepId && state.steps.get(parentStepId);
-  if ((state.cancelledBy ?? parent?.cancelledBy) !== undefined || isForNobody(state, session))
-    return createStopped(
+  if ((state.cancelledBy ?? parent?.cancelledBy) !== undefined || isWorkingForNobody(state, session))
+    return createStoppedRefusal(
       "the work that this subagent is for was cancelled or given up; end your own, and begin nothing more",
     );
-  const stop = state.kind === "open" && isPlanned(state) ? stopOf(state, now) : undefined;
+  const stop = state.kind === "open" && isPlanned(state) ? findStopReason(state, now) : undefined;
   return (
     stop &&
-    createStopped(`the plan that this work belongs to has stopped: ${stop}; finish without another subagent`)
+    createStoppedRefusal(
+      `the plan that this work belongs to has stopped: ${stop}; finish without another subagent`,
+    )
   );
 }
 
 /**
- * Refuses what a turn begins that could not be stopped, and goes on though its coordination has ended. A turn that began after the
- * end is for whoever began it.
+ * Refuses a spawn of a turn that goes on though its coordination was stopped and has ended. A turn that began after
+ * the end is for whoever began it.
  */
 function refuseUnstoppedTurn(
   { turns, clock }: Pick<AdmitDependencies, "turns" | "clock">,
@@ -151,17 +160,17 @@ function refuseUnstoppedTurn(
 ): Refused | undefined {
   const now = clock.now();
   const isUnstopped = state.kind === "ended" && turns.isUnderWaySince(session, state.endedAtMs, now);
-  return isUnstopped ? refuseStopped(state, { parentStepId: step.spec.stepId, session }, now) : undefined;
+  return isUnstopped ? refuseStoppedWork(state, { parentStepId: step.spec.stepId, session }, now) : undefined;
 }
 
-function createStopped(reason: string): Refused {
+function createStoppedRefusal(reason: string): Refused {
   return { kind: "refused", code: "PLAN_STOPPED", reason };
 }
 
-function admissionOf(submitted: Submitted | Refused): Admission {
+function createAdmission(submitted: Submitted | Refused): Admission {
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
-  const envelope = submitted.stepId && envelopeOf(submitted.state, submitted.stepId);
+  const envelope = submitted.stepId && buildEnvelope(submitted.state, submitted.stepId);
   assertInvariant(envelope !== undefined, "an admitted spawn has a step");
   return { kind: "admitted", envelope, state: submitted.state };
 }
@@ -175,18 +184,22 @@ type Home =
     }
   | { readonly kind: "opened"; readonly submitted: Submitted | Refused };
 
-async function findHome(dependencies: AdmitDependencies, request: SpawnRequest): Promise<Home> {
-  const parent = await openHolder(dependencies, nameOfChild(request.sourceSession));
+/** Finds the open coordination that a spawn is to join, or opens one with the spawn in it. */
+async function findOrOpenCoordination(dependencies: AdmitDependencies, request: SpawnRequest): Promise<Home> {
+  const parent = await findHolder(dependencies, nameChildReference(request.sourceSession));
   if (parent?.open) {
     const { runId, stepId, policy } = parent;
     return { kind: "join", runId, policy, ...(stepId && { parentStepId: stepId }) };
   }
-  const trace = formatTraceOfSpawn(dependencies, request);
+  const trace = nameTraceOfSpawn(dependencies, request);
   // Joining happens outside, so that it is not serial.
   return dependencies.opening.run(trace, async () => {
-    const earlier = await openHolder(dependencies, trace);
+    const earlier = await findHolder(dependencies, trace);
     if (earlier?.open) return { kind: "join", runId: earlier.runId, policy: earlier.policy };
-    return { kind: "opened", submitted: await open(dependencies, request, (earlier ?? parent)?.runId) };
+    return {
+      kind: "opened",
+      submitted: await openCoordinationWithSpawn(dependencies, request, (earlier ?? parent)?.runId),
+    };
   });
 }
 
@@ -197,7 +210,7 @@ interface Holder extends Found {
 }
 
 /** Finds who holds a reference, and whether that coordination can still be joined. */
-async function openHolder({ store, runs }: AdmitDependencies, name: string): Promise<Holder | undefined> {
+async function findHolder({ store, runs }: AdmitDependencies, name: string): Promise<Holder | undefined> {
   const found = await store.find(name);
   if (!found) return undefined;
   const state = await runs.state(found.runId);
@@ -205,23 +218,26 @@ async function openHolder({ store, runs }: AdmitDependencies, name: string): Pro
   return { ...found, open: state.kind === "open", policy };
 }
 
-/** Finds the open coordination that a spawn of a session which is nobody's child would join, with the pack that it is under. */
-export async function findOpenOfTrace(
+/**
+ * Finds the open coordination that a spawn of a session which is nobody's child would join, with the policy pack that
+ * it is under; `undefined` where none of its trace is open.
+ */
+export async function findOpenCoordinationOfTrace(
   dependencies: AdmitDependencies,
   request: SpawnRequest,
 ): Promise<{ readonly coordinationId: CoordinationId; readonly policy: PolicyRef | undefined } | undefined> {
-  const holder = await openHolder(dependencies, formatTraceOfSpawn(dependencies, request));
+  const holder = await findHolder(dependencies, nameTraceOfSpawn(dependencies, request));
   return holder?.open ? { coordinationId: holder.runId, policy: holder.policy } : undefined;
 }
 
-function formatTraceOfSpawn(
+function nameTraceOfSpawn(
   { settings: { gateway } }: AdmitDependencies,
   { sourceSession: session, traceId, spawn }: SpawnRequest,
 ): string {
-  return formatTraceName({ session, gateway }, traceId ?? spawn.call.runId ?? "none");
+  return nameTraceReference({ session, gateway }, traceId ?? spawn.call.runId ?? "none");
 }
 
-async function join(
+async function joinCoordination(
   dependencies: AdmitDependencies,
   request: SpawnRequest,
   { runId, parentStepId, policy }: Home & { kind: "join" },
@@ -232,35 +248,35 @@ async function join(
   if (state.kind === "open" && state.created.budget) await dependencies.usage.flush();
   return (
     refuseUngateable(ruled, request) ??
-    refuseStopped(state, { parentStepId, session: request.sourceSession }, dependencies.clock.now()) ??
+    refuseStoppedWork(state, { parentStepId, session: request.sourceSession }, dependencies.clock.now()) ??
     (await dependencies.runs.submit(
       runId,
       [draftAdmissionOfSpawn(ruled, request, parentStepId)],
-      contentsOf(dependencies, [request.input]),
+      selectKeptTexts(dependencies, [request.input]),
     ))
   );
 }
 
-async function open(
+async function openCoordinationWithSpawn(
   dependencies: AdmitDependencies,
   request: SpawnRequest,
   causalRef?: CoordinationId,
 ): Promise<Submitted | Refused> {
   const { sourceAgent: agent, sourceSession: session } = request;
-  const around = await stepOfChild(dependencies, session);
+  const around = await findStepOfChild(dependencies, session);
   const ruled = dependencies.under(chooseRules(dependencies.policies, around, { agent, session }));
   return (
     refuseUngateable(ruled, request) ??
     (around && refuseUnstoppedTurn(dependencies, around, session)) ??
     (await dependencies.runs.submit(
       dependencies.newCoordinationId(),
-      [draftOpening(ruled, request, causalRef), draftAdmissionOfSpawn(ruled, request)],
-      contentsOf(dependencies, [request.input, request.objective]),
+      [draftOpeningOfSpawn(ruled, request, causalRef), draftAdmissionOfSpawn(ruled, request)],
+      selectKeptTexts(dependencies, [request.input, request.objective]),
     ))
   );
 }
 
-function draftOpening(
+function draftOpeningOfSpawn(
   { settings, questions, budget, policy }: AdmitDependencies,
   request: SpawnRequest,
   causalRef?: CoordinationId,
@@ -296,7 +312,7 @@ function draftAdmissionOfSpawn(
 ): AdmitSpawn {
   const { askedPrivilege, hasOutputSchema: _, ...spawn } = request.spawn;
   const gate = gateOf(spawn);
-  const privilege = privilegeOf(privileges, { agentId: spawn.agentId, askedPrivilege });
+  const privilege = createAdmittedPrivilege(privileges, { agentId: spawn.agentId, askedPrivilege });
   return {
     type: "admitSpawn",
     ...spawn,
@@ -311,7 +327,8 @@ function draftAdmissionOfSpawn(
   };
 }
 
-function contentsOf(
+/** Returns the texts that are kept beside the log: none where none are kept, and none that are too long. */
+function selectKeptTexts(
   { settings }: AdmitDependencies,
   contents: readonly ContentInput[],
 ): readonly ContentInput[] {

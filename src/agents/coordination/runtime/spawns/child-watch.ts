@@ -2,9 +2,9 @@
 import type { ChildRun } from "../../contracts/fact-fields.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { AskedOfChild } from "../../gates/child-differences.ts";
-import { sessionOf, type Step } from "../../ledger/state.ts";
+import { findSessionOfPhase, type Step } from "../../ledger/state.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { stepOfChild } from "../log/step-of-child.ts";
+import { findStepOfChild } from "../log/step-of-child.ts";
 
 /** A child at work. */
 export interface WatchedChild {
@@ -33,26 +33,28 @@ export interface ChildWatch {
   observe(child: WatchedChild, seen: SeenRun): Promise<true>;
 }
 
+/** Creates the watch over child sessions, which finds the step of a session and records what was seen of its runs. */
 export function createChildWatch(dependencies: RuntimeDependencies): ChildWatch {
   return {
     find: async (session) => {
-      const found = await stepOfChild(dependencies, session);
-      return found && watchedChildOf(found.state.coordinationId, found.step, session);
+      const found = await findStepOfChild(dependencies, session);
+      return found && createWatchedChild(found.state.coordinationId, found.step, session);
     },
     observe: async (child, seen) => {
-      await observe(dependencies, child, seen);
+      await recordObservedRun(dependencies, child, seen);
       return true;
     },
   };
 }
 
-function watchedChildOf(
+/** Returns the child as it is watched; `undefined` where the session does not work on the step now. */
+function createWatchedChild(
   coordinationId: CoordinationId,
   { spec, phase, observed }: Step,
   session: SessionKey,
 ): WatchedChild | undefined {
   const isAtWork = phase.status === "running" || phase.status === "dispatched";
-  if (!isAtWork || sessionOf(phase) !== session) return undefined;
+  if (!isAtWork || findSessionOfPhase(phase) !== session) return undefined;
   const { stepId, agentId, requested, gate } = spec;
   return {
     coordinationId,
@@ -64,7 +66,7 @@ function watchedChildOf(
   };
 }
 
-async function observe(
+async function recordObservedRun(
   { refOf, runs, settings }: RuntimeDependencies,
   { coordinationId, stepId, attempt }: WatchedChild,
   { ran, toolNames, refused }: SeenRun,

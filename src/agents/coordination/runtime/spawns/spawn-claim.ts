@@ -17,7 +17,10 @@ export interface ClaimDependencies {
   readonly logger: Logger;
 }
 
-/** H3: a claim counts only where the ledger has the same spawn from the same session. */
+/**
+ * Finds the step of the spawn that a session speaks of; `undefined`, with a warning, unless the ledger has it from
+ * that session and tool call (H3).
+ */
 export async function findClaimedStep(
   { runs, logger }: ClaimDependencies,
   { coordinationId: runId, stepId, sourceSession, toolCallId }: SpawnClaim,

@@ -71,6 +71,10 @@ interface Gate extends Required<SpawnGateDependencies> {
   readonly waiters: Set<Waiter>;
 }
 
+/**
+ * Creates the gate that bounds how many spawns are open at once, for all sessions and for each. `enter` waits for a
+ * place for at most `delayMs`, and then returns the refusal.
+ */
 export function createSpawnGate({ clock, limits, delayMs = DELAY_MS }: SpawnGateDependencies): SpawnGate {
   const counts = { open: new Map<SessionKey, number>(), openCount: 0 };
   const keys = { bound: new Map<string, SpawnPlace>(), left: new Set<string>() };
@@ -78,54 +82,57 @@ export function createSpawnGate({ clock, limits, delayMs = DELAY_MS }: SpawnGate
   return {
     enter: (session) =>
       new Promise((resolve) => {
-        enter(gate, session, resolve);
+        answerEntry(gate, session, resolve);
       }),
     occupy: (stepKey, place) => {
-      take(gate, place.session);
-      bind(gate, stepKey, place);
+      takePlace(gate, place.session);
+      bindPlace(gate, stepKey, place);
     },
     leave: (stepKey) => {
-      remember(gate.left, stepKey);
-      removePlace(gate, stepKey);
+      rememberLeftKey(gate.left, stepKey);
+      removePlaceOfKey(gate, stepKey);
     },
     forgetRun: (runId) => {
-      for (const [stepKey, place] of gate.bound) if (place.runId === runId) removePlace(gate, stepKey);
+      for (const [stepKey, place] of gate.bound) if (place.runId === runId) removePlaceOfKey(gate, stepKey);
     },
   };
 }
 
-/** Takes the place before it returns, so that no two spawns are admitted to the same one. */
-function enter(gate: Gate, session: SessionKey, answer: (entry: SpawnEntry) => void): void {
+/**
+ * Admits the session's spawn, refuses it, or lets it wait. Takes the place before it returns, so that no two spawns
+ * are admitted to the same one.
+ */
+function answerEntry(gate: Gate, session: SessionKey, answer: (entry: SpawnEntry) => void): void {
   const mayWait = gate.delayMs > 0 && gate.waiters.size < WAITING_MAX;
-  const ruling = rule(gate, session, mayWait);
-  if (ruling.kind === "admitted") answer(admit(gate, session));
+  const ruling = ruleOnEntry(gate, session, mayWait);
+  if (ruling.kind === "admitted") answer(admitToPlace(gate, session));
   else if (ruling.kind === "refused") answer(ruling);
-  else wait(gate, session, answer);
+  else waitForPlace(gate, session, answer);
 }
 
-function wait(gate: Gate, session: SessionKey, answer: (entry: SpawnEntry) => void): void {
+function waitForPlace(gate: Gate, session: SessionKey, answer: (entry: SpawnEntry) => void): void {
   const waiter: Waiter = {
     session,
     admit: () => {
       gate.waiters.delete(waiter);
       cancel();
-      answer(admit(gate, session));
+      answer(admitToPlace(gate, session));
     },
   };
   const cancel = gate.clock.wakeAt(addMs(gate.clock.now(), gate.delayMs), () => {
     gate.waiters.delete(waiter);
-    const ruling = rule(gate, session, false);
-    answer(ruling.kind === "refused" ? ruling : admit(gate, session));
+    const ruling = ruleOnEntry(gate, session, false);
+    answer(ruling.kind === "refused" ? ruling : admitToPlace(gate, session));
   });
   gate.waiters.add(waiter);
 }
 
-function rule({ limits, openCount, open }: Gate, session: SessionKey, mayWait: boolean): SpawnRuling {
+function ruleOnEntry({ limits, openCount, open }: Gate, session: SessionKey, mayWait: boolean): SpawnRuling {
   return ruleOnSpawn(limits, { all: openCount, ofSession: open.get(session) ?? 0 }, mayWait);
 }
 
-function admit(gate: Gate, session: SessionKey): SpawnEntry {
-  take(gate, session);
+function admitToPlace(gate: Gate, session: SessionKey): SpawnEntry {
+  takePlace(gate, session);
   let isOurs = true;
   const handOverPlace = (to: () => void): void => {
     if (!isOurs) return;
@@ -134,39 +141,43 @@ function admit(gate: Gate, session: SessionKey): SpawnEntry {
   };
   return {
     kind: "admitted",
-    bind: (stepKey, runId) => handOverPlace(() => bind(gate, stepKey, { runId, session })),
-    leave: () => handOverPlace(() => giveBack(gate, session)),
+    bind: (stepKey, runId) => handOverPlace(() => bindPlace(gate, stepKey, { runId, session })),
+    leave: () => handOverPlace(() => passPlaceOn(gate, session)),
   };
 }
 
-/** G1, G2: a place that the key must not have is given back. */
-function bind(gate: Gate, stepKey: string, place: SpawnPlace): void {
-  if (gate.bound.has(stepKey) || gate.left.has(stepKey)) giveBack(gate, place.session);
+/** Binds a place to the key of a step; one that the key must not have is given back (G1, G2). */
+function bindPlace(gate: Gate, stepKey: string, place: SpawnPlace): void {
+  if (gate.bound.has(stepKey) || gate.left.has(stepKey)) passPlaceOn(gate, place.session);
   else gate.bound.set(stepKey, place);
 }
 
-function removePlace(gate: Gate, stepKey: string): void {
+function removePlaceOfKey(gate: Gate, stepKey: string): void {
   const place = gate.bound.get(stepKey);
   if (!place) return;
   gate.bound.delete(stepKey);
-  giveBack(gate, place.session);
+  passPlaceOn(gate, place.session);
 }
 
-function take(gate: Gate, session: SessionKey): void {
+function takePlace(gate: Gate, session: SessionKey): void {
   gate.openCount += 1;
   gate.open.set(session, (gate.open.get(session) ?? 0) + 1);
 }
 
-/** Gives a place to whoever waited longest and may go on. A session at its own limit holds up no other. */
-function giveBack(gate: Gate, session: SessionKey): void {
+/**
+ * Takes a place from a session, and gives it to whoever waited longest and may go on. A session at its own limit holds
+ * up no other.
+ */
+function passPlaceOn(gate: Gate, session: SessionKey): void {
   const ofSession = (gate.open.get(session) ?? 0) - 1;
   gate.openCount -= 1;
   if (ofSession > 0) gate.open.set(session, ofSession);
   else gate.open.delete(session);
-  for (const waiter of gate.waiters) if (rule(gate, waiter.session, true).kind === "admitted") waiter.admit();
+  for (const waiter of gate.waiters)
+    if (ruleOnEntry(gate, waiter.session, true).kind === "admitted") waiter.admit();
 }
 
-function remember(keys: Set<string>, key: string): void {
+function rememberLeftKey(keys: Set<string>, key: string): void {
   keys.delete(key);
   keys.add(key);
   const [oldest] = keys;

@@ -6,24 +6,24 @@
  */
 import type { Command } from "../../contracts/commands.ts";
 import type { CoordinationEnvelope } from "../../contracts/envelope.ts";
-import { stepError } from "../../contracts/fact-fields.ts";
+import { createStepError } from "../../contracts/fact-fields.ts";
 import { createIdempotencyKey, type CoordinationId, type SessionKey } from "../../contracts/ids.ts";
 import type { ChildEnding, ObservedChild } from "../../contracts/observation.ts";
-import { isFollowed } from "../../dispatch/effects/followed-steps.ts";
+import { isFollowedByUs } from "../../dispatch/effects/followed-steps.ts";
 import { commandFromOutcome } from "../../dispatch/effects/rule-on-observation.ts";
-import { envelopeOf } from "../../dispatch/envelope-of.ts";
-import { childOf, type Step } from "../../ledger/state.ts";
+import { buildEnvelope } from "../../dispatch/build-envelope.ts";
+import { findChildOfPhase, type Step } from "../../ledger/state.ts";
 import type { ContentStore } from "../../ports/content-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
-import { waitFor } from "../../std/wait-for.ts";
+import { waitForDuration } from "../../std/wait-for.ts";
 import { prepareSpawnEnd } from "../attempts/spawn-end.ts";
 import type { WithheldTexts } from "../environment/withheld-texts.ts";
 import type { Submitted } from "../log/run-log.ts";
-import { stepOfChild } from "../log/step-of-child.ts";
+import { findStepOfChild } from "../log/step-of-child.ts";
 import {
   admitSpawn,
-  findOpenOfTrace,
+  findOpenCoordinationOfTrace,
   type Admission,
   type AdmitDependencies,
   type SpawnRequest,
@@ -44,7 +44,7 @@ export interface SpawnRequests {
   /** Records how a child ended; sessions that are no child of ours are ignored. */
   endChild(childSessionKey: SessionKey, ending: ChildEnding): Promise<void>;
   /** Finds the open coordination that a spawn of a session which is nobody's child would join. */
-  findOpenOfTrace(request: SpawnRequest): ReturnType<typeof findOpenOfTrace>;
+  findOpenOfTrace(request: SpawnRequest): ReturnType<typeof findOpenCoordinationOfTrace>;
   /** The envelope of the step that a session works on (H3). */
   envelopeForChild(childSessionKey: SessionKey): Promise<CoordinationEnvelope | undefined>;
 }
@@ -67,23 +67,29 @@ interface SpawnDispatcher {
   readonly askHost: (runId: CoordinationId, stepId: string) => Promise<void>;
 }
 
+/**
+ * Creates the requests about spawns of models: to admit one through the gate, and to record that its child began,
+ * failed, was never made or ended.
+ */
 export function createSpawnRequests(dependencies: SpawnRequestDependencies): SpawnRequests {
   return {
     admitSpawn: (request) => admitThroughGate(dependencies, request),
     confirmSpawn: (claim, child) =>
-      dependencies.childTurns.run(child.childSessionKey, () => confirmSpawn(dependencies, claim, child)),
-    refuseSpawn: (claim, message) => refuseSpawn(dependencies, claim, message),
-    failSpawn: (claim, message) => failSpawn(dependencies, claim, message),
-    endChild: (childSessionKey, ending) => endChild(dependencies, childSessionKey, ending),
-    findOpenOfTrace: (request) => findOpenOfTrace(dependencies, request),
+      dependencies.childTurns.run(child.childSessionKey, () =>
+        recordConfirmedSpawn(dependencies, claim, child),
+      ),
+    refuseSpawn: (claim, message) => recordUnmadeSpawn(dependencies, claim, message),
+    failSpawn: (claim, message) => recordFailedSpawn(dependencies, claim, message),
+    endChild: (childSessionKey, ending) => recordEndOfChild(dependencies, childSessionKey, ending),
+    findOpenOfTrace: (request) => findOpenCoordinationOfTrace(dependencies, request),
     envelopeForChild: async (childSessionKey) => {
-      const found = await stepOfChild(dependencies, childSessionKey);
-      return found && envelopeOf(found.state, found.step.spec.stepId);
+      const found = await findStepOfChild(dependencies, childSessionKey);
+      return found && buildEnvelope(found.state, found.step.spec.stepId);
     },
   };
 }
 
-/** A spawn is admitted at once, after a short wait for another to end, or refused in words for its model. */
+/** Admits a spawn at once, after a short wait for another to end, or refuses it in words for its model. */
 async function admitThroughGate(
   dependencies: SpawnRequestDependencies,
   request: SpawnRequest,
@@ -103,7 +109,7 @@ async function admitThroughGate(
   }
 }
 
-async function submit(
+async function submitOrLogRefusal(
   dependencies: SpawnRequestDependencies,
   runId: CoordinationId,
   commands: readonly Command[],
@@ -116,7 +122,8 @@ async function submit(
   return submitted;
 }
 
-async function confirmSpawn(
+/** Records that the host made the child of a spawn; `undefined` where the ledger does not have that spawn. */
+async function recordConfirmedSpawn(
   dependencies: SpawnRequestDependencies,
   claim: SpawnClaim,
   child: ObservedChild,
@@ -125,20 +132,20 @@ async function confirmSpawn(
   if (!step) return undefined;
   const { attempt } = step.phase;
   const { stepId } = claim;
-  const submitted = await submit(dependencies, claim.coordinationId, [
+  const submitted = await submitOrLogRefusal(dependencies, claim.coordinationId, [
     { type: "acknowledgeStep", stepId, attempt, ...child, via: "hook" },
   ]);
-  if (submitted.kind !== "refused") return envelopeOf(submitted.state, stepId);
+  if (submitted.kind !== "refused") return buildEnvelope(submitted.state, stepId);
   const { code } = submitted;
   const isExtra = code === "CHILD_TAKEN" || code === "OTHER_CHILD" || code === "STEP_ENDED";
-  return isExtra ? adopt(dependencies, claim, { step, child }) : undefined;
+  return isExtra ? adoptExtraChild(dependencies, claim, { step, child }) : undefined;
 }
 
 /**
- * A child beyond those that the ledger expects gets a step of its own: two calls that could not be told apart made two
- * children, or the host made one after its step had been given up.
+ * Gives a child that the ledger does not expect a step of its own, and returns its envelope. Two calls that could not
+ * be told apart made two children, or the host made one after its step had been given up.
  */
-async function adopt(
+async function adoptExtraChild(
   dependencies: SpawnRequestDependencies,
   { coordinationId }: SpawnClaim,
   { step, child }: { readonly step: Step; readonly child: ObservedChild },
@@ -159,15 +166,15 @@ async function adopt(
     ...(privilege && { privilege }),
     ...(gateway !== undefined && { gateway }),
   };
-  const adopted = await submit(dependencies, coordinationId, [
+  const adopted = await submitOrLogRefusal(dependencies, coordinationId, [
     { type: "admitSpawn", ...spawn, ...(parentStepId && { parentStepId }), ...(name && { name }), child },
   ]);
   return adopted.kind === "refused" || !adopted.stepId
     ? undefined
-    : envelopeOf(adopted.state, adopted.stepId);
+    : buildEnvelope(adopted.state, adopted.stepId);
 }
 
-async function refuseSpawn(
+async function recordUnmadeSpawn(
   dependencies: SpawnRequestDependencies,
   claim: SpawnClaim,
   message: string,
@@ -175,9 +182,9 @@ async function refuseSpawn(
   const step = await findClaimedStep(dependencies, claim);
   if (!step) return;
   const { attempt } = step.phase;
-  const error = stepError("spawn_refused", message);
+  const error = createStepError("spawn_refused", message);
   const { coordinationId, stepId } = claim;
-  await submit(dependencies, coordinationId, [
+  await submitOrLogRefusal(dependencies, coordinationId, [
     { type: "failStep", stepId, attempt, error, cancelled: false, via: "hook", unspawned: true },
   ]);
 }
@@ -186,10 +193,11 @@ async function refuseSpawn(
 const RECORD_LATE_MS = 2_000;
 
 /**
- * An error may come after the child was made. Once that is on record, the step is no longer refused. A process that stops
- * meanwhile leaves it to the next one, which asks the host.
+ * Records that the host made no child after an error, once its records have none. An error may come after the child
+ * was made. Once that is on record, the step is no longer refused. A process that stops meanwhile leaves it to the
+ * next one, which asks the host.
  */
-async function failSpawn(
+async function recordFailedSpawn(
   dependencies: SpawnRequestDependencies,
   claim: SpawnClaim,
   message: string,
@@ -201,26 +209,34 @@ async function failSpawn(
   if (!(await isUnanswered())) return;
   await dispatcher.askHost(coordinationId, stepId);
   if (!(await isUnanswered())) return;
-  await waitFor(clock, RECORD_LATE_MS, stopping);
+  await waitForDuration(clock, RECORD_LATE_MS, stopping);
   await dispatcher.askHost(coordinationId, stepId);
-  if (!stopping.aborted) await refuseSpawn(dependencies, claim, message);
+  if (!stopping.aborted) await recordUnmadeSpawn(dependencies, claim, message);
 }
 
-async function endChild(
+/**
+ * Records how a child ended. A session that works on no open step is ignored, and so is one that we follow to its end
+ * ourselves.
+ */
+async function recordEndOfChild(
   dependencies: SpawnRequestDependencies,
   childSessionKey: SessionKey,
   ending: ChildEnding,
 ): Promise<void> {
   // The child's last words may still be on their way to the disk, and decide what becomes of it.
   const isKept = await dependencies.withheld.keepAgain(childSessionKey);
-  const found = await stepOfChild(dependencies, childSessionKey);
-  if (found?.state.kind !== "open") return;
-  const { state, step } = found;
+  const childStep = await findStepOfChild(dependencies, childSessionKey);
+  if (childStep?.state.kind !== "open") return;
+  const { state, step } = childStep;
   // D3: the child of an older attempt says nothing about this one.
-  if (isFollowed(step) || childOf(step.phase)?.childSessionKey !== childSessionKey) return;
+  if (isFollowedByUs(step) || findChildOfPhase(step.phase)?.childSessionKey !== childSessionKey) return;
   const { coordinationId: runId } = state;
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
   const child = { ...about, runId, session: childSessionKey };
   const commands = [commandFromOutcome(about, ending, "hook")];
-  await submit(dependencies, runId, await prepareSpawnEnd(dependencies, child, { commands, isKept }));
+  await submitOrLogRefusal(
+    dependencies,
+    runId,
+    await prepareSpawnEnd(dependencies, child, { commands, isKept }),
+  );
 }

@@ -77,6 +77,10 @@ export interface UsageBook {
 /** Sessions whose newest run is remembered, and runs that wait to be recorded; the oldest give way. */
 const RUNS_MAX = 10_000;
 
+/**
+ * Creates the counts, in memory, of what the model calls of sessions use, by run, until the ledger has them. A call is
+ * counted with the newest run of its session. `meter` names this process in the ledger.
+ */
 export function createUsageBook(meter: string): UsageBook {
   const newest = new Map<SessionKey, RunCount>();
   const unrecorded = new Set<RunCount>();
@@ -92,7 +96,7 @@ export function createUsageBook(meter: string): UsageBook {
       const run = newest.get(session);
       if (!run?.isCalling) return undefined;
       run.isCalling = false;
-      addToRun(run, usage);
+      addCallUsage(run, usage);
       unrecorded.add(run);
       const [oldest] = unrecorded;
       if (unrecorded.size > RUNS_MAX && oldest) unrecorded.delete(oldest);
@@ -126,7 +130,7 @@ function createRunCount({ session, runId, traceId }: ModelCall): RunCount {
   };
 }
 
-function addToRun(run: RunCount, usage: CallUsage): void {
+function addCallUsage(run: RunCount, usage: CallUsage): void {
   run.calls += 1;
   run.inputTokens += usage.inputTokens;
   run.outputTokens += usage.outputTokens;
@@ -138,8 +142,11 @@ function addToRun(run: RunCount, usage: CallUsage): void {
 
 const NANO_PER_MICRO = 1_000;
 
-/** Takes from a run what the ledger has of it: that stays where it is, and the run goes on at another place. */
-export function forgetRecorded(run: RunCount): void {
+/**
+ * Subtracts from the counts of a run, which are changed, what the ledger has of it: that stays where it is, and the
+ * run goes on at another place.
+ */
+export function subtractRecorded(run: RunCount): void {
   const { recorded } = run;
   if (!recorded) return;
   run.calls -= recorded.calls;
@@ -152,8 +159,8 @@ export function forgetRecorded(run: RunCount): void {
   delete run.recorded;
 }
 
-/** Returns what a run used, as the ledger has it. */
-export function sumRun(run: RunCount): UsageTotals {
+/** Returns the counts of a run in the form in which the ledger has them: its cost in millionths of a dollar. */
+export function computeRunTotals(run: RunCount): UsageTotals {
   return {
     calls: run.calls,
     inputTokens: run.inputTokens,

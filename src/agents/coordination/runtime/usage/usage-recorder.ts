@@ -12,16 +12,22 @@ import {
   type SessionKey,
 } from "../../contracts/ids.ts";
 import type { BudgetReached, UsageTotals } from "../../contracts/usage.ts";
-import { describeReached, findReachedBudget } from "../../dispatch/decide-budget.ts";
+import { explainBudgetStop, findReachedBudget } from "../../dispatch/decide-budget.ts";
 import { addTotals, NO_USAGE, subtractTotals } from "../../ledger/bill.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
-import { formatTraceName } from "../../ledger/summary.ts";
+import { nameTraceReference } from "../../ledger/summary.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ReferenceFinder } from "../../ports/ledger-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { RunLog } from "../log/run-log.ts";
-import { stepOfChild } from "../log/step-of-child.ts";
-import { forgetRecorded, sumRun, type RunCount, type UsageBook, type UsagePlace } from "./usage-book.ts";
+import { findStepOfChild } from "../log/step-of-child.ts";
+import {
+  subtractRecorded,
+  computeRunTotals,
+  type RunCount,
+  type UsageBook,
+  type UsagePlace,
+} from "./usage-book.ts";
 
 /** From a call to its record, and how much longer with each record of the same run. */
 const RECORD_MS = 5_000;
@@ -56,6 +62,10 @@ export interface UsageRecorder {
   stop(): Promise<void>;
 }
 
+/**
+ * Creates the recorder of usage, which writes the counts of runs to the ledger from time to time, at the end of a run
+ * and when it stops. Its `stopChild` asks whether a budget stops a child.
+ */
 export function createUsageRecorder(dependencies: UsageRecorderDependencies): UsageRecorder {
   const { book, clock } = dependencies;
   let wake: { readonly atMs: number; readonly cancel: () => void } | undefined;
@@ -69,7 +79,7 @@ export function createUsageRecorder(dependencies: UsageRecorderDependencies): Us
       wake = undefined;
       const now = clock.now();
       const runs = book.listUnrecorded().filter(({ dueAtMs }) => dueAtMs !== undefined && dueAtMs <= now);
-      void recordAll(dependencies, runs).then(wakeForNext);
+      void recordUsageOfRuns(dependencies, runs).then(wakeForNext);
     });
     wake = { atMs, cancel };
   };
@@ -78,37 +88,43 @@ export function createUsageRecorder(dependencies: UsageRecorderDependencies): Us
       run.dueAtMs ??= addMs(clock.now(), Math.min(RECORD_MS * (run.records + 1), RECORD_MS_MAX));
       wakeForNext();
     },
-    flush: (session) => recordAll(dependencies, listUnrecorded(book, session)),
+    flush: (session) => recordUsageOfRuns(dependencies, listUnrecordedRuns(book, session)),
     runEnded: async (session) => {
-      const runs = listUnrecorded(book, session);
-      await recordAll(dependencies, runs);
+      const runs = listUnrecordedRuns(book, session);
+      await recordUsageOfRuns(dependencies, runs);
       // A child may end before its spawn is confirmed: what belongs to no coordination is looked at once more.
-      for (const run of runs) if (!run.place) lookOnceMore(run, clock);
+      for (const run of runs) if (!run.place) scheduleLastRecord(run, clock);
       wakeForNext();
     },
-    stopChild: (session, stopped) => stopChild(dependencies, session, stopped),
+    stopChild: (session, stopped) => stopChildAtBudget(dependencies, session, stopped),
     stop: async () => {
       wake?.cancel();
       wake = undefined;
-      await recordAll(dependencies, book.listUnrecorded());
+      await recordUsageOfRuns(dependencies, book.listUnrecorded());
     },
   };
 }
 
-function listUnrecorded(book: UsageBook, session: SessionKey | undefined): readonly RunCount[] {
+/** Lists the runs with usage that is not recorded, of one session or of all. */
+function listUnrecordedRuns(book: UsageBook, session: SessionKey | undefined): readonly RunCount[] {
   const runs = book.listUnrecorded();
   return session === undefined ? runs : runs.filter((run) => run.session === session);
 }
 
-function lookOnceMore(run: RunCount, clock: Clock): void {
+/** Marks the run as ended, and has its usage recorded in `RECORD_MS` or dropped. */
+function scheduleLastRecord(run: RunCount, clock: Clock): void {
   run.isOver = true;
   run.dueAtMs = addMs(clock.now(), RECORD_MS);
 }
 
-async function recordAll(dependencies: UsageRecorderDependencies, runs: readonly RunCount[]): Promise<void> {
+/** Records what the runs used, one after the other. A failure is logged and tried again later. */
+async function recordUsageOfRuns(
+  dependencies: UsageRecorderDependencies,
+  runs: readonly RunCount[],
+): Promise<void> {
   for (const run of runs) {
     try {
-      await recordRun(dependencies, run);
+      await recordRunUsage(dependencies, run);
     } catch (error) {
       dependencies.logger.warn(
         { session: run.session },
@@ -119,15 +135,16 @@ async function recordAll(dependencies: UsageRecorderDependencies, runs: readonly
   }
 }
 
-async function recordRun(dependencies: UsageRecorderDependencies, run: RunCount): Promise<void> {
-  const place = await placeRun(dependencies, run);
+/** Records the totals of a run where it belongs. Drops one that has ended without a place or is refused. */
+async function recordRunUsage(dependencies: UsageRecorderDependencies, run: RunCount): Promise<void> {
+  const place = await findRunPlace(dependencies, run);
   delete run.dueAtMs;
   if (!place) {
     // Its coordination may be opened, or its spawn confirmed, later.
     if (run.isOver) dependencies.book.drop(run);
     return;
   }
-  const totals = sumRun(run);
+  const totals = computeRunTotals(run);
   const { coordinationId, stepId } = place;
   const { runId, models } = run;
   const submitted = await dependencies.runs.submit(coordinationId, [
@@ -146,85 +163,88 @@ async function recordRun(dependencies: UsageRecorderDependencies, run: RunCount)
 }
 
 /**
- * Finds the coordination of a run once: what it uses stays there, whatever the session does later. Only a child whose coordination
- * has ended may open another one in the run.
+ * Finds the coordination of a run once: what it uses stays there, whatever the session does later. Only a child whose
+ * coordination has ended may open another one in the run.
  */
-async function placeRun(
+async function findRunPlace(
   dependencies: UsageRecorderDependencies,
   run: RunCount,
 ): Promise<UsagePlace | undefined> {
   const { place: before } = run;
   if (before && !before.isLate) return before;
-  const place = await findPlace(dependencies, run);
+  const place = await findUsagePlace(dependencies, run);
   if (!place) return undefined;
-  if (before && before.coordinationId !== place.coordinationId) forgetRecorded(run);
+  if (before && before.coordinationId !== place.coordinationId) subtractRecorded(run);
   run.place = place;
   return place;
 }
 
-async function findPlace(
+/** Finds the step of the child that the session is, else the coordination that it owns. */
+async function findUsagePlace(
   dependencies: UsageRecorderDependencies,
   run: RunCount,
 ): Promise<UsagePlace | undefined> {
-  const child = await stepOfChild(dependencies, run.session);
+  const child = await findStepOfChild(dependencies, run.session);
   const isAtWork = child?.state.kind === "open";
-  const ofOwner = isAtWork ? undefined : await findPlaceOfOwner(dependencies, run);
+  const ofOwner = isAtWork ? undefined : await findOwnerPlace(dependencies, run);
   if (ofOwner || !child) return ofOwner;
   const { stepId, agentId } = child.step.spec;
   const place: UsagePlace = { coordinationId: child.state.coordinationId, stepId, agentId };
   return isAtWork ? place : { ...place, isLate: true };
 }
 
-async function findPlaceOfOwner(
+async function findOwnerPlace(
   { store, runs, settings: { gateway } }: UsageRecorderDependencies,
   { session, traceId, runId }: RunCount,
 ): Promise<UsagePlace | undefined> {
-  const found = await store.find(formatTraceName({ session, gateway }, traceId ?? runId));
+  const found = await store.find(nameTraceReference({ session, gateway }, traceId ?? runId));
   const state = found && (await runs.state(found.runId));
   if (!state || state.kind === "unopened") return undefined;
   const { coordinationId, created } = state;
   return { coordinationId, stepId: OWNER_STEP_ID, agentId: created.ownerAgent };
 }
 
-async function stopChild(
+/** Records what was used and the stop, where a budget stops the child; `undefined` where it goes on. */
+async function stopChildAtBudget(
   dependencies: UsageRecorderDependencies,
   session: SessionKey,
   stopped: "call" | "run",
 ): Promise<BudgetStop | undefined> {
-  const child = await stepOfChild(dependencies, session);
+  const child = await findStepOfChild(dependencies, session);
   if (child?.state.kind !== "open" || !child.state.created.budget) return undefined;
   const { state, step } = child;
   const { coordinationId } = state;
   const { stepId } = step.spec;
-  const unrecorded = await listUnrecordedOf(dependencies, state);
-  if (!findReachedBudget(state, { stepId, stopped }, sumByAgent(unrecorded))) return undefined;
-  await recordAll(dependencies, unrecorded);
+  const unrecorded = await listUnrecordedOfCoordination(dependencies, state);
+  if (!findReachedBudget(state, { stepId, stopped }, sumUnrecordedByAgent(unrecorded))) return undefined;
+  await recordUsageOfRuns(dependencies, unrecorded);
   const submitted = await dependencies.runs.submit(coordinationId, [
     { type: "stopAtBudget", stepId, stopped },
   ]);
   if (submitted.state.kind !== "open") return undefined;
   const reached = findReachedBudget(submitted.state, { stepId, stopped });
-  return reached && { reached, coordinationId, sentence: describeReached(reached) };
+  return reached && { reached, coordinationId, sentence: explainBudgetStop(reached) };
 }
 
-async function listUnrecordedOf(
+async function listUnrecordedOfCoordination(
   dependencies: UsageRecorderDependencies,
   { coordinationId }: OpenCoordination,
 ): Promise<readonly RunCount[]> {
   const runs: RunCount[] = [];
   for (const run of dependencies.book.listUnrecorded()) {
-    const place = await placeRun(dependencies, run);
+    const place = await findRunPlace(dependencies, run);
     if (place?.coordinationId === coordinationId) runs.push(run);
   }
   return runs;
 }
 
-function sumByAgent(runs: readonly RunCount[]): ReadonlyMap<AgentId, UsageTotals> {
+/** Sums what each agent used and the ledger does not have yet. */
+function sumUnrecordedByAgent(runs: readonly RunCount[]): ReadonlyMap<AgentId, UsageTotals> {
   const sums = new Map<AgentId, UsageTotals>();
   for (const run of runs) {
     if (!run.place) continue;
     const { agentId } = run.place;
-    const more = subtractTotals(sumRun(run), run.recorded ?? NO_USAGE);
+    const more = subtractTotals(computeRunTotals(run), run.recorded ?? NO_USAGE);
     sums.set(agentId, addTotals(sums.get(agentId) ?? NO_USAGE, more));
   }
   return sums;

@@ -11,7 +11,7 @@ import { needsPlay } from "../../workflow/node-contract/conformance-parts.ts";
 import type { NodePlay, WorkflowSettings } from "../../workflow/node-contract/node-type.ts";
 import { replayPart, type ReplayedPart } from "../../workflow/replay-workflow.ts";
 import type { WorkflowRun } from "../../workflow/state/workflow-state.ts";
-import { loadRunnable } from "./records/run-book.ts";
+import { loadRunnableWorkflow } from "./records/run-book.ts";
 
 export interface CheckedRun {
   readonly runId: CoordinationId;
@@ -39,7 +39,11 @@ export interface ReplayCheck {
 
 const PAGE = 1_000;
 
-/** @throws CoordinationError `COORDINATION_NOT_FOUND`, `EVENT_UNREADABLE`, `INPUT_INVALID`, `LEDGER_CORRUPT` */
+/**
+ * Derives a workflow run again from its log, and returns the first difference between what it would append and what is
+ * recorded, if any. Writes nothing. @throws CoordinationError `COORDINATION_NOT_FOUND`, `EVENT_UNREADABLE`,
+ * `INPUT_INVALID`, `LEDGER_CORRUPT`
+ */
 export async function checkReplay(
   store: Store,
   runId: CoordinationId,
@@ -54,19 +58,20 @@ export async function checkReplay(
   if (from > entry.length)
     throw new CoordinationError("INPUT_INVALID", `--from: the log ends before ${from}, at ${entry.length}`);
   const begun = beginWorkflow(first, entry.origin);
-  const { graph } = await loadRunnable({ store }, begun.started.definition);
+  const { graph } = await loadRunnableWorkflow({ store }, begun.started.definition);
   // Events that a fork took are its source's, and derived with it.
   const derivesFrom = Math.max(from, entry.origin?.until ?? 0);
-  const { run, difference } = await derive(store, begun, {
+  const { run, difference } = await deriveRun(store, begun, {
     graph,
-    settings: await chooseSettings(graph, check),
+    settings: await addPlayIfNeeded(graph, check),
     derivesFrom,
     entry,
   });
   return { runId, from: derivesFrom, to: run.nextSequence, ...(difference && { difference }) };
 }
 
-async function chooseSettings(
+/** Returns the settings, with the conformance play where the graph has nodes that need it. */
+async function addPlayIfNeeded(
   graph: NodeGraph,
   { settings, loadPlay }: ReplayCheck,
 ): Promise<WorkflowSettings> {
@@ -86,7 +91,8 @@ interface Derived {
   readonly difference?: NonNullable<CheckedRun["difference"]>;
 }
 
-async function derive(store: Store, begun: WorkflowRun, deriving: Deriving): Promise<Derived> {
+/** Derives the run from its log page by page, up to its end or to the first event that differs. */
+async function deriveRun(store: Store, begun: WorkflowRun, deriving: Deriving): Promise<Derived> {
   const { graph, settings, derivesFrom, entry } = deriving;
   const { length } = entry;
   let run = begun;
@@ -109,6 +115,7 @@ async function derive(store: Store, begun: WorkflowRun, deriving: Deriving): Pro
   return { run };
 }
 
+/** Creates the error for a log that ends before its counted length: it was pruned meanwhile, or is damaged. */
 async function createShortLogError(
   store: Store,
   { runId, length }: WorkflowEntry,

@@ -10,7 +10,7 @@ import type { RunEvent } from "../../contracts/run-event.ts";
 import type { CoordinationStatus } from "../../contracts/coordination-summary.ts";
 import type { WorkflowStatus } from "../../contracts/workflows/workflow-summary.ts";
 import { WORKFLOW_IDS } from "../../openwop/project.ts";
-import { questionOf } from "../../openwop/project-questions.ts";
+import { createQuestionData } from "../../openwop/project-questions.ts";
 import type { RunReader } from "../../ports/ledger-store.ts";
 import type { CoordinationView, QuestionView, StepView } from "../log/coordination-view.ts";
 import type { Coordinator } from "../coordinator.ts";
@@ -18,7 +18,7 @@ import { refuse } from "./driving/create-run.ts";
 import { readEventPage } from "./records/read-event-page.ts";
 import { refuseSettledQuestion, refuseUnaskedNode, refuseUnknownRun } from "./requests/shared-refusals.ts";
 import type { OtherRuns } from "./records/other-runs.ts";
-import { answerToQuestion } from "./question-answer.ts";
+import { readQuestionAnswer } from "./question-answer.ts";
 import type {
   Answered,
   Caller,
@@ -47,6 +47,10 @@ export interface CoordinationRunsDependencies extends TenantCoordinations {
 /** The node of what concerns no step. */
 const ORCHESTRATOR = "orchestrator";
 
+/**
+ * Creates the access to one tenant's coordinations as if they were workflow runs: reading, cancelling and answering.
+ * Each answer is `undefined` for another tenant, and for a run that is no coordination.
+ */
 export function createCoordinationRuns(dependencies: CoordinationRunsDependencies): OtherRuns {
   /** R1 */
   const withOwnRun = async <T>(
@@ -60,65 +64,69 @@ export function createCoordinationRuns(dependencies: CoordinationRunsDependencie
   };
   return {
     snapshot: (caller, runId) =>
-      withOwnRun(caller, runId, async (opening) => readSnapshot(dependencies, opening)),
+      withOwnRun(caller, runId, async (opening) => readCoordinationSnapshot(dependencies, opening)),
     events: (caller, runId, range) =>
       withOwnRun(caller, runId, async ({ runId: id }) => {
         const entry = await dependencies.store.entry(id);
         if (!entry) return refuseUnknownRun(runId);
         const hasEnded = entry.summary.status !== "running";
-        return createDone(await readEventPage(dependencies.store, { ...entry, hasEnded }, range));
+        return createDoneAnswer(await readEventPage(dependencies.store, { ...entry, hasEnded }, range));
       }),
     length: async (runId) => (await dependencies.store.entry(runId as CoordinationId))?.length,
     ancestry: (caller, runId) =>
       withOwnRun(caller, runId, ({ payload: { parent } }) => {
         const hostId = dependencies.hostId();
         const above = parent && { runId: parent.coordinationId, hostId, cause: "core.dispatch" };
-        return Promise.resolve(createDone({ runId, hostId, parent: above ?? null }));
+        return Promise.resolve(createDoneAnswer({ runId, hostId, parent: above ?? null }));
       }),
-    cancel: (caller, runId) => withOwnRun(caller, runId, async ({ runId: id }) => cancel(dependencies, id)),
+    cancel: (caller, runId) =>
+      withOwnRun(caller, runId, async ({ runId: id }) => requestCancellation(dependencies, id)),
     question: (caller, runId, question) =>
       withOwnRun(caller, runId, async ({ runId: id }) => {
-        const found = findQuestion(await dependencies.coordinator.view(id), question);
-        return found.kind === "refused" ? found : createDone(interruptOf(id, found.value));
+        const openQuestion = findNodeQuestion(await dependencies.coordinator.view(id), question);
+        return openQuestion.kind === "refused"
+          ? openQuestion
+          : createDoneAnswer(createQuestionInterrupt(id, openQuestion.value));
       }),
     resolve: (caller, runId, question, value) =>
       withOwnRun(caller, runId, async ({ runId: id }) =>
-        resolve(dependencies, { ...question, caller, runId: id, value }),
+        resolveQuestion(dependencies, { ...question, caller, runId: id, value }),
       ),
   };
 }
 
 type Opening = RunEvent & { readonly type: "coordination.created" };
 
-function createDone<T>(value: T): Answered<T> {
+function createDoneAnswer<T>(value: T): Answered<T> {
   return { kind: "done", value };
 }
 
-async function readSnapshot(
+/** Returns a coordination as the snapshot of a run, free of content (R2). */
+async function readCoordinationSnapshot(
   dependencies: CoordinationRunsDependencies,
   { runId, payload }: Opening,
 ): Promise<Answered<RunSnapshot>> {
   const view = await dependencies.coordinator.view(runId);
   if (!view) return refuseUnknownRun(runId);
   const { parent, ownerAgent } = payload;
-  const status = statusOf(view);
-  const question = openQuestions(view)[0];
+  const status = findRunStatus(view);
+  const question = listUnansweredQuestions(view)[0];
   const endedAt = view.endedAtMs === undefined ? undefined : formatTimestamp(view.endedAtMs);
-  return createDone({
+  return createDoneAnswer({
     runId,
     workflowId: WORKFLOW_IDS[payload.origin],
     status,
     owner: { tenant: dependencies.tenant, principal: `agent:${ownerAgent}` },
-    ...(question && status.startsWith("waiting-") && { currentNodeId: nodeOf(question) }),
+    ...(question && status.startsWith("waiting-") && { currentNodeId: getQuestionNodeId(question) }),
     startedAt: formatTimestamp(view.createdAtMs),
     ...(endedAt !== undefined && { completedAt: endedAt, endedAt }),
     inputs: {},
     variables: {},
-    ...(status === "failed" && { error: errorOf(view) }),
+    ...(status === "failed" && { error: summarizeFailure(view) }),
     runOrchestrator: { agentId: `agent:${ownerAgent}` },
     nodeStates: Object.fromEntries(view.steps.map((step) => [step.stepId, formatNodeState(step)])),
     ...(parent && { parentRunId: parent.coordinationId, parentNodeId: parent.stepId }),
-    ...(question && { interrupt: interruptOf(runId, question) }),
+    ...(question && { interrupt: createQuestionInterrupt(runId, question) }),
     eventLogSchemaVersion: 1,
   });
 }
@@ -131,10 +139,10 @@ const ENDED: Readonly<Record<Exclude<CoordinationStatus, "running">, WorkflowSta
   cancelled: "cancelled",
 };
 
-/** Returns the status of the terminal event; a coordination that only people can move on waits for them. */
-function statusOf(view: CoordinationView): WorkflowStatus {
+/** Returns the run status of a coordination: `waiting-...` where only people can move it on. */
+function findRunStatus(view: CoordinationView): WorkflowStatus {
   if (view.status !== "running") return ENDED[view.status];
-  const open = openQuestions(view);
+  const open = listUnansweredQuestions(view);
   const asking = new Set<StepId | undefined>(open.map(({ stepId }) => stepId));
   const [first] = open;
   const works = view.steps.some(({ status, stepId }) => AT_WORK.has(status) && !asking.has(stepId));
@@ -144,58 +152,65 @@ function statusOf(view: CoordinationView): WorkflowStatus {
 
 const AT_WORK: ReadonlySet<StepView["status"]> = new Set(["dispatched", "running", "backoff"]);
 
-function openQuestions({ status, escalations }: CoordinationView): QuestionView[] {
+/** Lists the questions that are not closed; none once the coordination has ended. */
+function listUnansweredQuestions({ status, escalations }: CoordinationView): QuestionView[] {
   return status === "running" ? escalations.filter(({ closed }) => !closed) : [];
 }
 
-function nodeOf({ stepId }: QuestionView): string {
+/** Returns the step that a question is about, else the orchestrator. */
+function getQuestionNodeId({ stepId }: QuestionView): string {
   return stepId ?? ORCHESTRATOR;
 }
 
-function findQuestion(
+/** Finds an open question of a node. Refuses a node that never asked, and a question that is settled. */
+function findNodeQuestion(
   view: CoordinationView | undefined,
   { nodeId, interruptId }: QuestionPlace,
 ): Answered<QuestionView> {
-  const isOfNode = (question: QuestionView): boolean => nodeOf(question) === nodeId;
+  const isOfNode = (question: QuestionView): boolean => getQuestionNodeId(question) === nodeId;
   if (!view?.escalations.some(isOfNode)) return refuseUnaskedNode(nodeId);
-  const found = openQuestions(view).find(
+  const found = listUnansweredQuestions(view).find(
     (question) => isOfNode(question) && (interruptId ?? question.escalationId) === question.escalationId,
   );
-  return found ? createDone(found) : refuseSettledQuestion(nodeId);
+  return found ? createDoneAnswer(found) : refuseSettledQuestion(nodeId);
 }
 
-function interruptOf(coordinationId: CoordinationId, question: QuestionView): OpenInterrupt {
+function createQuestionInterrupt(coordinationId: CoordinationId, question: QuestionView): OpenInterrupt {
   const { escalationId, kind, askedAtMs, deadlineAtMs } = question;
   return {
     interruptId: escalationId,
     runId: coordinationId,
-    nodeId: nodeOf(question),
+    nodeId: getQuestionNodeId(question),
     kind,
     key: escalationId,
-    data: questionOf(question),
+    data: createQuestionData(question),
     askedAt: formatTimestamp(askedAtMs),
     expiresAt: formatTimestamp(deadlineAtMs),
   };
 }
 
-function errorOf({ status, steps }: CoordinationView) {
+function summarizeFailure({ status, steps }: CoordinationView) {
   const completed = steps.filter((step) => step.status === "completed").length;
   return { code: `coordination_${status}`, message: `${completed} of ${steps.length} steps completed` };
 }
 
-/** The message of a step's error may quote what an agent said. */
+/** Returns how a step is shown, with no more than the code of its error: the message may quote an agent. */
 function formatNodeState({ status, attempt, agentId, error }: StepView) {
   return { status, attempt, agentId: `agent:${agentId}`, ...(error && { error: { code: error.code } }) };
 }
 
-async function cancel({ coordinator }: CoordinationRunsDependencies, coordinationId: CoordinationId) {
+/** Asks for the end of a coordination. Returns its status, or why it may not be cancelled. */
+async function requestCancellation(
+  { coordinator }: CoordinationRunsDependencies,
+  coordinationId: CoordinationId,
+) {
   const answered = await coordinator.cancel({ coordinationId, by: "operator" });
   const view = await coordinator.view(coordinationId);
   if (!view) return refuseUnknownRun(coordinationId);
-  const status = statusOf(view);
-  if (view.status !== "running") return createDone({ runId: coordinationId, status });
+  const status = findRunStatus(view);
+  if (view.status !== "running") return createDoneAnswer({ runId: coordinationId, status });
   if (answered.kind === "refused") return refuse("forbidden", answered.reason);
-  return createDone({ runId: coordinationId, status: "cancelling" as const });
+  return createDoneAnswer({ runId: coordinationId, status: "cancelling" as const });
 }
 
 interface Resolving extends QuestionPlace {
@@ -204,22 +219,23 @@ interface Resolving extends QuestionPlace {
   readonly value: unknown;
 }
 
-async function resolve(
+/** Answers an open question. Where it is settled, the refusal says if this answer had settled it. */
+async function resolveQuestion(
   { coordinator }: CoordinationRunsDependencies,
   resolving: Resolving,
 ): Promise<Answered<ResolvedInterrupt>> {
   const { runId, nodeId } = resolving;
   const view = await coordinator.view(runId);
-  const found = findQuestion(view, resolving);
-  if (found.kind === "refused") return recallAnswer(coordinator, found, { ...resolving, view });
+  const found = findNodeQuestion(view, resolving);
+  if (found.kind === "refused") return addSettledOutcome(coordinator, found, { ...resolving, view });
   const request = createAnswerRequest(found.value, resolving);
   if ("refused" in request) return refuse("validation_error", request.refused);
   const answered = await coordinator.answer(request);
   if (answered.kind === "refused")
     return refuse(REFUSALS[answered.code] ?? "validation_error", answered.reason);
   const after = await coordinator.view(runId);
-  const status = after ? statusOf(after) : "running";
-  return createDone({ runId, nodeId, interruptId: found.value.escalationId, status });
+  const status = after ? findRunStatus(after) : "running";
+  return createDoneAnswer({ runId, nodeId, interruptId: found.value.escalationId, status });
 }
 
 type AnswerRequest = Parameters<Coordinator["answer"]>[0];
@@ -228,7 +244,7 @@ function createAnswerRequest(
   { escalationId, kind }: QuestionView,
   { caller, runId, value }: Resolving,
 ): AnswerRequest | { readonly refused: string } {
-  const answer = answerToQuestion({ kind, escalationId }, value);
+  const answer = readQuestionAnswer({ kind, escalationId }, value);
   if ("refused" in answer) return answer;
   return {
     ...answer,
@@ -242,19 +258,19 @@ interface Resolved extends Resolving {
   readonly view: CoordinationView | undefined;
 }
 
-/** Adds to the refusal what this answer came to, where it is the one that settled the question that it names. */
-async function recallAnswer(
+/** Adds to the refusal of a repeated answer what that answer came to, where it settled the question. */
+async function addSettledOutcome(
   coordinator: Coordinator,
   refusal: HostRefusal,
   resolved: Resolved,
 ): Promise<HostRefusal> {
   const { view, runId, nodeId, interruptId } = resolved;
   const question = view?.escalations.find(({ escalationId }) => escalationId === interruptId);
-  if (!view || !question || nodeOf(question) !== nodeId) return refusal;
+  if (!view || !question || getQuestionNodeId(question) !== nodeId) return refusal;
   const request = createAnswerRequest(question, resolved);
   if ("refused" in request || !(await coordinator.isCountedAnswer(request))) return refusal;
   const { escalationId } = question;
-  return { ...refusal, resolved: { runId, nodeId, interruptId: escalationId, status: statusOf(view) } };
+  return { ...refusal, resolved: { runId, nodeId, interruptId: escalationId, status: findRunStatus(view) } };
 }
 
 const REFUSALS: Readonly<Record<string, HostRefusal["code"]>> = {

@@ -1,25 +1,25 @@
 /** Owns: the host of workflow runs: one method for each thing that may be asked of it. */
 import type { CoordinationId } from "../../contracts/ids.ts";
 import type { WorkflowDefinition } from "../../contracts/workflows/workflow-definition.ts";
-import { cancel, endOrphan, pause, resume } from "./requests/control-runs.ts";
+import { requestCancel, endOrphan, requestPause, requestResume } from "./requests/control-runs.ts";
 import { createInventoryEntry } from "./records/agent-inventory.ts";
-import { createRun, refusalOf, refuse } from "./driving/create-run.ts";
+import { createRun, findWorkflowRefusal, refuse } from "./driving/create-run.ts";
 import { forkRun } from "./requests/fork-run.ts";
 import type { Hosting } from "./requests/hosting.ts";
 import { createHosting } from "./requests/create-hosting.ts";
-import { answer, findOpenQuestion, inspectToken, resolveToken } from "./requests/interrupts.ts";
-import { acceptedOf, readAncestry, readEvents, readSnapshot } from "./requests/read-runs.ts";
+import { recordQuestionAnswer, findOpenQuestion, inspectToken, resolveToken } from "./requests/interrupts.ts";
+import { describeAcceptedRun, readAncestry, readRunEvents, readRunSnapshot } from "./requests/read-runs.ts";
 import { createRecovery, type Recovery } from "./driving/recover-runs.ts";
 import { registerWorkflow } from "./requests/register-workflow.ts";
 import { createTenantWorkspace } from "./requests/tenant-workspace.ts";
-import { runAgent } from "./agents/run-agent.ts";
+import { runAgent, type AgentRunHost } from "./agents/run-agent.ts";
 import type { Answered, Caller, CreatedRun, CreateRun, WorkflowHost } from "./records/workflow-host.ts";
 import { createTurnsByName } from "../../std/turns-by-name.ts";
 import type { WorkflowHostDependencies } from "./records/workflow-dependencies.ts";
-import { ownWorkspace } from "./records/run-workspace.ts";
+import { createOwnWorkspaceScope } from "./records/run-workspace.ts";
 
-/** Lists the workflows that this host would not refuse to run, and warns of the others. */
-function listRunnableIds(hosting: Hosting): readonly string[] {
+/** Lists the workflows that this host would not refuse to run, and logs a warning for each other one. */
+function listRunnableWorkflowIds(hosting: Hosting): readonly string[] {
   return hosting.definitions.flatMap((definition) => {
     const { id } = definition;
     const refusal = describeRefusal(hosting, definition);
@@ -35,16 +35,17 @@ function describeRefusal(
   definition: WorkflowDefinition,
 ): string | undefined {
   const { workflow, problems } = book.compile(definition);
-  return workflow ? refusalOf({ settings, agentBook }, workflow)?.message : problems.join("; ");
+  return workflow ? findWorkflowRefusal({ settings, agentBook }, workflow)?.message : problems.join("; ");
 }
 
-async function createAndDrive(
+/** Starts a run, and returns what its caller is told of it. */
+async function createAcceptedRun(
   hosting: Hosting,
   caller: Caller,
   request: CreateRun,
 ): Promise<Answered<CreatedRun>> {
   const created = await createRun({ ...hosting, driver: hosting.runs }, caller, request);
-  return created.kind === "done" ? { kind: "done", value: acceptedOf(created.value) } : created;
+  return created.kind === "done" ? { kind: "done", value: describeAcceptedRun(created.value) } : created;
 }
 
 async function readDefinition(
@@ -65,6 +66,16 @@ async function stopHost({ watching, runs }: Hosting, recovery: Recovery): Promis
   await recovery.leave();
 }
 
+/** Returns the requests that the run of one agent makes of its host. */
+function createAgentRuns(hosting: Hosting): AgentRunHost {
+  return {
+    create: (caller, request) => createAcceptedRun(hosting, caller, request),
+    snapshot: (caller, runId) => readRunSnapshot(hosting, caller, runId),
+    watch: (runId, wake) => hosting.watching.watch(runId, wake),
+  };
+}
+
+/** Creates the host of workflow runs from its parts: the requests of callers, and what starts and stops it. */
 export function createWorkflowHost(dependencies: WorkflowHostDependencies): WorkflowHost {
   const hosting = createHosting(dependencies);
   const recovery = createRecovery({
@@ -75,27 +86,33 @@ export function createWorkflowHost(dependencies: WorkflowHostDependencies): Work
     orphaned: (entry) => endOrphan(hosting, entry),
   });
   const interrupts = { ...dependencies, driver: hosting.runs };
-  const runnable = listRunnableIds(hosting);
+  const runnable = listRunnableWorkflowIds(hosting);
   const forkTurns = createTurnsByName();
   return {
     // Known when the host listens.
     get hostId() {
       return dependencies.settings.hostId;
     },
-    create: (caller, request) => createAndDrive(hosting, caller, request),
-    snapshot: (caller, runId) => readSnapshot(hosting, caller, runId),
-    events: (caller, runId, range) => readEvents(hosting, caller, runId, range),
+    create: (caller, request) => createAcceptedRun(hosting, caller, request),
+    snapshot: (caller, runId) => readRunSnapshot(hosting, caller, runId),
+    events: (caller, runId, range) => readRunEvents(hosting, caller, runId, range),
     watch: (runId, wake) => hosting.watching.watch(runId, wake),
     changed: (runId) => hosting.watching.changed(runId),
     // One at a time for each tenant: a fork may copy a whole run, and others are to have their turn in between.
     fork: (caller, request) => forkTurns.run(caller.tenant, () => forkRun(hosting, caller, request)),
-    cancel: (caller, runId, { reason }) => cancel(hosting, caller, { runId, reason }),
-    pause: (caller, runId, request) => pause(hosting, caller, runId, request),
-    resume: (caller, runId) => resume(hosting, caller, runId),
+    cancel: (caller, runId, { reason }) => requestCancel(hosting, caller, { runId, reason }),
+    pause: (caller, runId, request) => requestPause(hosting, caller, runId, request),
+    resume: (caller, runId) => requestResume(hosting, caller, runId),
     question: ({ tenant }, runId, question) =>
       findOpenQuestion(interrupts, { ...question, runId: runId as CoordinationId, tenant }),
     resolve: ({ tenant, principal }, runId, question, value) =>
-      answer(interrupts, { ...question, runId: runId as CoordinationId, value, by: principal, tenant }),
+      recordQuestionAnswer(interrupts, {
+        ...question,
+        runId: runId as CoordinationId,
+        value,
+        by: principal,
+        tenant,
+      }),
     inspectToken: (token) => inspectToken(interrupts, token),
     resolveToken: (token, value) => resolveToken(interrupts, token, value),
     ancestry: (caller, runId) => readAncestry(hosting, caller, runId),
@@ -105,19 +122,12 @@ export function createWorkflowHost(dependencies: WorkflowHostDependencies): Work
     memory: ({ tenant }, scope, query) =>
       dependencies.store.memory.list({ tenant, scope }, { ...query, now: dependencies.clock.now() }),
     runAgent: (caller, agentRun, signal) =>
-      runAgent(
-        {
-          create: (by, request) => createAndDrive(hosting, by, request),
-          snapshot: (by, runId) => readSnapshot(hosting, by, runId),
-          watch: (runId, wake) => hosting.watching.watch(runId, wake),
-        },
-        { caller, asked: agentRun, signal },
-      ),
+      runAgent(createAgentRuns(hosting), { caller, asked: agentRun, signal }),
     agents: () => hosting.agentBook.installed.map(createInventoryEntry),
     workspace: ({ tenant }, owner) =>
       createTenantWorkspace(
         dependencies,
-        owner === undefined ? ownWorkspace(tenant) : { tenant, scope: `owner:${owner}` },
+        owner === undefined ? createOwnWorkspaceScope(tenant) : { tenant, scope: `owner:${owner}` },
       ),
     requests: dependencies.store.requests,
     ...(hosting.seams && { seams: hosting.seams }),

@@ -1,7 +1,7 @@
 /** Owns: what a resume value of OpenWOP (interrupt.md) is as an answer to a question of a coordination. */
 import type { AnswerKind } from "../../contracts/escalation.ts";
 import { isGiven, readAction } from "../../workflow/state/answer-words.ts";
-import { readClarification } from "../../workflow/state/clarification-answers.ts";
+import { readClarificationAnswers } from "../../workflow/state/clarification-answers.ts";
 import type { Values } from "../../workflow/state/values.ts";
 import { isRecord } from "../../std/is-record.ts";
 
@@ -14,21 +14,24 @@ interface AnsweredQuestion {
   readonly escalationId: string;
 }
 
-/** An approval is ruled on with an action, a clarification answered in words or rejected; words may replace what is approved. */
-export function answerToQuestion({ kind, escalationId }: AnsweredQuestion, value: unknown): QuestionAnswer {
-  if (isRecord(value) && isGiven(value, "answers")) return readWords(value, escalationId);
-  return kind === "approval" ? readRuling(value) : readRejection(value, escalationId);
+/**
+ * Returns the answer to a coordination's question that a resume value stands for, or the problem. An approval is ruled
+ * on with an action, a clarification answered in words or rejected; words may replace what is approved.
+ */
+export function readQuestionAnswer({ kind, escalationId }: AnsweredQuestion, value: unknown): QuestionAnswer {
+  if (isRecord(value) && isGiven(value, "answers")) return readClarificationText(value, escalationId);
+  return kind === "approval" ? readApprovalRuling(value) : readRejection(value, escalationId);
 }
 
-function readWords(value: Values, escalationId: string): QuestionAnswer {
+function readClarificationText(value: Values, escalationId: string): QuestionAnswer {
   if (isGiven(value, "action") || isGiven(value, "decision"))
     return { refused: "an answer has either answers or an action, and not both" };
-  const read = readClarification([{ id: escalationId, question: escalationId }], value);
+  const read = readClarificationAnswers([{ id: escalationId, question: escalationId }], value);
   if (!read.ok) return { refused: read.message };
-  return { answer: "answer", text: textOf(read.answers[escalationId]) };
+  return { answer: "answer", text: convertToText(read.answers[escalationId]) };
 }
 
-function readRuling(value: unknown): QuestionAnswer {
+function readApprovalRuling(value: unknown): QuestionAnswer {
   const read = readAction(value, ["accept", "reject", "edit-accept"]);
   if (!read.ok) return { refused: read.message };
   const { editedArtifactData }: Values = isRecord(value) ? value : {};
@@ -38,12 +41,13 @@ function readRuling(value: unknown): QuestionAnswer {
     case "edit-accept":
       return editedArtifactData === undefined || editedArtifactData === null
         ? { refused: "edit-accept needs editedArtifactData" }
-        : { answer: "answer", text: textOf(editedArtifactData) };
+        : { answer: "answer", text: convertToText(editedArtifactData) };
     default:
       return { answer: "deny" };
   }
 }
 
+/** Reads the rejection of a clarification; refuses anything else, and says how an answer looks. */
 function readRejection(value: unknown, escalationId: string): QuestionAnswer {
   const read = readAction(value, ["reject"]);
   if (read.ok) return { answer: "deny" };
@@ -51,6 +55,6 @@ function readRejection(value: unknown, escalationId: string): QuestionAnswer {
   return { refused: `a clarification is answered with ${usage}, or with {action: reject}: ${read.message}` };
 }
 
-function textOf(value: unknown): string {
+function convertToText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -14,7 +14,7 @@ import { summarizeRun } from "../../workflow/state/run-view.ts";
 import type { WorkflowRun } from "../../workflow/state/workflow-state.ts";
 import { isSameValue } from "../../workflow/state/values.ts";
 import { describeError } from "../../std/describe-error.ts";
-import { checkLength } from "../log/check-length.ts";
+import { checkLogLength } from "../log/check-length.ts";
 import { ignoreDamage } from "../log/ignore-damage.ts";
 import { listUnprovenRuns, readLog } from "../log/read-pages.ts";
 
@@ -31,7 +31,10 @@ export interface RunsVerification {
 type Store = Pick<WorkflowStore, "listUnproven" | "findUnproven" | "read" | "pruned">;
 type Entry = UnprovenRun<WorkflowSummary>;
 
-/** `onProgress` hears of every run that was checked. */
+/**
+ * Proves all workflow runs of a ledger; returns counts and up to `PROBLEMS_MAX` problems, `isCut` where it ended
+ * early. `onProgress` hears of each run. @throws CoordinationError for an outage before any problem
+ */
 export async function verifyWorkflowRuns(
   store: Store,
   onProgress: (progress: Pick<RunsVerification, "workflowRuns" | "events">) => void = () => undefined,
@@ -63,7 +66,10 @@ export async function verifyWorkflowRuns(
   return { workflowRuns, events, problems: problems.slice(0, PROBLEMS_MAX), ...(isCut && { isCut }) };
 }
 
-/** Proves one run: its stored bytes, and what its log means. */
+/**
+ * Proves one workflow run, its stored bytes and then what its log means, and returns the problems; the first damaged
+ * event is the only problem where there is one.
+ */
 export async function verifyWorkflowRun(
   store: Store & WorkflowStore,
   entry: Entry,
@@ -76,20 +82,21 @@ export async function verifyWorkflowRun(
   return { events: length, problems: [{ kind, message, runId, sequence }] };
 }
 
-/** Reads no more events than the entry counts, so a run may grow meanwhile. One that was pruned meanwhile has no problems. */
+/** Returns the problems of a run, up to the events that its entry counts. One that was pruned meanwhile has none. */
 async function verifyRun(store: Store, entry: Entry): Promise<StoredProblem[]> {
-  const problems = await findProblems(store, entry);
+  const problems = await findLogProblems(store, entry);
   if (problems.length === 0) return problems;
   const newest = await store.findUnproven(entry.runId).catch(ignoreDamage);
   return newest === undefined && (await store.pruned.find(entry.runId)) ? [] : problems;
 }
 
-async function findProblems(store: Store, entry: Entry): Promise<StoredProblem[]> {
+/** Checks the log, the source and the summary of a run. A log that cannot be read on is its last problem. */
+async function findLogProblems(store: Store, entry: Entry): Promise<StoredProblem[]> {
   const { runId } = entry;
   const check: Check = { entry, seen: new Set(), problems: [] };
   try {
-    await readAll(store, entry, check);
-    check.problems.push(...(await checkLength(store, entry, check.run?.nextSequence ?? 0)));
+    await checkAllEvents(store, entry, check);
+    check.problems.push(...(await checkLogLength(store, entry, check.run?.nextSequence ?? 0)));
   } catch (error) {
     if (isLedgerOutage(error)) throw error;
     const isUnreadable = isCoordinationError(error) && error.code === "EVENT_UNREADABLE";
@@ -100,14 +107,15 @@ async function findProblems(store: Store, entry: Entry): Promise<StoredProblem[]
   return [...check.problems, ...checkSummary(check, entry)];
 }
 
-async function readAll(store: Store, { runId, length }: Entry, check: Check): Promise<void> {
+async function checkAllEvents(store: Store, { runId, length }: Entry, check: Check): Promise<void> {
   await checkSource(store, check);
   for await (const page of readLog(store, runId, { to: length })) {
     for (const event of page) checkEvent(check, event);
-    await checkTaken(store, check, page);
+    await checkTakenEvents(store, check, page);
   }
 }
 
+/** Adds a problem where the source of a fork does not have the events that the fork takes. */
 async function checkSource(store: Store, { entry: { runId, origin }, problems }: Check): Promise<void> {
   if (!origin) return;
   const { sourceRunId, until } = origin;
@@ -121,8 +129,11 @@ async function checkSource(store: Store, { entry: { runId, origin }, problems }:
   problems.push({ kind: "event_missing", message, runId, sequence: 0 });
 }
 
-/** Checks the events that were taken from a source. Faults of the source itself are reported for the source. */
-async function checkTaken(
+/**
+ * Adds a problem for each event of a branch that differs from its source. Faults of the source itself are reported for
+ * the source.
+ */
+async function checkTakenEvents(
   store: Store,
   { entry: { origin }, problems }: Check,
   page: readonly WorkflowEvent[],
@@ -141,7 +152,10 @@ async function checkTaken(
   }
 }
 
-/** The log tells neither who drove the run last, nor which request it comes of, nor when it is due; it tells the rest. */
+/**
+ * Returns a problem where the stored summary is not the log's. The log tells neither who drove the run last, nor which
+ * request it comes of, nor when it is due; it tells the rest.
+ */
 function checkSummary({ run }: Check, { runId, summary }: Entry): StoredProblem[] {
   if (!summary) return [{ kind: "index_differs", message: "the summary cannot be read", runId }];
   const { root: _root, wakesAtMs: _wakesAtMs, ...stored } = summary;
@@ -150,7 +164,10 @@ function checkSummary({ run }: Check, { runId, summary }: Entry): StoredProblem[
     : [{ kind: "index_differs", message: "the summary differs from the state that the log gives", runId }];
 }
 
-/** Leaves out what ledgers of earlier versions do not have: that a run asks while it works or is paused, and how many characters it has. */
+/**
+ * Summarizes a run without the fields that the stored summary lacks. Ledgers of earlier versions do not have that a
+ * run asks while it works or is paused, and how many characters it has.
+ */
 function summarizeAsStored(run: WorkflowRun, { driver, isAsking, chars }: WorkflowSummary): WorkflowSummary {
   const { isAsking: asks, ...summary } = summarizeRun(run, driver);
   return {
@@ -167,6 +184,7 @@ interface Check {
   readonly problems: StoredProblem[];
 }
 
+/** Folds an event into the run, and adds a problem where its cause is not an earlier event (L3). */
 function checkEvent(check: Check, event: WorkflowEvent): void {
   const { eventId, runId, sequence, causationId, payload } = event;
   const isForeign = (payload as { readonly causationHostId?: unknown }).causationHostId !== undefined;

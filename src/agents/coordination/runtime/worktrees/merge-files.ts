@@ -18,39 +18,47 @@ type FileFate =
   | { readonly kind: "write"; readonly write: WorktreeWrite }
   | { readonly kind: "unmerged"; readonly file: UnmergedFile };
 
-export async function mergeFiles(
+/**
+ * Returns which of a worktree's changed files are written back and which are left unmerged. Reads their texts where
+ * both sides changed them; writes nothing.
+ */
+export async function planMergedFiles(
   dependencies: Dependencies,
   worktree: OpenWorktree,
   changes: readonly WorktreeChange[],
 ): Promise<MergedFiles> {
   const fates: FileFate[] = [];
   for (const change of changes)
-    fates.push(decideByVersions(change) ?? (await mergeTexts(dependencies, worktree, change)));
+    fates.push(decideFileByVersions(change) ?? (await mergeFileTexts(dependencies, worktree, change)));
   return {
     writes: fates.flatMap((fate) => (fate.kind === "write" ? [fate.write] : [])),
     unmerged: fates.flatMap((fate) => (fate.kind === "unmerged" ? [fate.file] : [])),
   };
 }
 
-/** Decides without reading the file; `undefined` where both sides changed a file. */
-export function decideByVersions({ path, base, theirs, ours }: WorktreeChange): FileFate | undefined {
+/**
+ * Returns what becomes of a changed file by its versions alone; `undefined` where both sides changed a plain file, so
+ * that its text decides.
+ */
+export function decideFileByVersions({ path, base, theirs, ours }: WorktreeChange): FileFate | undefined {
   if (theirs === base) return { kind: "nothing" };
   // Two folders may hold anything: only versions of files say what is in them.
-  if (!isOfFile(theirs) || !isOfFile(ours)) return createUnmerged(path, "not_a_file");
+  if (!isFileVersion(theirs) || !isFileVersion(ours)) return createUnmergedFate(path, "not_a_file");
   if (theirs === ours) return { kind: "nothing" };
   if (ours === base) return { kind: "write", write: { path, before: ours, after: theirs } };
   const isText = [base, theirs, ours].every((version) => PLAIN.test(version));
-  return isText ? undefined : createUnmerged(path, "both_changed");
+  return isText ? undefined : createUnmergedFate(path, "both_changed");
 }
 
 const PLAIN = /^100(?:644|755) /u;
 
 /** True for what git can have in place of a file: nothing, a plain file or a link. */
-function isOfFile(version: string): boolean {
+function isFileVersion(version: string): boolean {
   return version === "absent" || version.startsWith("120000 ") || PLAIN.test(version);
 }
 
-async function mergeTexts(
+/** Merges the texts of a file that both sides changed. It is unmerged where they do not fit together. */
+async function mergeFileTexts(
   { worktrees, textMerge }: Dependencies,
   worktree: OpenWorktree,
   { path, base, theirs, ours }: WorktreeChange,
@@ -59,18 +67,18 @@ async function mergeTexts(
   const merge = await textMerge();
   const merged =
     texts && merge.merge({ base: texts.base, current: texts.ours, proposed: texts.theirs, path });
-  if (merged?.kind !== "clean") return createUnmerged(path, "both_changed");
-  const mode = modeOf(modeOf(theirs) === modeOf(base) ? ours : theirs);
+  if (merged?.kind !== "clean") return createUnmergedFate(path, "both_changed");
+  const mode = readFileMode(readFileMode(theirs) === readFileMode(base) ? ours : theirs);
   const after = await worktrees.versionOf(worktree, { path, text: merged.text, mode });
-  if (after === undefined) return createUnmerged(path, "both_changed");
+  if (after === undefined) return createUnmergedFate(path, "both_changed");
   if (after === ours) return { kind: "nothing" };
   return { kind: "write", write: { path, before: ours, after, text: merged.text } };
 }
 
-function modeOf(version: string): string {
+function readFileMode(version: string): string {
   return version.slice(0, version.indexOf(" "));
 }
 
-function createUnmerged(path: string, because: UnmergedFile["because"]): FileFate {
+function createUnmergedFate(path: string, because: UnmergedFile["because"]): FileFate {
   return { kind: "unmerged", file: { path, because } };
 }

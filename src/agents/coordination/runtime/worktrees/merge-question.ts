@@ -31,19 +31,22 @@ const KEPT_PROBLEM_CHARS_MAX = 500;
 const ANSWERS =
   "Approve: its result counts, and what you did not merge yourself is dropped. Deny: its result is withheld.";
 
-/** Says what is where, and last what the two answers do, which is there whatever the length of the rest. */
+/**
+ * Returns the text of the question about a failed merge: what could not be merged, where the work is, and last what
+ * the two answers do. The last is there whatever the length of the rest.
+ */
 export function formatMergeQuestion(problem: MergeProblem): string {
   const { stepId, repository, unmerged, message } = problem;
   const room = BOUNDS.questionCharsMax - ANSWERS.length - 1;
   const before = `What step ${quoteUnlessPlain(stepId)} did in its worktree could not be merged into ${repository}: `;
-  const after = `. ${sayWhatIsWritten(problem)}\n${sayWhereItIs(problem)}`;
+  const after = `. ${sayWhatIsWritten(problem)}\n${sayWhereWorkIs(problem)}`;
   const left = Math.max(room - before.length - after.length, 0);
-  const problems = message?.slice(0, left) ?? listFiles(unmerged, left);
+  const problems = message?.slice(0, left) ?? formatUnmergedFiles(unmerged, left);
   return `${(before + problems + after).slice(0, room)}\n${ANSWERS}`;
 }
 
 /** Names as many files as there is room for, and counts the others. */
-function listFiles(unmerged: readonly UnmergedFile[], room: number): string {
+function formatUnmergedFiles(unmerged: readonly UnmergedFile[], room: number): string {
   let names = "";
   for (const [index, { path, because }] of unmerged.entries()) {
     const rest = `${unmerged.length - index} more`;
@@ -61,7 +64,7 @@ function sayWhatIsWritten({ written, mayBeWritten }: MergeProblem): string {
     : "Nothing of it is written there.";
 }
 
-function sayWhereItIs({ branch, folder, problem }: KeptWork): string {
+function sayWhereWorkIs({ branch, folder, problem }: KeptWork): string {
   if (problem === undefined)
     return `All of its work is on branch ${branch}, in folder ${folder}, until you answer.`;
   const why = problem.slice(0, KEPT_PROBLEM_CHARS_MAX);

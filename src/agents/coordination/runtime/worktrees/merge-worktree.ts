@@ -11,8 +11,8 @@ import type { StepId } from "../../contracts/ids.ts";
 import { nameFile } from "../../contracts/resource-names.ts";
 import type { UnmergedFile } from "../../contracts/worktree-fields.ts";
 import { MERGE_TOOL } from "../../dispatch/decide-worktrees.ts";
-import { isToMerge, type MergeWorktree } from "../../dispatch/worktree-effects.ts";
-import { worktreeKeyOf } from "../../ledger/evolve-worktrees.ts";
+import { mustMergeWorktree, type MergeWorktree } from "../../dispatch/worktree-effects.ts";
+import { formatWorktreeKey } from "../../ledger/evolve-worktrees.ts";
 import type { OpenCoordination, Worktree } from "../../ledger/state.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
@@ -20,8 +20,8 @@ import type { TextMerge } from "../../ports/text-merge.ts";
 import type { OpenWorktree, WorktreeChange, WorktreeWrite } from "../../ports/worktrees.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { writeQuestion } from "../questions/question-text.ts";
-import { mergeFiles, type MergedFiles } from "./merge-files.ts";
+import { encodeQuestion } from "../questions/question-text.ts";
+import { planMergedFiles, type MergedFiles } from "./merge-files.ts";
 import { formatMergeQuestion } from "./merge-question.ts";
 import { nameWorktree } from "../attempts/worktree-name.ts";
 
@@ -47,22 +47,26 @@ interface Merge {
   readonly begun?: readonly { readonly path: string; readonly before: string; readonly after: string }[];
 }
 
+/**
+ * Merges an attempt's worktree back in the turn of its repository, or asks people where that fails; does nothing where
+ * there is no worktree to merge any more.
+ */
 export async function mergeWorktree(
   dependencies: MergeDependencies,
   { coordinationId }: OpenCoordination,
   { stepId, attempt }: MergeWorktree,
 ): Promise<void> {
-  const worktree = await findWorktree(dependencies, { coordinationId, stepId, attempt });
+  const worktree = await findWorktreeToMerge(dependencies, { coordinationId, stepId, attempt });
   if (!worktree) return;
   const { repository } = worktree.opened;
   await dependencies.merging.run(repository, async () => {
-    const current = await findWorktree(dependencies, { coordinationId, stepId, attempt });
+    const current = await findWorktreeToMerge(dependencies, { coordinationId, stepId, attempt });
     if (!current) return;
     const { state, opened, merge } = current;
     const name = nameWorktree(dependencies, { coordinationId, stepId, attempt });
     const place = { name, repository, base: opened.base };
     const begun = merge?.status === "begun" ? { begun: merge.files } : {};
-    await mergeBack({ dependencies, state, stepId, attempt, worktree: place, ...begun });
+    await mergeChangesBack({ dependencies, state, stepId, attempt, worktree: place, ...begun });
   });
 }
 
@@ -72,38 +76,39 @@ interface KnownWorktree {
   readonly merge?: Worktree["merge"];
 }
 
-function findWorktree(
+function findWorktreeToMerge(
   { runs }: MergeDependencies,
   { coordinationId, stepId, attempt }: Parameters<typeof nameWorktree>[1],
 ): Promise<KnownWorktree | undefined> {
   return runs.findOnDisk(coordinationId, (state) => {
-    if (state.kind !== "open" || !isToMerge(state, stepId, attempt)) return undefined;
-    const { opened, merge } = state.worktrees.get(worktreeKeyOf(stepId, attempt)) ?? {};
+    if (state.kind !== "open" || !mustMergeWorktree(state, stepId, attempt)) return undefined;
+    const { opened, merge } = state.worktrees.get(formatWorktreeKey(stepId, attempt)) ?? {};
     return opened && { state, opened, ...(merge && { merge }) };
   });
 }
 
-async function mergeBack(merge: Merge): Promise<void> {
+/** Compares the worktree, and writes its changes or asks people. A worktree that is absent is a failed merge. */
+async function mergeChangesBack(merge: Merge): Promise<void> {
   const compared = await merge.dependencies.worktrees.compare(merge.worktree);
   if (compared.kind === "compared") {
-    const merged = await mergeFiles(merge.dependencies, merge.worktree, compared.changes);
+    const merged = await planMergedFiles(merge.dependencies, merge.worktree, compared.changes);
     const problem = await merge.dependencies.arbiter.whileNothingIsRuled(() =>
-      writeMerged(merge, compared.changes, merged),
+      writeUnlessHeld(merge, compared.changes, merged),
     );
     // Git may take long to keep the work: calls are ruled on meanwhile.
-    if (problem) await askAbout(merge, problem);
+    if (problem) await askPeopleAboutMerge(merge, problem);
     return;
   }
   const { message } = compared;
   const mayBeWritten = merge.begun !== undefined;
   // Where work is left, or a merge that was begun may be written in part, only people can tell.
   if (compared.kind === "absent" && !mayBeWritten)
-    await submit(merge, [{ type: "failMerge", ...aboutOf(merge), message }]);
-  else await askAbout(merge, { unmerged: [], message, written: 0, mayBeWritten });
+    await submitCommands(merge, [{ type: "failMerge", ...pickAttempt(merge), message }]);
+  else await askPeopleAboutMerge(merge, { unmerged: [], message, written: 0, mayBeWritten });
 }
 
-/** Returns what people are to be asked about. */
-async function writeMerged(
+/** Writes nothing where a file is unmerged or held. Returns what people are to be asked about. */
+async function writeUnlessHeld(
   merge: Merge,
   changes: readonly WorktreeChange[],
   { writes, unmerged }: MergedFiles,
@@ -112,17 +117,20 @@ async function writeMerged(
   const heldFiles = await listHeldFiles(merge, writes);
   const problems = [...unmerged, ...heldFiles];
   if (problems.length > 0) return { unmerged: problems, written: 0 };
-  if (writes.length > 0 && !(await begin(merge, writes))) return undefined;
+  if (writes.length > 0 && !(await recordMergeBegun(merge, writes))) return undefined;
   return writeFiles(merge, writes);
 }
 
-/** W2: false where the attempt is over meanwhile. */
-function begin(merge: Merge, writes: readonly WorktreeWrite[]): Promise<boolean> {
+/** Records the files that are to be written (W2); false where the attempt is over meanwhile. */
+function recordMergeBegun(merge: Merge, writes: readonly WorktreeWrite[]): Promise<boolean> {
   const files = writes.map(({ path, before, after }) => ({ path, before, after }));
-  return submit(merge, [{ type: "beginMerge", ...aboutOf(merge), files }]);
+  return submitCommands(merge, [{ type: "beginMerge", ...pickAttempt(merge), files }]);
 }
 
-/** Takes up what an earlier try began. A file that is neither as it was nor as it was to be has been changed by somebody. */
+/**
+ * Writes what an earlier try began to write, but for files that somebody has changed since. Such a file is neither as
+ * it was nor as it was to be.
+ */
 async function finishWriting(
   merge: Merge,
   changes: readonly WorktreeChange[],
@@ -141,6 +149,7 @@ async function finishWriting(
   return writeFiles(merge, recorded.filter(isKnown), lostFiles);
 }
 
+/** Writes the files and records the merge as finished, or returns what could not be written. */
 async function writeFiles(
   merge: Merge,
   writes: readonly WorktreeWrite[],
@@ -153,17 +162,20 @@ async function writeFiles(
     if (outcome === "written") written.push(write);
     else unmerged.push({ path: write.path, because: outcome });
   }
-  const changed = await listChanged(merge, written);
+  const changed = await readWrittenVersions(merge, written);
   if (unmerged.length > 0) {
-    await recordChanged(merge, changed);
+    await recordChangedFiles(merge, changed);
     return { unmerged, written: changed.length };
   }
-  await submit(merge, [{ type: "finishMerge", ...aboutOf(merge), changed }]);
+  await submitCommands(merge, [{ type: "finishMerge", ...pickAttempt(merge), changed }]);
   return undefined;
 }
 
-/** Whoever writes such a file while git keeps the work must be told of it first. */
-async function recordChanged(merge: Merge, changed: readonly ChangedFile[]): Promise<void> {
+/**
+ * Records the files that a merge wrote before it failed. This comes before git keeps the work, which may take long:
+ * whoever writes such a file meanwhile must know of the change.
+ */
+async function recordChangedFiles(merge: Merge, changed: readonly ChangedFile[]): Promise<void> {
   const { stepId } = merge;
   const commands = changed.map(({ resource, version }): Command => ({
     type: "recordChange",
@@ -172,13 +184,14 @@ async function recordChanged(merge: Merge, changed: readonly ChangedFile[]): Pro
     version,
     tool: MERGE_TOOL,
   }));
-  if (commands.length > 0) await submit(merge, commands);
+  if (commands.length > 0) await submitCommands(merge, commands);
 }
 
-function aboutOf({ stepId, attempt }: Merge): { readonly stepId: StepId; readonly attempt: number } {
+function pickAttempt({ stepId, attempt }: Merge): { readonly stepId: StepId; readonly attempt: number } {
   return { stepId, attempt };
 }
 
+/** Lists the files that another step holds, and the paths that are no files. */
 async function listHeldFiles(merge: Merge, writes: readonly WorktreeWrite[]): Promise<UnmergedFile[]> {
   const { dependencies, stepId } = merge;
   const { coordinationId } = merge.state;
@@ -187,7 +200,7 @@ async function listHeldFiles(merge: Merge, writes: readonly WorktreeWrite[]): Pr
   if (state.kind !== "open") return [];
   const heldFiles: UnmergedFile[] = [];
   for (const { path } of writes) {
-    const resource = await locate(merge, path);
+    const resource = await locateResource(merge, path);
     if (resource === undefined) heldFiles.push({ path, because: "not_a_file" });
     else if (await dependencies.arbiter.isHeldByOthers(state, stepId, resource))
       heldFiles.push({ path, because: "held" });
@@ -195,7 +208,7 @@ async function listHeldFiles(merge: Merge, writes: readonly WorktreeWrite[]): Pr
   return heldFiles;
 }
 
-function locate({ dependencies, worktree }: Merge, path: string): Promise<string | undefined> {
+function locateResource({ dependencies, worktree }: Merge, path: string): Promise<string | undefined> {
   return dependencies.files.locate(`${worktree.repository}/${path}`, worktree.repository);
 }
 
@@ -209,39 +222,40 @@ interface MergeObstacles {
   readonly mayBeWritten?: boolean;
 }
 
-/** Returns what is in the files now: others may have to know of it before they write. */
-async function listChanged(merge: Merge, writes: readonly WorktreeWrite[]): Promise<ChangedFile[]> {
+/** Reads which version is in each written file now: others may have to know of it before they write. */
+async function readWrittenVersions(merge: Merge, writes: readonly WorktreeWrite[]): Promise<ChangedFile[]> {
   const changed: ChangedFile[] = [];
   for (const { path } of writes) {
     const resource =
-      (await locate(merge, path)) ?? nameFile(merge.worktree.repository, merge.dependencies.files.machine);
+      (await locateResource(merge, path)) ??
+      nameFile(merge.worktree.repository, merge.dependencies.files.machine);
     const look = await merge.dependencies.files.look(resource);
     changed.push({ resource, version: "version" in look ? look.version : "unreadable" });
   }
   return changed;
 }
 
-/** W3: keeps the work on its branch, and asks people about it. */
-async function askAbout(merge: Merge, problem: MergeObstacles): Promise<void> {
+/** Keeps the work on its branch, and asks people about it (W3). */
+async function askPeopleAboutMerge(merge: Merge, problem: MergeObstacles): Promise<void> {
   const { dependencies, worktree, stepId } = merge;
   const place = await dependencies.worktrees.keep(worktree);
   const { repository } = worktree;
   const words = formatMergeQuestion({ ...problem, ...place, repository, stepId });
-  const text = writeQuestion({ question: words });
+  const text = encodeQuestion({ question: words });
   const question: ContentInput = { ref: dependencies.refOf(text), text, keepWhileRunning: true };
   const files = problem.unmerged.slice(0, BOUNDS.worktreeFilesMax);
   const asking: Command = {
     type: "askAboutMerge",
-    ...aboutOf(merge),
+    ...pickAttempt(merge),
     files,
     changed: [],
     question: question.ref,
   };
-  await submit(merge, [asking], [question]);
+  await submitCommands(merge, [asking], [question]);
 }
 
-/** False where it was refused, because the attempt is over. */
-async function submit(
+/** Submits commands about the merge; false where they were refused, because the attempt is over. */
+async function submitCommands(
   { dependencies, state }: Merge,
   commands: readonly Command[],
   contents: readonly ContentInput[] = [],

@@ -5,10 +5,13 @@
 import { describeError } from "../../std/describe-error.ts";
 import { quoteShellWord } from "../../std/shell-arguments.ts";
 import type { WorktreeOnMachine } from "../../ports/worktrees.ts";
-import { removeIfForgotten } from "../attempts/open-worktree.ts";
+import { removeForgottenWorktree } from "../attempts/open-worktree.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
-/** It does not throw: whatever it cannot find out or remove stays until the next start. */
+/**
+ * Removes the worktrees on this machine that the log calls gone, and warns of those that the ledger does not know. It
+ * does not throw: whatever it cannot find out or remove stays until the next start.
+ */
 export async function removeForgottenWorktrees(
   dependencies: Pick<RuntimeDependencies, "runs" | "worktrees" | "worktreeTurns" | "logger">,
   stopping: AbortSignal,
@@ -18,16 +21,19 @@ export async function removeForgottenWorktrees(
     for (const worktree of await worktrees.list()) {
       if (stopping.aborted) return;
       const { name } = worktree;
-      await worktreeTurns.run(name, () => removeIfForgotten(dependencies, worktree, name));
-      await warnIfUnknown(dependencies, worktree);
+      await worktreeTurns.run(name, () => removeForgottenWorktree(dependencies, worktree, name));
+      await warnOfUnknownWorktree(dependencies, worktree);
     }
   } catch (error) {
     logger.warn({}, `could not look for worktrees that are left over: ${describeError(error)}`);
   }
 }
 
-/** The ledger may be another one, whose worktrees are not ours to remove; or it may have pruned the coordination. */
-async function warnIfUnknown(
+/**
+ * Logs how to remove a worktree whose coordination is not in the ledger. The ledger may be another one, whose
+ * worktrees are not ours to remove; or it may have pruned the coordination.
+ */
+async function warnOfUnknownWorktree(
   { runs, worktrees, logger }: Pick<RuntimeDependencies, "runs" | "worktrees" | "logger">,
   { coordinationId, stepId, name, repository, folder, hasFolder, branch }: WorktreeOnMachine,
 ): Promise<void> {

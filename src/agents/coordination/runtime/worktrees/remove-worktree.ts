@@ -5,6 +5,10 @@ import type { OpenCoordination } from "../../ledger/state.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { nameWorktree } from "../attempts/worktree-name.ts";
 
+/**
+ * Removes the worktree of an attempt once earlier work on that worktree has ended; does nothing unless the attempt is
+ * over on disk.
+ */
 export function removeWorktree(
   dependencies: RuntimeDependencies,
   { coordinationId }: OpenCoordination,
@@ -12,10 +16,11 @@ export function removeWorktree(
 ): Promise<void> {
   const about = { coordinationId, stepId, attempt };
   const name = nameWorktree(dependencies, about);
-  return dependencies.worktreeTurns.run(name, () => removeIfOver(dependencies, about, name));
+  return dependencies.worktreeTurns.run(name, () => removeWorktreeIfOver(dependencies, about, name));
 }
 
-async function removeIfOver(
+/** Removes the worktree of an attempt that is over, and records whether it is removed or left. */
+async function removeWorktreeIfOver(
   dependencies: RuntimeDependencies,
   { coordinationId, stepId, attempt }: WorktreeAttempt,
   name: string,

@@ -49,7 +49,10 @@ export const NATIVE_TOOLS: readonly NativeTool[] = [
 /** Names of functions have no other characters, and are short. */
 const CALL_CHARS_MAX = 64;
 
-/** Chooses a name that a model may call the tool by, unlike those already taken. */
+/**
+ * Returns a name by which a model may call a tool, made of the tool's id and unlike those already taken. It does not
+ * add it to them.
+ */
 export function chooseCallName(id: string, takenNames: ReadonlySet<string>): string {
   const plain = id.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, CALL_CHARS_MAX);
   for (let more = 2, name = plain; ; more += 1) {
@@ -58,7 +61,10 @@ export function chooseCallName(id: string, takenNames: ReadonlySet<string>): str
   }
 }
 
-/** The tool that a model means, which may leave away what stands before the name. */
+/**
+ * Returns the tool that a model means by a name; `undefined` where none or several fit. The part before the last colon
+ * may be left out.
+ */
 export function findCalledTool(tools: readonly BoundTool[], call: string): BoundTool | undefined {
   const exact = tools.find((tool) => tool.call === call || tool.id === call);
   if (exact) return exact;
@@ -66,21 +72,24 @@ export function findCalledTool(tools: readonly BoundTool[], call: string): Bound
   return others.length === 0 ? only : undefined;
 }
 
-/** Reads the note that `openwop:memory.write` is to keep. */
-export function noteIn({
+/**
+ * Reads from the arguments of the tool `openwop:memory.write` the note to keep: its content as text, and its tags;
+ * `undefined` where it has no content.
+ */
+export function readMemoryNote({
   content,
   tags,
 }: Values): { readonly content: string; readonly tags: string[] } | undefined {
   if (content === undefined || content === null) return undefined;
   return {
     content: typeof content === "string" ? content : JSON.stringify(content),
-    tags: (Array.isArray(tags) ? (tags as unknown[]) : []).filter(isTag).slice(0, TAGS_MAX),
+    tags: (Array.isArray(tags) ? (tags as unknown[]) : []).filter(isNonEmptyTag).slice(0, TAGS_MAX),
   };
 }
 
 const TAGS_MAX = 20;
 
-function isTag(value: unknown): value is string {
+function isNonEmptyTag(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
@@ -92,7 +101,11 @@ export interface HandoffAsked {
 
 const REASON_CHARS_MAX = 1_000;
 
-export function readHandoff({ toAgentId, task, reason }: Values): HandoffAsked | undefined {
+/**
+ * Reads from a tool's arguments to which agent which task is to be handed, and why; `undefined` where they name no
+ * agent.
+ */
+export function readHandoffRequest({ toAgentId, task, reason }: Values): HandoffAsked | undefined {
   if (typeof toAgentId !== "string" || toAgentId === "") return undefined;
   return {
     toAgentId,
@@ -104,17 +117,23 @@ export function readHandoff({ toAgentId, task, reason }: Values): HandoffAsked |
 /** Ids of workflows are short, and have no capital letters. */
 const WORKFLOW_ID_CHARS_MAX = 120;
 
-/** Returns the workflow id of the runs that belong to one agent. */
-export function workflowIdOf(agentId: string): string {
+/** Returns the id of the workflow whose runs belong to one agent alone. */
+export function createAgentWorkflowId(agentId: string): string {
   return `agent.${agentId.toLowerCase()}`.slice(0, WORKFLOW_ID_CHARS_MAX);
 }
 
-/** The task of a run as its inputs. */
-export function asInputs(task: unknown): Values {
+/**
+ * Returns the inputs of a run that is given a task: a record as it is, no inputs without a task, and anything else
+ * under the name `task`.
+ */
+export function wrapTaskAsInputs(task: unknown): Values {
   return isRecord(task) ? task : task === undefined ? {} : { task };
 }
 
-/** A task under the name `task` may be meant as the task itself. */
+/**
+ * Returns the value of a task's member `task` where the task is a record with that member alone; `undefined`
+ * otherwise.
+ */
 export function unwrapTask(task: unknown): unknown {
   return isRecord(task) && Object.keys(task).length === 1 ? task["task"] : undefined;
 }

@@ -19,13 +19,17 @@ const MODEL_TYPES: ReadonlySet<string> = new Set(["core.ai.structuredOutput", "c
 
 const cachedParts = new WeakMap<WorkflowNode, string>();
 
-/** Names the part of a node that only the conformance play can run, such as `config.mockDecisions`; `undefined` when there is none. */
+/**
+ * Returns the name of a node's part that only the conformance play can run, such as `config.mockDecisions`;
+ * `undefined` when there is none.
+ */
 export function findPlayedPart(node: WorkflowNode): string | undefined {
   const cached = cachedParts.get(node) ?? namePlayedPart(node);
   cachedParts.set(node, cached);
   return cached === "" ? undefined : cached;
 }
 
+/** Names the part as `findPlayedPart` does, without its cache; an empty text when there is none. */
 function namePlayedPart({ typeId, config }: WorkflowNode): string {
   if (SUITE_TYPE.test(typeId)) return `typeId ${typeId}`;
   if (MODEL_TYPES.has(typeId) && config["provider"] === PLAYED_PROVIDER)
@@ -36,12 +40,13 @@ function namePlayedPart({ typeId, config }: WorkflowNode): string {
   return verifierKey === undefined ? "" : `config.verifier.${verifierKey}`;
 }
 
+/** Finds the key of a script of the conformance suite, such as `mockDecisions`. */
 function findScriptKey(config: Readonly<Record<string, unknown>>): string | undefined {
   return Object.keys(config).find((key) => SCRIPT_KEY.test(key) && config[key] !== undefined);
 }
 
-/** Says why a host without the play does not run a node. */
-export function describePlayedPart({ id }: WorkflowNode, part: string): string {
+/** Returns the message, in words for people, why a host without the conformance play does not run a node. */
+export function explainNotPlayed({ id }: WorkflowNode, part: string): string {
   return `node ${id} has ${part}, which only a host that is tested plays: serve it with --test-seams, or take it out`;
 }
 
@@ -50,8 +55,11 @@ interface ScriptedProvider {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** Finds the scripted provider that the options of a run want asked in place of the real one, which is refused whether or not the host is tested. */
-export function findScriptedProvider({
+/**
+ * Returns the message and details with which a run is refused whose options ask for a mock provider; `undefined` when
+ * they do not. It is refused whether or not the host is tested.
+ */
+export function findScriptedProviderRefusal({
   mockProvider,
 }: Readonly<Record<string, unknown>>): ScriptedProvider | undefined {
   if (mockProvider === undefined || mockProvider === null) return undefined;
@@ -65,12 +73,15 @@ export function findScriptedProvider({
   };
 }
 
-/** True when the configuration says what a supervisor's model is asked. */
+/** True when a supervisor node's configuration says which model it asks, or what. */
 export function hasSupervisorModel({ config }: WorkflowNode): boolean {
   return ["model", "prompt", "systemPrompt"].some((key) => config[key] !== undefined);
 }
 
-/** True when a recorded run can be decided again only with the play. */
+/**
+ * True when a graph has a node that only the conformance play can run, so that runs of it cannot be decided again
+ * without the play.
+ */
 export function needsPlay({ nodes }: NodeGraph): boolean {
   return [...nodes.values()].some(
     ({ node }) =>

@@ -1,5 +1,5 @@
 /** Owns: the JSON in a model's answer, which may stand in a fence or between words. */
-import { readUnfenced } from "../../std/foreign-text.ts";
+import { stripJsonFence } from "../../std/foreign-text.ts";
 import { parseJsonOrNothing } from "../../std/parse-json.ts";
 
 const BRACKETS = [
@@ -7,17 +7,23 @@ const BRACKETS = [
   ["[", "]"],
 ] as const;
 
-/** Finds the JSON in a text: the whole text, or else the longest object or list in it; `undefined` where there is none. */
+/**
+ * Returns the JSON value in a text: that of the whole text, or else the longer one of its object and its list;
+ * `undefined` where there is none.
+ */
 export function findJson(text: string): unknown {
-  return listJson(text)[0];
+  return listJsonCandidates(text)[0];
 }
 
-/** Lists the JSON that a text may stand for: the whole text, then the object and the list in it, the longer one first. */
-export function listJson(text: string): unknown[] {
+/**
+ * Lists the JSON values that can be parsed from a text: the whole text, then the object and the list in it, the longer
+ * one first; empty where there are none.
+ */
+export function listJsonCandidates(text: string): unknown[] {
   const between = BRACKETS.map(([open, close]) =>
     text.slice(text.indexOf(open), text.lastIndexOf(close) + 1),
   ).toSorted((one, other) => other.length - one.length);
-  return [...new Set([readUnfenced(text), ...between])]
+  return [...new Set([stripJsonFence(text), ...between])]
     .map(parseJsonOrNothing)
     .filter((value) => value !== undefined);
 }

@@ -4,24 +4,31 @@ import { withNodeId, type EffectOutcome, type NodeView } from "./node-type.ts";
 import type { ModelAsked } from "./agent-effects.ts";
 import type { Values } from "../state/values.ts";
 
-/** Comes ahead of what the node makes of the outcome; nothing where it is none of a model. */
+/**
+ * Drafts what an outcome tells of calls of a model: request, usage and refusal; empty for outcomes without one. It
+ * comes ahead of what the node makes of the outcome.
+ */
 export function draftModelCall(view: NodeView, outcome: EffectOutcome): WorkflowDraft[] {
   switch (outcome.kind) {
     case "model_answered":
     case "agent_turned":
-      return [...draftRequest(view, outcome.asked), draftUsage(view, outcome)];
+      return [...draftModelRequest(view, outcome.asked), draftModelUsage(view, outcome)];
     case "model_refused":
-      return [...draftRequest(view, outcome.asked), draftUsage(view, outcome), draftRefusal(view, outcome)];
+      return [
+        ...draftModelRequest(view, outcome.asked),
+        draftModelUsage(view, outcome),
+        draftModelRefusal(view, outcome),
+      ];
     case "child_judged":
-      return (outcome.calls ?? []).map((call) => draftUsage(view, call));
+      return (outcome.calls ?? []).map((call) => draftModelUsage(view, call));
     case "failed":
-      return draftRequest(view, outcome.asked);
+      return draftModelRequest(view, outcome.asked);
     default:
       return [];
   }
 }
 
-function draftRequest(view: NodeView, request: ModelAsked | undefined): WorkflowDraft[] {
+function draftModelRequest(view: NodeView, request: ModelAsked | undefined): WorkflowDraft[] {
   if (!request) return [];
   const { provider, model, digest } = request;
   const payload = { nodeId: view.nodeRun.nodeId, provider, model, requestDigest: digest };
@@ -33,10 +40,10 @@ interface Called {
   readonly usage: Values;
 }
 
-function draftUsage(view: NodeView, { model, usage: tokens }: Called): WorkflowDraft {
+function draftModelUsage(view: NodeView, { model, usage: tokens }: Called): WorkflowDraft {
   const tokensOf = (key: string): number => (typeof tokens[key] === "number" ? tokens[key] : 0);
   const payload = {
-    provider: providerOf(tokens),
+    provider: readProviderName(tokens),
     model,
     inputTokens: tokensOf("inputTokens"),
     outputTokens: tokensOf("outputTokens"),
@@ -45,11 +52,12 @@ function draftUsage(view: NodeView, { model, usage: tokens }: Called): WorkflowD
   return withNodeId(view, { type: "provider.usage", payload });
 }
 
-function draftRefusal(view: NodeView, { model, usage: tokens }: Called): WorkflowDraft {
-  const payload = { nodeId: view.nodeRun.nodeId, provider: providerOf(tokens), model };
+function draftModelRefusal(view: NodeView, { model, usage: tokens }: Called): WorkflowDraft {
+  const payload = { nodeId: view.nodeRun.nodeId, provider: readProviderName(tokens), model };
   return withNodeId(view, { type: "envelope.refusal", payload } as const);
 }
 
-function providerOf({ provider }: Values): string {
+/** Returns the provider that the usage names, else `openai-compatible`. */
+function readProviderName({ provider }: Values): string {
   return typeof provider === "string" && provider !== "" ? provider : "openai-compatible";
 }

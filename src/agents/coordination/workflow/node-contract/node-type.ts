@@ -12,7 +12,12 @@ import type {
 import type { PlannedUpdate, WorkspaceContent } from "../../contracts/workflows/workspace.ts";
 import type { AgentEffect, AgentOutcome, ModelAsked } from "./agent-effects.ts";
 import type { GraphNode, NodeGraph } from "../state/node-graph.ts";
-import { eventIdOf, type NodeRun, type RecordedVerdict, type WorkflowRun } from "../state/workflow-state.ts";
+import {
+  computeEventId,
+  type NodeRun,
+  type RecordedVerdict,
+  type WorkflowRun,
+} from "../state/workflow-state.ts";
 import type { TurnAsk } from "./turn-inputs.ts";
 import type { Values } from "../state/values.ts";
 
@@ -322,17 +327,21 @@ export type PlayedTurn =
   /** People are asked about a decision first. */
   | { readonly kind: "doubted"; readonly step: NodeStep };
 
-/** The id that the draft at `index` of a batch will have, for what another one of the batch is caused by. */
-export function draftIdOf({ run }: NodeView, index: number): EventId {
-  return eventIdOf(run, run.nextSequence + index);
+/**
+ * Returns the event id that the draft at `index` of a batch will have once it is appended, so that another draft can
+ * name it.
+ */
+export function computeDraftEventId({ run }: NodeView, index: number): EventId {
+  return computeEventId(run, run.nextSequence + index);
 }
 
-export function agentIdOf({ node: { node } }: NodeView): string {
+/** Returns the id of the agent that a node names; `node:` and the node's own id where it names none. */
+export function readNodeAgentId({ node: { node } }: NodeView): string {
   const agentId = node.agent?.agentId ?? node.config["agentId"];
   return typeof agentId === "string" && agentId.length >= 3 ? agentId : `node:${node.id}`;
 }
 
-/** Names the node in an event. */
+/** Returns a copy of the draft with the id of the view's node; a draft that names a node keeps that. */
 export function withNodeId<T extends WorkflowDraft>(view: { readonly nodeRun: NodeRun }, draft: T): T {
   return { nodeId: view.nodeRun.nodeId, ...draft };
 }

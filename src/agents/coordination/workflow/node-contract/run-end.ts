@@ -4,7 +4,7 @@ import type { WorkflowDraft, WorkflowPayloads } from "../../contracts/workflows/
 import type { NodeGraph } from "../state/node-graph.ts";
 import type { WorkflowSettings } from "./node-type.ts";
 import { isHandlingFailure } from "../state/edges.ts";
-import { draftClosings } from "../state/invocation.ts";
+import { draftInvocationClosing } from "../state/invocation.ts";
 import { isAtWork, type NodeRun, type WorkflowRun } from "../state/workflow-state.ts";
 import type { Values } from "../state/values.ts";
 
@@ -16,57 +16,67 @@ export interface Ending {
   readonly now: EpochMs;
 }
 
-/** A failure that nobody takes, or a supervisor's `terminate`: the run ends though other nodes could go on. */
+/**
+ * Drafts the end of a run in which a node failed and no edge handles that, or whose supervisor decided to terminate;
+ * else empty. Other nodes could go on.
+ */
 export function draftEarlyEnd(ending: Ending): WorkflowDraft[] {
   const { run, graph } = ending;
   for (const node of run.nodes.values())
     if (node.status === "failed" && !isFailureHandled(graph, node)) return draftFailedRun(ending, node);
   const last = run.orchestrator.last;
   return last?.decision.kind === "terminate"
-    ? [...draftStop(run, "the supervisor ended the run"), draftCompletedRun(ending)]
+    ? [...draftNodeCancellations(run, "the supervisor ended the run"), draftCompletedRun(ending)]
     : [];
 }
 
+/** True when an edge of the failed node waits for its failure, so that the run goes on. */
 function isFailureHandled(graph: NodeGraph, { nodeId }: NodeRun): boolean {
   const node = graph.nodes.get(nodeId);
   return node !== undefined && isHandlingFailure(node);
 }
 
-/** Ends a run in which nothing is at work and nothing can be started. */
-export function endRun(ending: Ending): WorkflowDraft[] {
+/** Drafts the completion of a run in which nothing is at work and nothing can be started. */
+export function draftRegularEnd(ending: Ending): WorkflowDraft[] {
   return [draftCompletedRun(ending)];
 }
 
 function draftFailedRun(ending: Ending, { nodeId, error }: NodeRun): WorkflowDraft[] {
   const reported = error ?? { code: "node_failed", message: `node ${nodeId} failed` };
   return [
-    ...draftStop(ending.run, `node ${nodeId} failed`),
+    ...draftNodeCancellations(ending.run, `node ${nodeId} failed`),
     {
       type: "run.failed",
-      payload: { error: reported, failedNodeId: nodeId, durationMs: durationOf(ending) },
+      payload: { error: reported, failedNodeId: nodeId, durationMs: computeDurationMs(ending) },
     },
   ];
 }
 
-/** Drafts the end of every node that is still at work. */
-export function draftStop(run: WorkflowRun, reason: string): WorkflowDraft[] {
+/**
+ * Drafts the cancellation of every node of a run that is still at work, and before it the end of the node's agent
+ * invocation.
+ */
+export function draftNodeCancellations(run: WorkflowRun, reason: string): WorkflowDraft[] {
   return [...run.nodes.values()]
     .filter(isAtWork)
     .flatMap(({ nodeId, invocation }): WorkflowDraft[] => [
-      ...draftClosings(nodeId, invocation),
+      ...draftInvocationClosing(nodeId, invocation),
       { type: "node.cancelled", nodeId, payload: { nodeId, reason } },
     ]);
 }
 
-/** Drafts the end of a run because one of its nodes cannot go on: the node fails, and all others stop. */
-export function draftFailedEnd(
+/**
+ * Drafts the failure of a run because one of its nodes cannot go on: the node fails with the error, and all others at
+ * work are cancelled.
+ */
+export function draftEndByNode(
   run: WorkflowRun,
   nodeId: string,
   error: { readonly code: string; readonly message: string },
 ): WorkflowDraft[] {
   return [
     { type: "node.failed", nodeId, payload: { nodeId, error } },
-    ...draftStop(run, error.message).filter((draft) => draft.nodeId !== nodeId),
+    ...draftNodeCancellations(run, error.message).filter((draft) => draft.nodeId !== nodeId),
     { type: "run.failed", payload: { error, failedNodeId: nodeId } },
   ];
 }
@@ -74,16 +84,16 @@ export function draftFailedEnd(
 function draftCompletedRun(ending: Ending): WorkflowDraft {
   return {
     type: "run.completed",
-    payload: { outputs: { ...outputsOf(ending) }, durationMs: durationOf(ending) },
+    payload: { outputs: { ...collectRunOutputs(ending) }, durationMs: computeDurationMs(ending) },
   };
 }
 
-function durationOf({ run, now }: Ending): number {
+function computeDurationMs({ run, now }: Ending): number {
   return Math.max(0, now - run.startedAtMs);
 }
 
 /** Returns the outputs of the primary node, else of the only end, else of all ends by their ids. */
-function outputsOf({ run, graph }: Ending): Values {
+function collectRunOutputs({ run, graph }: Ending): Values {
   const endNodes = [...graph.nodes.values()].flatMap(({ node, outgoing }) => {
     const nodeRun = run.nodes.get(node.id);
     const isEnd = outgoing.every(({ closesLoop }) => closesLoop);
@@ -97,8 +107,8 @@ function outputsOf({ run, graph }: Ending): Values {
   return Object.fromEntries(ends.map(({ node, own: nodeRun }) => [node.id, nodeRun.outputs ?? {}]));
 }
 
-/** The strictest of what the caller, the workflow and the host say. Waiting for people does not count. */
-function computeLimitMs({ run, graph, settings }: Ending): number {
+/** Returns the longest that a run may take: the strictest of what the caller, the workflow and the host say. */
+function computeDurationLimitMs({ run, graph, settings }: Ending): number {
   const requestedMs = run.started.configurable?.["runTimeoutMs"];
   const limits = [
     settings.runDurationMsMax,
@@ -108,21 +118,26 @@ function computeLimitMs({ run, graph, settings }: Ending): number {
   return Math.min(...limits);
 }
 
-/** When the run's time is over, unless somebody is waited for. */
-export function runDeadlineMs(ending: Ending): EpochMs | undefined {
+/**
+ * Returns the moment at which a run has worked for longer than it may; `undefined` while somebody is waited for, which
+ * does not count.
+ */
+export function computeRunDeadlineMs(ending: Ending): EpochMs | undefined {
   const { run } = ending;
   if (run.waitingSinceMs !== undefined) return undefined;
-  return addMs(run.startedAtMs, computeLimitMs(ending) + run.waitedMs + 1);
+  return addMs(run.startedAtMs, computeDurationLimitMs(ending) + run.waitedMs + 1);
 }
 
+/** True where a run has worked for longer than it may; false while somebody is waited for. */
 export function isOverTime(ending: Ending): boolean {
-  const deadline = runDeadlineMs(ending);
+  const deadline = computeRunDeadlineMs(ending);
   return deadline !== undefined && ending.now >= deadline;
 }
 
-export function draftTimeout(ending: Ending): WorkflowDraft[] {
+/** Drafts the failure of a run that has worked for longer than it may, with the cancellation of its nodes. */
+export function draftRunTimeout(ending: Ending): WorkflowDraft[] {
   const { run, now } = ending;
-  const limit = computeLimitMs(ending);
+  const limit = computeDurationLimitMs(ending);
   const observed = now - run.startedAtMs - run.waitedMs;
   const error: WorkflowPayloads["run.failed"]["error"] = {
     code: "run_timeout",
@@ -130,7 +145,7 @@ export function draftTimeout(ending: Ending): WorkflowDraft[] {
   };
   return [
     { type: "cap.breached", payload: { kind: "run-duration", limit, observed } },
-    ...draftStop(run, "the run's time is over"),
-    { type: "run.failed", payload: { error, durationMs: durationOf(ending) } },
+    ...draftNodeCancellations(run, "the run's time is over"),
+    { type: "run.failed", payload: { error, durationMs: computeDurationMs(ending) } },
   ];
 }

@@ -2,13 +2,14 @@
 import { addMs } from "../../contracts/ids.ts";
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import type { NewInterrupt, NodeStep, NodeView } from "./node-type.ts";
-import { identityOf, type Interrupt } from "../state/workflow-state.ts";
+import { findLogIdentity, type Interrupt } from "../state/workflow-state.ts";
 
+/** Drafts that a node is suspended, and right behind that the question that it asks. */
 export function draftSuspension({ run, nodeRun }: NodeView, question: NewInterrupt): WorkflowDraft[] {
   const { nodeId } = nodeRun;
   const { kind, data, timeoutMs, resumeSchema, reason, agentId, threshold, observed } = question;
   const interruptId = `${nodeId}~${nodeRun.interrupts + 1}`;
-  const key = `${identityOf(run)}:${interruptId}`;
+  const key = `${findLogIdentity(run)}:${interruptId}`;
   return [
     {
       type: "node.suspended",
@@ -38,7 +39,7 @@ export function draftSuspension({ run, nodeRun }: NodeView, question: NewInterru
   ];
 }
 
-/** Waits until the question is answered or its time is over. */
-export function waitForAnswer({ atMs, timeoutMs }: Interrupt): NodeStep {
+/** Returns the node's step that waits until its question is answered, or its time, if it has one, is over. */
+export function createWaitStep({ atMs, timeoutMs }: Interrupt): NodeStep {
   return timeoutMs ? { kind: "wait", atMs: addMs(atMs, timeoutMs) } : { kind: "wait" };
 }

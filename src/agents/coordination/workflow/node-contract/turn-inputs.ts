@@ -8,10 +8,10 @@ import type { EpochMs } from "../../contracts/ids.ts";
 import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts";
 import type { NodeGraph } from "../state/node-graph.ts";
 import { SUBRUN_ARTIFACT } from "../state/answer-interrupt.ts";
-import { reviewsOf } from "../state/review.ts";
-import { MASK, maskSensitive } from "../state/run-view.ts";
+import { summarizeReviews } from "../state/review.ts";
+import { MASK, maskSensitiveVariables } from "../state/run-view.ts";
 import type { WorkflowRun } from "../state/workflow-state.ts";
-import { variablesOf, type Values } from "../state/values.ts";
+import { readVariables, type Values } from "../state/values.ts";
 import { isRecord } from "../../std/is-record.ts";
 
 /** A request for inputs, with the event of the run's log before which they are read. */
@@ -55,13 +55,16 @@ export const TURN_CHARS = {
   transcript: 32_000,
 } as const;
 
-/** `clean` takes out of a text what no model may see. */
-export function turnText(inputs: TurnInputs, clean: (text: string) => string): string {
+/**
+ * Formats what a supervisor's model is told for its turn as JSON, each part cut to its bound and without sensitive
+ * values. The function `clean` takes out of a text what no model may see.
+ */
+export function formatTurnInputs(inputs: TurnInputs, clean: (text: string) => string): string {
   const { run, graph, memory, workspace, transcript } = inputs;
-  const hidden = listHiddenValues(run, graph);
+  const hidden = listSensitiveTexts(run, graph);
   const sanitize = (value: unknown): unknown =>
-    cleanValue(value ?? null, (text) => clean(without(text, hidden)));
-  const shown = maskSensitive(variablesOf(run, graph), graph);
+    cleanNestedTexts(value ?? null, (text) => clean(maskTexts(text, hidden)));
+  const shown = maskSensitiveVariables(readVariables(run, graph), graph);
   const state = {
     turn: run.orchestrator.decided + 1,
     variables: Object.fromEntries(
@@ -70,11 +73,11 @@ export function turnText(inputs: TurnInputs, clean: (text: string) => string): s
         TURN_CHARS.variables,
       ),
     ),
-    workers: sanitize(workersOf(run)),
-    ...(run.reviews.size > 0 && { reviews: sanitize(reviewsOf(run)) }),
-    ...(memory && { memory: listItems(memory.map(createMemoryItem), sanitize, TURN_CHARS.memory) }),
-    ...(workspace && { workspace: listItems(workspace.map(createFileItem), sanitize, TURN_CHARS.workspace) }),
-    transcript: listItems(
+    workers: sanitize(listWorkerEnds(run)),
+    ...(run.reviews.size > 0 && { reviews: sanitize(summarizeReviews(run)) }),
+    ...(memory && { memory: fitItems(memory.map(createMemoryItem), sanitize, TURN_CHARS.memory) }),
+    ...(workspace && { workspace: fitItems(workspace.map(createFileItem), sanitize, TURN_CHARS.workspace) }),
+    transcript: fitItems(
       transcript.map((event) => createEventItem(event, graph)),
       sanitize,
       TURN_CHARS.transcript,
@@ -83,8 +86,8 @@ export function turnText(inputs: TurnInputs, clean: (text: string) => string): s
   return JSON.stringify(state);
 }
 
-/** Returns how the workers of the run ended; of a dispatch those of its newest decision. */
-function workersOf(run: WorkflowRun): readonly Values[] {
+/** Lists how the workers of the run ended; of a dispatch those of its newest decision. */
+function listWorkerEnds(run: WorkflowRun): readonly Values[] {
   return [...run.nodes.values()].flatMap(({ handoff }) =>
     handoff
       ? [...(handoff.earlier ?? []), handoff].map(({ workerId, childStatus, phase, gaveUp }) => ({
@@ -116,7 +119,8 @@ function createEventItem({ sequence, type, nodeId, payload }: WorkflowEvent, gra
   return { head, field: "payload", value: selectShownPayload(type, payload, graph) };
 }
 
-function listItems(
+/** Fits items into a number of characters by cutting the longest contents, and makes all texts safe. */
+function fitItems(
   items: readonly Item[],
   safe: (value: unknown) => unknown,
   charsMax: number,
@@ -129,27 +133,30 @@ function listItems(
   });
 }
 
-/** Fits all values into a number of characters by cutting the longest. */
+/**
+ * Returns the named values cut so that together they take at most so many characters of JSON: the longest are cut, and
+ * say how long they were.
+ */
 export function fitValues(
   values: readonly (readonly [name: string, value: unknown])[],
   charsMax: number,
 ): readonly (readonly [name: string, value: unknown])[] {
   const texts = values.map(([, value]) => JSON.stringify(value));
-  const most = shareOf(
+  const cutLength = computeCutLength(
     texts.map(({ length }) => length),
     charsMax,
   );
   return values.map(([name, value], index) => {
     const text = texts[index] ?? "";
-    if (text.length <= most) return [name, value];
+    if (text.length <= cutLength) return [name, value];
     // A text stands for itself, anything else for its JSON.
-    const words = typeof value === "string" ? value : text;
-    return [name, `${words.slice(0, most)}… (${words.length} characters)`];
+    const shownText = typeof value === "string" ? value : text;
+    return [name, `${shownText.slice(0, cutLength)}… (${shownText.length} characters)`];
   });
 }
 
-/** The greatest length to which all can be cut so that their sum is within bounds. */
-function shareOf(lengths: readonly number[], most: number): number {
+/** Returns the greatest length to which all can be cut so that their sum is at most `most`. */
+function computeCutLength(lengths: readonly number[], most: number): number {
   let room = most;
   let left = lengths.length;
   for (const length of lengths.toSorted((one, other) => one - other)) {
@@ -163,9 +170,11 @@ function shareOf(lengths: readonly number[], most: number): number {
 /** A shorter value would be found in texts that have nothing to do with it. */
 const HIDDEN_CHARS_MIN = 8;
 
+/** Returns an event's payload without sensitive variables, and without results that people did not let through. */
 function selectShownPayload(type: WorkflowEvent["type"], payload: Values, graph: NodeGraph): unknown {
   const { inputs, name, data } = payload;
-  if (type === "run.started" && isRecord(inputs)) return { ...payload, inputs: maskSensitive(inputs, graph) };
+  if (type === "run.started" && isRecord(inputs))
+    return { ...payload, inputs: maskSensitiveVariables(inputs, graph) };
   // A result that people did not let through is no more the supervisor's than the run's.
   if (type === "interrupt.requested" && isRecord(data) && data["artifactType"] === SUBRUN_ARTIFACT) {
     const { artifactData: _, ...shownData } = data;
@@ -175,8 +184,8 @@ function selectShownPayload(type: WorkflowEvent["type"], payload: Values, graph:
   return type === "variable.changed" && isSensitive ? { name, next: MASK } : payload;
 }
 
-/** Lists the texts that sensitive variables hold, or held before they changed: a node may have passed them on. */
-function listHiddenValues(run: WorkflowRun, { variables }: NodeGraph): readonly string[] {
+/** Lists the texts in sensitive variables, the longest first: a node may have passed them on. */
+function listSensitiveTexts(run: WorkflowRun, { variables }: NodeGraph): readonly string[] {
   const texts = variables
     .filter(({ sensitive }) => sensitive)
     .flatMap(({ name, defaultValue }) => [
@@ -185,27 +194,28 @@ function listHiddenValues(run: WorkflowRun, { variables }: NodeGraph): readonly 
       ...(run.replacedValues?.get(name) ?? []),
       run.variables.get(name),
     ])
-    .flatMap(collectTexts);
+    .flatMap(collectNestedTexts);
   return [...new Set(texts)]
     .filter(({ length }) => length >= HIDDEN_CHARS_MIN)
     .toSorted((one, other) => other.length - one.length);
 }
 
-function collectTexts(value: unknown): string[] {
+function collectNestedTexts(value: unknown): string[] {
   if (typeof value === "string") return [value];
   if (typeof value !== "object" || value === null) return [];
-  return Object.values(value).flatMap(collectTexts);
+  return Object.values(value).flatMap(collectNestedTexts);
 }
 
-function without(text: string, hidden: readonly string[]): string {
+function maskTexts(text: string, hidden: readonly string[]): string {
   return hidden.reduce((clean, value) => clean.replaceAll(value, MASK), text);
 }
 
-function cleanValue(value: unknown, clean: (text: string) => string): unknown {
+/** Returns a copy of a nested value with every text and key in it cleaned. */
+function cleanNestedTexts(value: unknown, clean: (text: string) => string): unknown {
   if (typeof value === "string") return clean(value);
-  if (Array.isArray(value)) return value.map((each) => cleanValue(each, clean));
+  if (Array.isArray(value)) return value.map((each) => cleanNestedTexts(each, clean));
   if (!isRecord(value)) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, each]) => [clean(key), cleanValue(each, clean)]),
+    Object.entries(value).map(([key, each]) => [clean(key), cleanNestedTexts(each, clean)]),
   );
 }

@@ -13,15 +13,15 @@ import {
 } from "../../contracts/workflows/workflow-events.ts";
 import type { AgentOutcome } from "../node-contract/agent-effects.ts";
 import {
-  asInputs,
+  wrapTaskAsInputs,
   HANDOFF,
-  readHandoff,
+  readHandoffRequest,
   MEMORY_WRITE,
-  noteIn,
+  readMemoryNote,
   findCalledTool,
-  workflowIdOf,
+  createAgentWorkflowId,
 } from "../node-contract/agent-tools.ts";
-import { countCalls, openCalls, type Invocation } from "../state/invocation.ts";
+import { countMadeCalls, listOpenCalls, type Invocation } from "../state/invocation.ts";
 import {
   withNodeId,
   type EffectOutcome,
@@ -29,62 +29,65 @@ import {
   type NodeType,
   type NodeView,
 } from "../node-contract/node-type.ts";
-import { isAgreed } from "../state/review.ts";
-import { messagesOf } from "./agent-messages.ts";
-import { createAgentEffect, asksOf, agentOf, prepareEffect } from "./agent-node.ts";
-import { identityOf } from "../state/workflow-state.ts";
+import { isAgreedAnswer } from "../state/review.ts";
+import { buildAgentMessages } from "./agent-messages.ts";
+import { createAgentEffect, numberNextTurn, findNodeAgent, createPrepareEffect } from "./agent-node.ts";
+import { findLogIdentity } from "../state/workflow-state.ts";
 import { createChildEffect } from "./child-run.ts";
-import { describeEnd, draftFailed } from "./ends.ts";
+import { describeUnsuccessfulEnd, draftNodeFailed } from "./ends.ts";
 import { draftMemoryWritten } from "./memory-nodes.ts";
 
 export const agentInvocation: NodeType = {
   step: (view) => {
     const { invocation } = view.nodeRun;
-    if (!invocation) return { kind: "act", effect: prepareEffect(view) };
-    if (invocation.completed) return stepAfterEnd(view, invocation, invocation.completed);
+    if (!invocation) return { kind: "act", effect: createPrepareEffect(view) };
+    if (invocation.completed) return stepAfterInvocation(view, invocation, invocation.completed);
     return stepInvocation(view, invocation);
   },
   settle: (view, effect, outcome) => {
     switch (outcome.kind) {
       case "agent_prepared":
-        return draftPrepared(view, outcome);
+        return draftInvocationStart(view, outcome);
       case "agent_turned":
-        return draftTurn(view, outcome);
+        return draftAgentTurn(view, outcome);
       case "agent_tool_returned":
         return effect.kind === "call_agent_tool" ? [draftToolReturned(view, effect, outcome)] : [];
       case "model_refused":
-        return [draftFailed(view, { code: REFUSED, message: "the model refused to answer" })];
+        return [draftNodeFailed(view, { code: REFUSED, message: "the model refused to answer" })];
       case "failed":
       case "child_refused":
-        return [draftFailed(view, outcome.error)];
+        return [draftNodeFailed(view, outcome.error)];
       case "child_created":
         return draftHandedOver(view, outcome.childRunId);
       case "child_ended":
-        return draftChildEnd(view, outcome);
+        return draftEndWithChild(view, outcome);
       default:
         return [];
     }
   },
 };
 
-/** True when the node is one of an agent that the run knows by its manifest. */
-export function isInvocation(view: NodeView): boolean {
-  return agentOf(view) !== undefined;
+/** True when the node names an agent that the run knows by its manifest. */
+export function isAgentInvocation(view: NodeView): boolean {
+  return findNodeAgent(view) !== undefined;
 }
 
-/** A node of another type whose agent is one of a manifest is that agent's to execute (RFC 0072 §B). */
+/**
+ * Returns a node type that lets an agent of a manifest execute the nodes that name one (RFC 0072 §B). Only nodes for
+ * which `isMeant` is true are given to it.
+ */
 export function withInvocation(type: NodeType, isMeant: (view: NodeView) => boolean = () => true): NodeType {
   const settle: NodeType["settle"] = (view, effect, outcome) =>
-    (isInvocation(view) && isMeant(view) ? agentInvocation : type).settle?.(view, effect, outcome) ?? [];
+    (isAgentInvocation(view) && isMeant(view) ? agentInvocation : type).settle?.(view, effect, outcome) ?? [];
   return {
     ...type,
-    step: (view) => (isInvocation(view) && isMeant(view) ? agentInvocation : type).step(view),
+    step: (view) => (isAgentInvocation(view) && isMeant(view) ? agentInvocation : type).step(view),
     settle,
   };
 }
 
 /** True unless the node brings its own tool along, or its model is played: then it is no turn of an agent. */
-export function isLive({ node, settings }: NodeView): boolean {
+export function isLiveModelNode({ node, settings }: NodeView): boolean {
   return settings.play?.isModelPlayed(node) !== true && node.node.config["mcp"] === undefined;
 }
 
@@ -97,7 +100,7 @@ export const agentNode: NodeType = withInvocation({
   }),
 });
 
-function draftCompletion(
+function draftInvocationEnd(
   view: NodeView,
   { invocationId, agentId }: Invocation["started"],
   end: Omit<WorkflowPayloads["agent.invocation.completed"], "invocationId" | "agentId">,
@@ -105,7 +108,10 @@ function draftCompletion(
   return withNodeId(view, { type: "agent.invocation.completed", payload: { invocationId, agentId, ...end } });
 }
 
-function draftPrepared(view: NodeView, outcome: AgentOutcome & { kind: "agent_prepared" }): WorkflowDraft[] {
+function draftInvocationStart(
+  view: NodeView,
+  outcome: AgentOutcome & { kind: "agent_prepared" },
+): WorkflowDraft[] {
   const { started, bound, prompt, refusal } = outcome;
   const drafts: WorkflowDraft[] = [
     withNodeId(view, { type: "agent.invocation.started", payload: started }),
@@ -114,28 +120,31 @@ function draftPrepared(view: NodeView, outcome: AgentOutcome & { kind: "agent_pr
   ];
   // The invocation is not open yet where its node fails: it is closed here.
   return refusal
-    ? [...drafts, draftCompletion(view, started, { outcome: "failed" }), draftFailed(view, refusal)]
+    ? [...drafts, draftInvocationEnd(view, started, { outcome: "failed" }), draftNodeFailed(view, refusal)]
     : drafts;
 }
 
+/** Returns what an open invocation does next: hand over, keep notes, call a tool, decide, or ask its model. */
 function stepInvocation(view: NodeView, invocation: Invocation): NodeStep {
   const { bound, handoff } = invocation;
-  if (!bound) return failBroken("the invocation has no bounds");
+  if (!bound) return createBrokenStep("the invocation has no bounds");
   if (handoff) return { kind: "act", effect: createHandoffEffect(view, invocation) };
-  const kept = stepMemory(view, invocation);
-  if (kept) return kept;
-  const handing = stepHandoff(view, invocation);
-  if (handing) return handing;
-  const [call] = openCalls(invocation);
-  if (call) return stepCall(view, invocation, call);
+  const memoryStep = stepMemoryNote(view, invocation);
+  if (memoryStep) return memoryStep;
+  const handoffStep = stepAgentHandoff(view, invocation);
+  if (handoffStep) return handoffStep;
+  const [call] = listOpenCalls(invocation);
+  if (call) return stepToolCall(view, invocation, call);
   // A branch begins between the last answer and the decision that it is.
   const final = invocation.turns.at(-1)?.final;
-  if (final) return { kind: "record", drafts: draftDecision(view, invocation, final) };
-  const over = findExceededLimit(invocation);
-  return over ? { kind: "fail", error: over } : { kind: "act", effect: askModel(view, invocation) };
+  if (final) return { kind: "record", drafts: draftAgentDecision(view, invocation, final) };
+  const limitError = findExceededLimit(invocation);
+  return limitError
+    ? { kind: "fail", error: limitError }
+    : { kind: "act", effect: createModelTurnEffect(view, invocation) };
 }
 
-function failBroken(message: string): NodeStep {
+function createBrokenStep(message: string): NodeStep {
   return { kind: "fail", error: { code: "node_broken", message } };
 }
 
@@ -155,17 +164,17 @@ function findExceededLimit({
   return tokens > tokensMax ? describeLimit("tokens", tokensMax) : undefined;
 }
 
-function askModel(view: NodeView, invocation: Invocation) {
-  const callsLeft = Math.max(0, AGENT_BOUNDS.toolCallsMax - countCalls(invocation));
+function createModelTurnEffect(view: NodeView, invocation: Invocation) {
+  const callsLeft = Math.max(0, AGENT_BOUNDS.toolCallsMax - countMadeCalls(invocation));
   return createAgentEffect(view, invocation, {
-    ...asksOf(invocation),
+    ...numberNextTurn(invocation),
     kind: "ask_agent",
-    messages: messagesOf(invocation),
+    messages: buildAgentMessages(invocation),
     callsLeft,
   });
 }
 
-function draftTurn(view: NodeView, outcome: AgentOutcome & { kind: "agent_turned" }): WorkflowDraft[] {
+function draftAgentTurn(view: NodeView, outcome: AgentOutcome & { kind: "agent_turned" }): WorkflowDraft[] {
   const { invocation } = view.nodeRun;
   if (!invocation) return [];
   const { invocationId, agentId } = invocation.started;
@@ -184,11 +193,13 @@ function draftTurn(view: NodeView, outcome: AgentOutcome & { kind: "agent_turned
         ]
       : []),
   ];
-  if (refusal) return [...drafts, draftFailed(view, refusal)];
-  return answeredTurn.final ? [...drafts, ...draftDecision(view, invocation, answeredTurn.final)] : drafts;
+  if (refusal) return [...drafts, draftNodeFailed(view, refusal)];
+  return answeredTurn.final
+    ? [...drafts, ...draftAgentDecision(view, invocation, answeredTurn.final)]
+    : drafts;
 }
 
-function draftDecision(
+function draftAgentDecision(
   view: NodeView,
   { started, bound }: Invocation,
   {
@@ -203,7 +214,7 @@ function draftDecision(
       type: "agent.decided",
       payload: { agentId: started.agentId, decision: { kind: "result" }, ...stated },
     }),
-    draftCompletion(view, started, {
+    draftInvocationEnd(view, started, {
       outcome: isDoubted ? "escalated" : "completed",
       ...stated,
       ...(schemaValidated !== undefined && { schemaValidated }),
@@ -211,10 +222,9 @@ function draftDecision(
   ];
 }
 
-/** Begins the next call that the model asked for, in the log, and then makes it. */
-function stepCall(view: NodeView, invocation: Invocation, call: AskedCall): NodeStep {
-  const tool = toolOf(invocation, call);
-  if (!tool) return failBroken("a call of a tool that was not bound");
+function stepToolCall(view: NodeView, invocation: Invocation, call: AskedCall): NodeStep {
+  const tool = findBoundTool(invocation, call);
+  if (!tool) return createBrokenStep("a call of a tool that was not bound");
   if (invocation.called.has(call.callId))
     return {
       kind: "act",
@@ -236,7 +246,7 @@ function stepCall(view: NodeView, invocation: Invocation, call: AskedCall): Node
   return { kind: "record", drafts: [withNodeId(view, { type: "agent.toolCalled", payload } as const)] };
 }
 
-function toolOf({ bound }: Invocation, { toolName }: AskedCall): BoundTool | undefined {
+function findBoundTool({ bound }: Invocation, { toolName }: AskedCall): BoundTool | undefined {
   return findCalledTool(bound?.tools ?? [], toolName);
 }
 
@@ -255,23 +265,21 @@ function draftToolReturned(
   });
 }
 
-/** The newest turn's calls of one tool that were made and came back well. */
-function listGrantedCalls({ turns, returned: back }: Invocation, toolName: string): AskedCall[] {
+function listSuccessfulCalls({ turns, returned: back }: Invocation, toolName: string): AskedCall[] {
   return (turns.at(-1)?.calls ?? []).filter(
     (call) => call.toolName === toolName && back.get(call.callId)?.status === "ok",
   );
 }
 
-/** Keeps what the agent may keep, each note once, in one transaction with the event that records it. */
-function stepMemory(view: NodeView, invocation: Invocation): NodeStep | undefined {
+function stepMemoryNote(view: NodeView, invocation: Invocation): NodeStep | undefined {
   const scope = invocation.bound?.memoryScope;
   // The memory outlives the run: ids of several runs are beside each other there.
-  const memoryIdOf = ({ callId }: AskedCall): string => `${identityOf(view.run)}:${callId}`;
-  const calls = listGrantedCalls(invocation, MEMORY_WRITE).filter(
+  const memoryIdOf = ({ callId }: AskedCall): string => `${findLogIdentity(view.run)}:${callId}`;
+  const calls = listSuccessfulCalls(invocation, MEMORY_WRITE).filter(
     (each) => !view.nodeRun.memoryIds.includes(memoryIdOf(each)),
   );
   const [call] = calls;
-  const note = call && noteIn(call.args);
+  const note = call && readMemoryNote(call.args);
   if (!call || !note || scope === undefined) return undefined;
   const written = { scope, id: memoryIdOf(call), ...note };
   return {
@@ -281,9 +289,9 @@ function stepMemory(view: NodeView, invocation: Invocation): NodeStep | undefine
   };
 }
 
-function stepHandoff(view: NodeView, invocation: Invocation): NodeStep | undefined {
-  const [call] = listGrantedCalls(invocation, HANDOFF);
-  const request = call && readHandoff(call.args);
+function stepAgentHandoff(view: NodeView, invocation: Invocation): NodeStep | undefined {
+  const [call] = listSuccessfulCalls(invocation, HANDOFF);
+  const request = call && readHandoffRequest(call.args);
   if (!request) return undefined;
   const { agentId } = invocation.started;
   const { toAgentId, reason } = request;
@@ -300,17 +308,17 @@ function stepHandoff(view: NodeView, invocation: Invocation): NodeStep | undefin
   };
 }
 
-/** The other agent's run, of which this one's end is that of the node. */
+/** Creates the effect that runs the agent to which the task was handed; the end of that run is the end of the node. */
 function createHandoffEffect(view: NodeView, invocation: Invocation) {
-  const [call] = listGrantedCalls(invocation, HANDOFF);
-  const request = call && readHandoff(call.args);
+  const [call] = listSuccessfulCalls(invocation, HANDOFF);
+  const request = call && readHandoffRequest(call.args);
   const toAgentId = invocation.handoff?.toAgentId ?? "";
   const { childRunId } = view.nodeRun.handoff ?? {};
   // It is an agent of this host, whatever a task names as a host.
   const { peerUrl: _, ...effect } = createChildEffect(view, {
     cause: "core.dispatch",
-    workflowId: workflowIdOf(toAgentId),
-    inputs: asInputs(request?.task ?? invocation.bound?.task),
+    workflowId: createAgentWorkflowId(toAgentId),
+    inputs: wrapTaskAsInputs(request?.task ?? invocation.bound?.task),
     ordinal: `handoff:${view.nodeRun.executions}`,
     ...(childRunId !== undefined && { childRunId }),
   });
@@ -321,14 +329,14 @@ function createHandoffEffect(view: NodeView, invocation: Invocation) {
 function draftHandedOver(view: NodeView, childRunId: string): WorkflowDraft[] {
   const { invocation } = view.nodeRun;
   if (!invocation || invocation.completed || !invocation.handoff) return [];
-  const childWorkflowId = workflowIdOf(invocation.handoff.toAgentId);
+  const childWorkflowId = createAgentWorkflowId(invocation.handoff.toAgentId);
   return [
     withNodeId(view, { type: "node.dispatched", payload: { childRunId, childWorkflowId } }),
-    draftCompletion(view, invocation.started, { outcome: "handed-off", enqueuedRunId: childRunId }),
+    draftInvocationEnd(view, invocation.started, { outcome: "handed-off", enqueuedRunId: childRunId }),
   ];
 }
 
-function draftChildEnd(
+function draftEndWithChild(
   view: NodeView,
   { status, outputs = {}, error }: EffectOutcome & { kind: "child_ended" },
 ): WorkflowDraft[] {
@@ -340,12 +348,15 @@ function draftChildEnd(
   }
   const code = error?.code ?? `child_${status}`;
   return [
-    draftFailed(view, { code, message: `the agent that the task was handed to ${describeEnd(status)}` }),
+    draftNodeFailed(view, {
+      code,
+      message: `the agent that the task was handed to ${describeUnsuccessfulEnd(status)}`,
+    }),
   ];
 }
 
-/** The agent is done, and the node follows. */
-function stepAfterEnd(
+/** Returns how the node ends, or goes on, once its agent's invocation has ended. */
+function stepAfterInvocation(
   view: NodeView,
   invocation: Invocation,
   { outcome }: WorkflowPayloads["agent.invocation.completed"],
@@ -354,34 +365,34 @@ function stepAfterEnd(
     case "handed-off":
       return { kind: "act", effect: createHandoffEffect(view, invocation) };
     case "escalated":
-      return stepDoubt(view, invocation);
+      return stepDoubtedDecision(view, invocation);
     case "completed":
-      return { kind: "complete", outputs: outputsOf(invocation) };
+      return { kind: "complete", outputs: createInvocationOutputs(invocation) };
     default:
-      return failBroken("the invocation ended, and its node did not");
+      return createBrokenStep("the invocation ended, and its node did not");
   }
 }
 
-function outputsOf({ turns, started: { agentId } }: Invocation) {
+function createInvocationOutputs({ turns, started: { agentId } }: Invocation) {
   return { result: turns.at(-1)?.final?.result, agentId, contentTrust: "untrusted" };
 }
 
-/** RFC 0002 §F: what the agent itself doubts counts when people agree. */
-function stepDoubt(view: NodeView, invocation: Invocation): NodeStep {
+/** Asks people about a decision that the agent itself doubts, waits, and applies their ruling (RFC 0002 §F). */
+function stepDoubtedDecision(view: NodeView, invocation: Invocation): NodeStep {
   const answer = view.nodeRun.answers.at(-1);
   if (!answer && view.nodeRun.interrupt) return { kind: "wait" };
-  if (answer) return applyRuling(invocation, answer.resumeValue);
+  if (answer) return createStepAfterRuling(invocation, answer.resumeValue);
   const { agentId } = invocation.started;
   const observed = invocation.completed?.confidence ?? 0;
   const threshold = invocation.bound?.threshold ?? 1;
-  const { result } = outputsOf(invocation);
+  const { result } = createInvocationOutputs(invocation);
   const measured = { reason: "low-confidence", agentId, threshold, observed };
   const data = { agentId, threshold, observed, decision: { kind: "result", result } };
   return { kind: "suspend", interrupt: { kind: "low-confidence", data, ...measured } };
 }
 
-function applyRuling(invocation: Invocation, resumeValue: unknown): NodeStep {
-  return isAgreed({ resumeValue })
-    ? { kind: "complete", outputs: outputsOf(invocation) }
+function createStepAfterRuling(invocation: Invocation, resumeValue: unknown): NodeStep {
+  return isAgreedAnswer({ resumeValue })
+    ? { kind: "complete", outputs: createInvocationOutputs(invocation) }
     : { kind: "fail", error: { code: "low_confidence_rejected", message: "the decision was not accepted" } };
 }

@@ -2,12 +2,16 @@
 import { AGENT_BOUNDS } from "../../contracts/workflows/agent-manifest.ts";
 import type { AskedCall } from "../../contracts/workflows/agent-events.ts";
 import type { AgentMessage } from "../node-contract/agent-effects.ts";
-import { describeReturned, type Invocation } from "../state/invocation.ts";
+import { formatToolReturn, type Invocation } from "../state/invocation.ts";
 import { isRecord } from "../../std/is-record.ts";
 
-export function messagesOf(invocation: Invocation): AgentMessage[] {
+/**
+ * Builds the messages to the model of an agent's invocation: the task, then each turn with the results of its tool
+ * calls, which are cut.
+ */
+export function buildAgentMessages(invocation: Invocation): AgentMessage[] {
   return [
-    { role: "user", content: textOf(invocation.bound?.task) },
+    { role: "user", content: formatTask(invocation.bound?.task) },
     ...invocation.turns.flatMap(({ text, calls }): AgentMessage[] => [
       {
         role: "assistant",
@@ -16,16 +20,22 @@ export function messagesOf(invocation: Invocation): AgentMessage[] {
       },
       ...calls.map((call): AgentMessage => {
         const { callId, call: name } = call;
-        return { role: "tool", callId, call: name, content: cutToolResult(describeReturn(invocation, call)) };
+        return {
+          role: "tool",
+          callId,
+          call: name,
+          content: cutToolResult(formatCallResult(invocation, call)),
+        };
       }),
     ]),
   ];
 }
 
-function describeReturn({ returned }: Invocation, { callId, problem }: AskedCall): string {
+/** Formats what the model is told of one of its calls: the result, or why it was not made. */
+function formatCallResult({ returned }: Invocation, { callId, problem }: AskedCall): string {
   if (problem !== undefined) return PROBLEMS[problem];
   const back = returned.get(callId);
-  return back ? describeReturned(back) : "error: no answer";
+  return back ? formatToolReturn(back) : "error: no answer";
 }
 
 const PROBLEMS: Readonly<Record<NonNullable<AskedCall["problem"]>, string>> = {
@@ -34,7 +44,10 @@ const PROBLEMS: Readonly<Record<NonNullable<AskedCall["problem"]>, string>> = {
   "over-limit": "error: you have called tools as often as you may; answer now",
 };
 
-/** Cuts what a tool returned to its bound. A text that is cut says so at its end, and is not changed by another cut. */
+/**
+ * Returns the text of a tool's result cut to its bound. A text that is cut says so at its end, and is not changed by
+ * another cut.
+ */
 export function cutToolResult(text: string): string {
   const most = AGENT_BOUNDS.toolResultCharsMax;
   return text.length <= most ? text : `${text.slice(0, most)}\n[cut after ${most} characters]`;
@@ -42,8 +55,10 @@ export function cutToolResult(text: string): string {
 
 const ALONE = ["task", "prompt", "text", "message", "question"];
 
-/** A task that is one text is told as that. */
-export function textOf(task: unknown): string {
+/**
+ * Returns the text of an agent's task for its model: a task that is a single text as that text, anything else as JSON.
+ */
+export function formatTask(task: unknown): string {
   if (typeof task === "string") return task;
   const entries = isRecord(task) ? Object.entries(task) : [];
   const [only] = entries;

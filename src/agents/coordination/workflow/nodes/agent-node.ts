@@ -2,7 +2,7 @@
 import type { AgentEffect } from "../node-contract/agent-effects.ts";
 import type { Invocation } from "../state/invocation.ts";
 import type { NodeEffect, NodeView } from "../node-contract/node-type.ts";
-import { inputsOf, variablesOf, type Values } from "../state/values.ts";
+import { readNodeInputs, readVariables, type Values } from "../state/values.ts";
 
 export interface NodeAgent {
   readonly agentId: string;
@@ -10,8 +10,11 @@ export interface NodeAgent {
   readonly manifest: string;
 }
 
-/** The agent of a manifest that the node names; nothing where it names none. */
-export function agentOf({ run, node: { node } }: NodeView): NodeAgent | undefined {
+/**
+ * Returns the agent that a node names, with the hash of its manifest; `undefined` where it names none that the run was
+ * started with.
+ */
+export function findNodeAgent({ run, node: { node } }: NodeView): NodeAgent | undefined {
   const named = node.agent?.agentId ?? node.config["agentId"];
   const { agents = {} } = run.started;
   if (typeof named !== "string" || !Object.hasOwn(agents, named)) return undefined;
@@ -19,56 +22,67 @@ export function agentOf({ run, node: { node } }: NodeView): NodeAgent | undefine
   return manifest === undefined ? undefined : { agentId: named, manifest };
 }
 
-/** The ports of the node, or those that edges brought; without any its configured task, else what the run has and may show. */
-export function taskOf({ run, graph, node }: NodeView): unknown {
+/**
+ * Returns the task of a node's agent: the inputs of its ports and edges; without any the configured task or prompt,
+ * else the variables that may be shown.
+ */
+export function readNodeTask({ run, graph, node }: NodeView): unknown {
   const { inputs: ports, config } = node.node;
-  const inputs = inputsOf(run, graph, node);
+  const inputs = readNodeInputs(run, graph, node);
   if (Object.keys(ports).length > 0 || Object.keys(inputs).length > 0) return inputs;
-  return config["task"] ?? config["prompt"] ?? shownOf(run, graph);
+  return config["task"] ?? config["prompt"] ?? selectShownVariables(run, graph);
 }
 
-/** A model, and whoever its tools tell, has a sensitive variable where a port names it. */
-function shownOf(run: NodeView["run"], graph: NodeView["graph"]): Values {
+/** Returns the variables that are not sensitive: those are told only where a port names them. */
+function selectShownVariables(run: NodeView["run"], graph: NodeView["graph"]): Values {
   const hidden = new Set(graph.variables.flatMap(({ name, sensitive }) => (sensitive ? [name] : [])));
-  return Object.fromEntries(Object.entries(variablesOf(run, graph)).filter(([name]) => !hidden.has(name)));
+  return Object.fromEntries(Object.entries(readVariables(run, graph)).filter(([name]) => !hidden.has(name)));
 }
 
-/** Returns an id within this execution of the node; the next execution is another invocation. */
-function idOf({ nodeRun: { nodeId, executions } }: NodeView): string {
+/** Returns the id of the invocation: it is unique to this execution of the node. */
+function createInvocationId({ nodeRun: { nodeId, executions } }: NodeView): string {
   return `${nodeId}:${executions}`;
 }
 
-export function prepareEffect(view: NodeView): NodeEffect {
+/** Creates the effect that prepares the agent of a node for an invocation, with its task. */
+export function createPrepareEffect(view: NodeView): NodeEffect {
   const { nodeId } = view.nodeRun;
-  const agent = agentOf(view);
+  const agent = findNodeAgent(view);
   const { node } = view.node;
   const ref = node.agent?.["memoryRef"];
   return {
     kind: "prepare_agent",
-    id: `${idOf(view)}:prepare`,
+    id: `${createInvocationId(view)}:prepare`,
     nodeId,
     agentId: agent?.agentId ?? nodeId,
     manifest: agent?.manifest ?? "",
-    invocationId: idOf(view),
+    invocationId: createInvocationId(view),
     source: view.run.started.agent?.source ?? "workflow-node",
-    task: taskOf(view),
+    task: readNodeTask(view),
     ...(typeof ref === "string" && ref !== "" && { memoryRef: ref }),
   };
 }
 
 type Rest<E> = E extends AgentEffect ? Omit<E, "nodeId" | "agentId" | "manifest"> : never;
 
-/** `id`: within the invocation. */
+/** Creates an effect of an agent's invocation from its own fields; the `id` given is one within the invocation. */
 export function createAgentEffect(
   view: NodeView,
   { started }: Invocation,
   rest: Rest<AgentEffect>,
 ): NodeEffect {
   const { agentId, manifest = "" } = started;
-  return { ...rest, id: `${idOf(view)}:${rest.id}`, nodeId: view.nodeRun.nodeId, agentId, manifest };
+  return {
+    ...rest,
+    id: `${createInvocationId(view)}:${rest.id}`,
+    nodeId: view.nodeRun.nodeId,
+    agentId,
+    manifest,
+  };
 }
 
-export function asksOf({ turns }: Invocation): { readonly id: string; readonly turn: number } {
+/** Returns the number of the invocation's next turn, and the id within the invocation of its effect. */
+export function numberNextTurn({ turns }: Invocation): { readonly id: string; readonly turn: number } {
   const turn = turns.length + 1;
   return { id: `turn:${turn}`, turn };
 }

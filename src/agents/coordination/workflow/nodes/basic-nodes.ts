@@ -1,13 +1,13 @@
 /** Owns: the nodes that need nobody: they pass on, wait or fail. */
 import { addMs } from "../../contracts/ids.ts";
 import type { NodeType, NodeView } from "../node-contract/node-type.ts";
-import { inputsOf } from "../state/values.ts";
+import { readNodeInputs } from "../state/values.ts";
 
 export const noop: NodeType = { step: () => ({ kind: "complete", outputs: {} }) };
 
 /** Every input port is an output port. */
 export const echo = ({ run, graph, node }: NodeView) =>
-  ({ kind: "complete", outputs: inputsOf(run, graph, node) }) as const;
+  ({ kind: "complete", outputs: readNodeInputs(run, graph, node) }) as const;
 
 export const fail: NodeType = {
   step: ({ node: { node } }) => {
@@ -27,16 +27,16 @@ const DELAY_MS_MAX = 24 * 3_600_000;
 export const delay: NodeType = {
   isPausable: true,
   step: (view) => {
-    const atMs = addMs(view.nodeRun.startedAtMs, delayMs(view));
+    const atMs = addMs(view.nodeRun.startedAtMs, readDelayMs(view));
     return view.now >= atMs ? { kind: "complete", outputs: {} } : { kind: "wait", atMs };
   },
 };
 
 /** Returns the delay in milliseconds, under any of the names that definitions use. */
-function delayMs({ run, graph, node }: NodeView): number {
+function readDelayMs({ run, graph, node }: NodeView): number {
   const { config } = node.node;
   const candidates = [
-    inputsOf(run, graph, node)["delayMs"],
+    readNodeInputs(run, graph, node)["delayMs"],
     config["delayMs"],
     config["durationMs"],
     config["ms"],

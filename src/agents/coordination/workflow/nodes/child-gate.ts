@@ -16,7 +16,7 @@ import {
 import type { WorkflowDraft, WorkflowPayloads } from "../../contracts/workflows/workflow-events.ts";
 import type { GraphNode } from "../state/node-graph.ts";
 import {
-  draftIdOf,
+  computeDraftEventId,
   withNodeId,
   type EffectOutcome,
   type NodeEffect,
@@ -24,25 +24,28 @@ import {
   type NodeType,
   type NodeView,
 } from "../node-contract/node-type.ts";
-import { isAgreed } from "../state/review.ts";
-import { identityOf, type Answer, type Handoff, type RecordedVerdict } from "../state/workflow-state.ts";
-import { waitForAnswer } from "../node-contract/suspension.ts";
+import { isAgreedAnswer } from "../state/review.ts";
+import { findLogIdentity, type Answer, type Handoff, type RecordedVerdict } from "../state/workflow-state.ts";
+import { createWaitStep } from "../node-contract/suspension.ts";
 import type { Values } from "../state/values.ts";
 import { isRecord } from "../../std/is-record.ts";
-import { harvest, peerOf, type Mapping } from "./child-run.ts";
-import { draftHeld, holdsOf } from "./gate-question.ts";
-import { rulingOf, type Judged, type Ruling } from "./gate-ruling.ts";
+import { draftHarvestedChanges, readPeerUrl, type Mapping } from "./child-run.ts";
+import { draftMergeQuestion, listMergeHolds } from "./gate-question.ts";
+import { ruleOnChild, type Judged, type Ruling } from "./gate-ruling.ts";
 
 const gates = new WeakMap<Values, ChildGate | Error>();
 
-/** Returns the gate that the configuration asks for. @throws Error when it cannot be understood; the node fails */
-export function gateOf({ node: { config } }: Pick<GraphNode, "node">): ChildGate | undefined {
+/**
+ * Returns the gate for a child's outputs that a node's configuration asks for; `undefined` where it asks for none.
+ * @throws Error when it cannot be understood; the node fails
+ */
+export function readNodeGate({ node: { config } }: Pick<GraphNode, "node">): ChildGate | undefined {
   const cached = gates.get(config);
   if (cached instanceof Error) throw cached;
   if (cached) return Object.keys(cached).length > 0 ? cached : undefined;
   const read = readChildGate(config);
   gates.set(config, read.ok ? (read.gate ?? {}) : new Error("the gate cannot be understood"));
-  return gateOf({ node: { config } } as Pick<GraphNode, "node">);
+  return readNodeGate({ node: { config } } as Pick<GraphNode, "node">);
 }
 
 /** Lists what is wrong with the gate of a node. A script may name criteria as it likes; a critic's have a form. */
@@ -65,25 +68,32 @@ export interface GatePlace {
 
 type Attestation = NonNullable<WorkflowPayloads["core.workflowChain.event"]["attestation"]>;
 
-/** Returns the next step for a child that completed; `undefined` when nothing is left to do. */
+/**
+ * Returns the node's next step at the gate of a completed child: to judge it, to wait for people's answer, or to merge
+ * its outputs; `undefined` when nothing is left to do.
+ */
 export function stepGate(view: NodeView, handoff: Handoff, place: GatePlace): NodeStep | undefined {
-  const gate = gateOf(view.node);
+  const gate = readNodeGate(view.node);
   if (!gate || handoff.childStatus !== "completed") return undefined;
   const { interrupt } = view.nodeRun;
-  if (interrupt) return waitForAnswer(interrupt);
+  if (interrupt) return createWaitStep(interrupt);
   const { answer } = handoff;
   if (!answer) return stepBeforeAnswer(view, handoff, { gate, place });
-  if (!isAgreed(answer) || !isHarvested(gate, place)) return undefined;
-  return isUnseen(answer)
+  if (!isAgreedAnswer(answer) || !needsHarvest(gate, place)) return undefined;
+  return isAnsweredUnseen(answer)
     ? { kind: "act", effect: createJudgeEffect(view, handoff, { gate, place }) }
-    : { kind: "record", drafts: draftAgreed(view, handoff, { place, answer }) };
+    : { kind: "record", drafts: draftAgreedMerge(view, handoff, { place, answer }) };
 }
 
-/** A branch may begin between that people are asked and what they are shown: what they agreed to is read again then. */
-function isUnseen(answer: Answer): boolean {
-  return !isEdited(answer) && answer.asked.data["artifactData"] === undefined;
+/**
+ * True when the log does not have what people agreed to, so that it is read again. A branch may begin between that
+ * they are asked and what they are shown.
+ */
+function isAnsweredUnseen(answer: Answer): boolean {
+  return !isEditedAnswer(answer) && answer.asked.data["artifactData"] === undefined;
 }
 
+/** Returns the step before people are asked: a revision, a judgement, or `undefined` after a failure. */
 function stepBeforeAnswer(
   view: NodeView,
   handoff: Handoff,
@@ -91,24 +101,25 @@ function stepBeforeAnswer(
 ): NodeStep | undefined {
   const verdict = handoff.verdict?.verdict;
   if (verdict === "fail") return undefined;
-  if (verdict === "revise" && !isRevisedOut(gate, handoff)) return place.again();
-  return isOpen(gate, place, handoff)
+  if (verdict === "revise" && !areRevisionsExhausted(gate, handoff)) return place.again();
+  return needsJudgement(gate, place, handoff)
     ? { kind: "act", effect: createJudgeEffect(view, handoff, { gate, place }) }
     : undefined;
 }
 
 /** True when there is anything to merge or to attest to. */
-function isHarvested(gate: ChildGate, { outputMapping }: GatePlace): boolean {
+function needsHarvest(gate: ChildGate, { outputMapping }: GatePlace): boolean {
   return Object.keys(outputMapping).length > 0 || gate.attestation?.checksum === true;
 }
 
-function isRevisedOut({ verifier }: ChildGate, { revision }: Handoff): boolean {
+function areRevisionsExhausted({ verifier }: ChildGate, { revision }: Handoff): boolean {
   return verifier?.revisionsMax !== undefined && revision >= verifier.revisionsMax;
 }
 
-function isOpen(gate: ChildGate, place: GatePlace, { verdict }: Handoff): boolean {
+/** True when the child still lacks a verdict, people's approval, or the reading of its outputs. */
+function needsJudgement(gate: ChildGate, place: GatePlace, { verdict }: Handoff): boolean {
   const isUnasked = gate.verifier !== undefined && verdict?.verdict !== "pass";
-  return isUnasked || gate.attestation?.requireApproval === true || isHarvested(gate, place);
+  return isUnasked || gate.attestation?.requireApproval === true || needsHarvest(gate, place);
 }
 
 interface GateAtPlace {
@@ -118,7 +129,7 @@ interface GateAtPlace {
 
 function createJudgeEffect(view: NodeView, handoff: Handoff, { gate, place }: GateAtPlace): NodeEffect {
   const { nodeId, completedChildren } = view.nodeRun;
-  const peerUrl = peerOf(view);
+  const peerUrl = readPeerUrl(view);
   const { verifier, attestation } = gate;
   return {
     kind: "judge_child",
@@ -135,43 +146,47 @@ function createJudgeEffect(view: NodeView, handoff: Handoff, { gate, place }: Ga
   };
 }
 
-/** Settles the gate: the child's outputs were read, and those who rule on it have answered or run out of time. */
+/**
+ * Drafts what the judgements on a child come to: its verdict, then nothing where that rules its outputs out, a
+ * question to people, or the merge; empty for any other outcome.
+ */
 export function settleGate(
   view: NodeView,
   handoff: Handoff,
   place: GatePlace,
   outcome: EffectOutcome,
 ): readonly WorkflowDraft[] {
-  const gate = gateOf(view.node);
-  const judged = judgedOf(outcome);
+  const gate = readNodeGate(view.node);
+  const judged = readJudgedOutcome(outcome);
   if (!gate || !judged) return [];
-  if (handoff.answer) return draftLetThrough(view, handoff, { gate, place, judged });
-  const ruling = rulingOf(view, handoff, gate, judged);
+  if (handoff.answer) return draftMergeIfAny(view, handoff, { gate, place, judged });
+  const ruling = ruleOnChild(view, handoff, gate, judged);
   const verdictDrafts =
-    ruling.kind === "verdict" && !handoff.verdict ? [draftVerified(view, handoff, ruling.verdict)] : [];
+    ruling.kind === "verdict" && !handoff.verdict ? [draftVerdict(view, handoff, ruling.verdict)] : [];
   if (isRuledOut(gate, handoff, ruling)) return verdictDrafts;
-  const [hold, ...more] = holdsOf(view, { gate, ruling, judged });
+  const [hold, ...more] = listMergeHolds(view, { gate, ruling, judged });
   const { outputMapping } = place;
-  const cause = verdictDrafts.length > 0 ? verdictIdOf(view, judged) : handoff.chainEventId;
-  const rest = hold
-    ? draftHeld(view, handoff, { gate, outputMapping, judged, holds: [hold, ...more], cause })
-    : draftLetThrough(view, handoff, { gate, place, judged });
-  return [...verdictDrafts, ...rest];
+  const cause = verdictDrafts.length > 0 ? computeVerdictEventId(view, judged) : handoff.chainEventId;
+  const draftsAfterVerdict = hold
+    ? draftMergeQuestion(view, handoff, { gate, outputMapping, judged, holds: [hold, ...more], cause })
+    : draftMergeIfAny(view, handoff, { gate, place, judged });
+  return [...verdictDrafts, ...draftsAfterVerdict];
 }
 
 /** Returns the id of the verdict event, which follows the events about the cost of the critic's model. */
-function verdictIdOf(view: NodeView, { calls = [] }: Judged): EventId {
-  return draftIdOf(view, calls.length);
+function computeVerdictEventId(view: NodeView, { calls = [] }: Judged): EventId {
+  return computeDraftEventId(view, calls.length);
 }
 
-function draftLetThrough(
+/** Drafts the merge of the judged outputs; empty where there is nothing to merge or to attest to. */
+function draftMergeIfAny(
   view: NodeView,
   handoff: Handoff,
   { gate, place, judged }: GateAtPlace & { readonly judged: Judged },
 ): WorkflowDraft[] {
   const { variables: values = {}, attestation } = judged;
-  return isHarvested(gate, place)
-    ? draftMerged(view, handoff, { place, values, ...(attestation && { attestation }) })
+  return needsHarvest(gate, place)
+    ? draftMerge(view, handoff, { place, values, ...(attestation && { attestation }) })
     : [];
 }
 
@@ -179,17 +194,17 @@ function draftLetThrough(
 function isRuledOut(gate: ChildGate, handoff: Handoff, ruling: Ruling): boolean {
   if (ruling.kind !== "verdict") return false;
   const { verdict } = ruling.verdict;
-  return verdict === "fail" || (verdict === "revise" && !isRevisedOut(gate, handoff));
+  return verdict === "fail" || (verdict === "revise" && !areRevisionsExhausted(gate, handoff));
 }
 
 /** Returns the judgement of an outcome; outputs that could not be read are missing evidence. */
-function judgedOf(outcome: EffectOutcome): Judged | undefined {
+function readJudgedOutcome(outcome: EffectOutcome): Judged | undefined {
   if (outcome.kind === "child_judged") return outcome;
   return outcome.kind === "failed" ? { kind: "child_judged", isSelf: false, judgements: [] } : undefined;
 }
 
-/** RFC 0090: names the child and the keys that were looked at, never what was in it. */
-function draftVerified(
+/** Drafts the verdict, which names the child and the keys that were looked at, never what was in it (RFC 0090). */
+function draftVerdict(
   view: NodeView,
   { childRunId = "", chainEventId }: Handoff,
   verdict: RecordedVerdict,
@@ -202,15 +217,15 @@ function draftVerified(
 }
 
 /** Drafts the merge of what people were shown, or of what they put in its place. */
-function draftAgreed(
+function draftAgreedMerge(
   view: NodeView,
   handoff: Handoff,
   { place, answer }: { readonly place: GatePlace; readonly answer: Answer },
 ): WorkflowDraft[] {
   const { artifactData, attestation } = answer.asked.data;
   const { editedArtifactData } = isRecord(answer.resumeValue) ? answer.resumeValue : {};
-  const values = isEdited(answer) ? editedArtifactData : artifactData;
-  return draftMerged(view, handoff, {
+  const values = isEditedAnswer(answer) ? editedArtifactData : artifactData;
+  return draftMerge(view, handoff, {
     place,
     values: isRecord(values) ? values : {},
     ...(isAttestation(attestation) && { attestation }),
@@ -228,14 +243,17 @@ interface Merge {
   readonly attestation?: Attestation;
 }
 
-/** RFC 0063 §B: where there is a checksum, it is told before the values are. */
-function draftMerged(
+/**
+ * Drafts the parent's changed variables and the harvest. Where there is a checksum, it is told before the values are
+ * (RFC 0063 §B).
+ */
+function draftMerge(
   view: NodeView,
   handoff: Handoff,
   { place, values, attestation }: Merge,
 ): WorkflowDraft[] {
-  const changes = harvest(view, place.outputMapping, values);
-  const harvestEvent = draftHarvested(view, handoff, {
+  const changes = draftHarvestedChanges(view, place.outputMapping, values);
+  const harvestEvent = draftHarvestEvent(view, handoff, {
     keys: changes.map(({ payload: { name } }) => name),
     causationId: handoff.chainEventId,
     ...(attestation && { attestation }),
@@ -249,7 +267,8 @@ interface Harvested {
   readonly attestation?: Attestation;
 }
 
-export function draftHarvested(
+/** Drafts the event that a child's outputs were merged into the parent's variables, with their names. */
+export function draftHarvestEvent(
   view: NodeView,
   { workerId, childRunId }: Handoff,
   { keys, causationId, attestation }: Harvested,
@@ -260,7 +279,7 @@ export function draftHarvested(
     payload: {
       phase: "output.harvested",
       workerId,
-      parentRunId: identityOf(view.run),
+      parentRunId: findLogIdentity(view.run),
       ...(childRunId !== undefined && { childRunId }),
       harvestedKeys: keys,
       ...(attestation && { attestation }),
@@ -268,11 +287,14 @@ export function draftHarvested(
   });
 }
 
-/** Returns what the node outputs about its child and its gate when it ends. */
+/**
+ * Returns what a node outputs about its child when it ends: its run and status, and the gate's ruling on it; an empty
+ * record without a child.
+ */
 export function createChildOutputs({ node }: NodeView, handoff: Handoff | undefined): Values {
   if (!handoff) return {};
   const { childRunId, childStatus, gaveUp } = handoff;
-  const isRuled = gateOf(node) !== undefined && childStatus === "completed";
+  const isRuled = readNodeGate(node) !== undefined && childStatus === "completed";
   return {
     ...(childRunId !== undefined && { childRunId }),
     ...(childStatus && { childStatus }),
@@ -286,11 +308,11 @@ function createRulingOutputs({ verdict, phase, answer, attestation }: Handoff): 
   return {
     ...(verdict && { verdict: verdict.verdict }),
     merged: isMerged,
-    ...(isMerged && answer && isEdited(answer) && { edited: true }),
+    ...(isMerged && answer && isEditedAnswer(answer) && { edited: true }),
     ...(attestation && { attestation }),
   };
 }
 
-function isEdited({ resumeValue }: Answer): boolean {
+function isEditedAnswer({ resumeValue }: Answer): boolean {
   return isRecord(resumeValue) && resumeValue["action"] === "edit-accept";
 }

@@ -7,15 +7,16 @@ import {
   type NodeEffect,
   type NodeView,
 } from "../node-contract/node-type.ts";
-import { identityOf, type WorkflowRun } from "../state/workflow-state.ts";
-import { inputsOf, variableOf, type Values } from "../state/values.ts";
+import { findLogIdentity, type WorkflowRun } from "../state/workflow-state.ts";
+import { readNodeInputs, readVariable, type Values } from "../state/values.ts";
 import { isRecord } from "../../std/is-record.ts";
-import { draftChanged, type DraftOfChange } from "./ends.ts";
+import { draftVariableChange, type DraftOfChange } from "./ends.ts";
 
 /** Names of one side by names of the other. */
 export type Mapping = Readonly<Record<string, string>>;
 
-export function mappingOf(value: unknown): Mapping {
+/** Returns the members of a configured mapping that map a name to a name; whatever else is in it is left out. */
+export function readNameMapping(value: unknown): Mapping {
   if (!isRecord(value)) return {};
   const entries = Object.entries(value).filter(
     (entry): entry is [string, string] => typeof entry[1] === "string",
@@ -31,26 +32,34 @@ function readRunAtStart({ run, nodeRun }: NodeView): WorkflowRun {
   return { ...run, variables: nodeRun.variablesAtStart };
 }
 
-/** Maps `{child: parent}`. Variables that the parent has not set are absent, never null. */
-export function mapInputs(view: NodeView, mapping: Mapping): Values {
+/**
+ * Returns the inputs of a child by a mapping `{child: parent}` of names, from the parent's variables as they were when
+ * the node began. Variables that the parent has not set are absent, never null.
+ */
+export function mapChildInputs(view: NodeView, mapping: Mapping): Values {
   const run = readRunAtStart(view);
   const inputs: Record<string, unknown> = {};
   for (const [child, parent] of Object.entries(mapping)) {
-    const value = variableOf(run, view.graph, parent);
+    const value = readVariable(run, view.graph, parent);
     if (value !== undefined) inputs[child] = value;
   }
   return inputs;
 }
 
-/** Maps `{parent: child}`. Variables that the child has not set leave the parent's values alone. */
-export function harvest(view: NodeView, mapping: Mapping, child: Values): DraftOfChange[] {
+/**
+ * Drafts the changes of the parent's variables by a mapping `{parent: child}` of names. Variables that the child has
+ * not set leave the parent's values alone.
+ */
+export function draftHarvestedChanges(view: NodeView, mapping: Mapping, child: Values): DraftOfChange[] {
   return Object.entries(mapping).flatMap(([parent, name]) =>
-    Object.hasOwn(child, name) && child[name] !== undefined ? [draftChanged(view, parent, child[name])] : [],
+    Object.hasOwn(child, name) && child[name] !== undefined
+      ? [draftVariableChange(view, parent, child[name])]
+      : [],
   );
 }
 
-/** RFC 0090 §C: nobody takes a run that gave up for one that reached its goal. */
-export function draftGivenUp(
+/** Drafts that a child completed without meeting its success criteria; empty for one that met them (RFC 0090 §C). */
+export function draftChildGaveUp(
   view: NodeView,
   childRunId: string | undefined,
   { unmet }: EffectOutcome & { kind: "child_ended" },
@@ -65,12 +74,13 @@ type Place = Pick<
   "cause" | "workflowId" | "inputs" | "ordinal" | "principalScope" | "childRunId" | "isLeftAlone"
 >;
 
+/** Creates the effect of a node that starts a child run, here or on another host, and waits for its end. */
 export function createChildEffect(
   view: NodeView,
   { ordinal, ...place }: Place,
 ): NodeEffect & { readonly kind: "run_child" } {
   const { nodeId } = view.nodeRun;
-  const peerUrl = peerOf(view);
+  const peerUrl = readPeerUrl(view);
   const isIsolated = view.node.node.config["memoryScopeIsolation"] === "isolated";
   return {
     kind: "run_child",
@@ -79,7 +89,9 @@ export function createChildEffect(
     ordinal: `${nodeId}:${ordinal}`,
     ...place,
     ...(peerUrl !== undefined && { peerUrl }),
-    memoryScope: isIsolated ? `${identityOf(view.run)}:${nodeId}:${ordinal}` : view.run.started.memoryScope,
+    memoryScope: isIsolated
+      ? `${findLogIdentity(view.run)}:${nodeId}:${ordinal}`
+      : view.run.started.memoryScope,
     ...((isIsolated || view.run.started.hasIsolatedMemory) && { hasIsolatedMemory: true }),
   };
 }
@@ -88,12 +100,13 @@ export function createChildEffect(
 const PEER_URL_CHARS_MAX = 2_000;
 
 /**
- * Returns the other host that the child runs on. A port, the configuration or the run's caller may name it; nothing
- * that came back may. One that is too long is returned as empty, which is the address of no host.
+ * Returns the address of the other host that the child runs on; `undefined` where it runs here. A port, the
+ * configuration or the run's caller may name it; nothing that came back may. One that is too long is returned as
+ * empty, which is the address of no host.
  */
-export function peerOf(view: NodeView): string | undefined {
+export function readPeerUrl(view: NodeView): string | undefined {
   const { run, graph, node } = view;
-  const { peerUrl: brought } = inputsOf(readRunAtStart(view), graph, node);
+  const { peerUrl: brought } = readNodeInputs(readRunAtStart(view), graph, node);
   const stated = brought ?? node.node.config["peerUrl"] ?? run.started.inputs["peerUrl"];
   if (typeof stated !== "string" || stated === "") return undefined;
   return stated.length > PEER_URL_CHARS_MAX ? "" : stated;

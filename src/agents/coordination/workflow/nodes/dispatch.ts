@@ -6,50 +6,57 @@
  */
 import type { OrchestratorDecision } from "../../contracts/workflows/workflow-events.ts";
 import type { NodeStep, NodeType, NodeView } from "../node-contract/node-type.ts";
-import { findSupervisors } from "../state/graph.ts";
+import { findSupervisorsOfNode } from "../state/graph.ts";
 import type { Handoff, RecordedDecision } from "../state/workflow-state.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { createChildOutputs, listGateProblems } from "./child-gate.ts";
-import { mappingOf, type Mapping } from "./child-run.ts";
-import { beginHandoff, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";
+import { readNameMapping, type Mapping } from "./child-run.ts";
+import { createHandoffBeginStep, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";
 
 export const dispatch: NodeType = {
   check: listGateProblems,
   step: (view) => {
-    const decided = findDecision(view);
+    const decided = findDispatchedDecision(view);
     if (!decided)
-      return failNode("no_pending_decision", "no supervisor has decided anything that could be dispatched");
+      return createFailStep(
+        "no_pending_decision",
+        "no supervisor has decided anything that could be dispatched",
+      );
     const { decision } = decided;
     switch (decision.kind) {
       case "terminate":
         return { kind: "complete", outputs: {} };
       case "ask-user":
-        return askUser(view, decision.prompt);
+        return stepAskUser(view, decision.prompt);
       case "next-worker":
         return stepNextWorker(view, decision);
     }
   },
   settle: (view, _effect, outcome) => {
     const { handoff } = view.nodeRun;
-    return handoff ? settleHandoff(view, handoff, handoverOf(view, handoff), outcome) : [];
+    return handoff ? settleHandoff(view, handoff, createWorkerHandover(view, handoff), outcome) : [];
   },
 };
 
-/** D1: a dispatch to which no supervisor leads takes the decision of any. */
-function findDecision({ run, graph, nodeRun }: NodeView): RecordedDecision | undefined {
+/**
+ * Finds the newest decision of the dispatch's supervisors before it was started (D1). A dispatch to which no
+ * supervisor leads takes the decision of any.
+ */
+function findDispatchedDecision({ run, graph, nodeRun }: NodeView): RecordedDecision | undefined {
   const { earlier = [], last } = run.orchestrator;
-  const supervisors = findSupervisors(graph.nodes, nodeRun.nodeId);
+  const supervisors = findSupervisorsOfNode(graph.nodes, nodeRun.nodeId);
   return [...earlier, ...(last ? [last] : [])].findLast(
     ({ sequence, nodeId }) =>
       sequence < nodeRun.enteredSequence && (supervisors.size === 0 || supervisors.has(nodeId)),
   );
 }
 
-function failNode(code: string, message: string): NodeStep {
+function createFailStep(code: string, message: string): NodeStep {
   return { kind: "fail", error: { code, message } };
 }
 
-function askUser({ nodeRun }: NodeView, prompt: string): NodeStep {
+/** Asks the user what the supervisor wants to know, waits, and completes the node with the answers. */
+function stepAskUser({ nodeRun }: NodeView, prompt: string): NodeStep {
   const answer = nodeRun.answers.at(-1);
   if (answer) {
     const value = isRecord(answer.resumeValue) ? answer.resumeValue : {};
@@ -62,23 +69,30 @@ function askUser({ nodeRun }: NodeView, prompt: string): NodeStep {
 
 type NextWorker = OrchestratorDecision & { kind: "next-worker" };
 
+/** Returns the step of the worker at work; when it is over, begins the next one or completes the node. */
 function stepNextWorker(view: NodeView, { nextWorkerIds }: NextWorker): NodeStep {
   const { handoff } = view.nodeRun;
   if (view.node.node.config["fanOutPolicy"] === "reject" && nextWorkerIds.length > 1)
-    return failNode("fan_out_unsupported", "the decision names several workers, and fanOutPolicy is reject");
-  const handoffStep = handoff && stepHandoff(view, handoff, handoverOf(view, handoff));
+    return createFailStep(
+      "fan_out_unsupported",
+      "the decision names several workers, and fanOutPolicy is reject",
+    );
+  const handoffStep = handoff && stepHandoff(view, handoff, createWorkerHandover(view, handoff));
   if (handoffStep) return handoffStep;
   const index = handoff ? handoff.index + 1 : 0;
   const workerId = nextWorkerIds[index];
   if (workerId === undefined) return { kind: "complete", outputs: createChildOutputs(view, handoff) };
-  return beginHandoff(view, workerId, handoverOf(view, { workerId, index }));
+  return createHandoffBeginStep(view, workerId, createWorkerHandover(view, { workerId, index }));
 }
 
-function handoverOf(view: NodeView, { workerId, index }: Pick<Handoff, "workerId" | "index">): Handover {
+function createWorkerHandover(
+  view: NodeView,
+  { workerId, index }: Pick<Handoff, "workerId" | "index">,
+): Handover {
   const { config } = view.node.node;
-  const causationId = findDecision(view)?.eventId;
+  const causationId = findDispatchedDecision(view)?.eventId;
   const readMapping = (perWorker: string, common: string): Mapping =>
-    findWorkerMapping(config[perWorker], workerId) ?? mappingOf(config[common]);
+    findWorkerMapping(config[perWorker], workerId) ?? readNameMapping(config[common]);
   return {
     cause: "core.dispatch",
     inputMapping: readMapping("perWorkerInputMappings", "inputMapping"),
@@ -88,9 +102,9 @@ function handoverOf(view: NodeView, { workerId, index }: Pick<Handoff, "workerId
   };
 }
 
-/** A worker's own mapping takes the place of the common one, and is not merged with it. */
+/** Finds a worker's own mapping, which takes the place of the common one and is not merged with it. */
 function findWorkerMapping(perWorker: unknown, workerId: string): Mapping | undefined {
   const workerMapping =
     isRecord(perWorker) && Object.hasOwn(perWorker, workerId) ? perWorker[workerId] : undefined;
-  return workerMapping === undefined ? undefined : mappingOf(workerMapping);
+  return workerMapping === undefined ? undefined : readNameMapping(workerMapping);
 }

@@ -1,15 +1,18 @@
 /** Owns: the nodes that wait for somebody: a person who approves or answers, or a system that tells of an event. */
-import { areQuestions, readQuestions } from "../state/clarification-answers.ts";
+import { areAskableQuestions, readAskableQuestions } from "../state/clarification-answers.ts";
 import { LOGIN_PROFILE } from "../state/answer-interrupt.ts";
-import { waitForAnswer } from "../node-contract/suspension.ts";
+import { createWaitStep } from "../node-contract/suspension.ts";
 import type { NewInterrupt, NodeStep, NodeType, NodeView } from "../node-contract/node-type.ts";
-import { identityOf, type Answer } from "../state/workflow-state.ts";
-import { inputsOf, type Values } from "../state/values.ts";
+import { findLogIdentity, type Answer } from "../state/workflow-state.ts";
+import { readNodeInputs, type Values } from "../state/values.ts";
 import { listSchemaProblems } from "../../plan/output-schema.ts";
 import { isRecord } from "../../std/is-record.ts";
 
-/** Asks once; the answer, or the end of the time, decides. `answered` says what an answer means. */
-function createGate(
+/**
+ * Creates a node type that asks once; the answer, or the end of the time, decides. The function `answered` says what
+ * an answer means.
+ */
+function createQuestionNode(
   ask: (view: NodeView) => NewInterrupt,
   answered: (answer: Answer, view: NodeView) => NodeStep,
   check: NonNullable<NodeType["check"]>,
@@ -21,13 +24,13 @@ function createGate(
       const answer = answers.at(-1);
       if (answer) return answered(answer, view);
       if (!interrupt) return { kind: "suspend", interrupt: ask(view) };
-      return waitForAnswer(interrupt);
+      return createWaitStep(interrupt);
     },
   };
 }
 
-export const approvalGate = createGate(
-  (view) => ({ kind: "approval", data: createApprovalData(view), ...timeoutOf(view) }),
+export const approvalGate = createQuestionNode(
+  (view) => ({ kind: "approval", data: createApprovalData(view), ...readTimeout(view) }),
   ({ resumeValue }) => {
     const value = isRecord(resumeValue) ? resumeValue : {};
     const { action } = value;
@@ -69,18 +72,18 @@ const NOT_APPROVED = {
   reject: { code: "approval_rejected", message: "the approval was rejected" },
 } as const;
 
-/** `ApprovalData` of suspend-request.schema.json, which names an artifact whether there is one or not. */
+/** Creates the `ApprovalData` of suspend-request.schema.json, which names an artifact whether there is one or not. */
 function createApprovalData(view: NodeView, more: Values = {}): Values {
   const { id, name } = view.node.node;
   const config = { ...view.node.node.config, ...more };
-  const { artifact } = inputsOf(view.run, view.graph, view.node);
+  const { artifact } = readNodeInputs(view.run, view.graph, view.node);
   const kept = Object.keys(RULES).filter((key) => config[key] !== undefined && config[key] !== null);
   return {
     ...Object.fromEntries(kept.map((key) => [key, config[key]])),
-    artifactId: readTextOr(config["artifactId"], `${identityOf(view.run)}:${id}`),
+    artifactId: readTextOr(config["artifactId"], `${findLogIdentity(view.run)}:${id}`),
     artifactType: readTextOr(config["artifactType"], "approval"),
     title: readTextOr(config["title"], name ?? id),
-    actions: actionsOf(config),
+    actions: selectOfferedActions(config),
     ...(artifact !== undefined && { artifactData: artifact }),
   };
 }
@@ -90,7 +93,8 @@ const ACTIONS: readonly unknown[] = ["accept", "reject", "refine", "edit-accept"
 /** The actions that count as votes, where several must approve. */
 const VOTES: readonly unknown[] = ["accept", "reject"];
 
-function actionsOf({ actions, requiredApprovals }: Values): readonly unknown[] {
+/** Selects the configured actions that an approval may offer; with several approvers only those that are votes. */
+function selectOfferedActions({ actions, requiredApprovals }: Values): readonly unknown[] {
   const counted = typeof requiredApprovals === "number" && requiredApprovals > 1 ? VOTES : ACTIONS;
   const offered = Array.isArray(actions)
     ? [...new Set(actions)].filter((action) => counted.includes(action))
@@ -98,11 +102,11 @@ function actionsOf({ actions, requiredApprovals }: Values): readonly unknown[] {
   return offered.length > 0 ? offered : VOTES;
 }
 
-export const clarificationGate = createGate(
+export const clarificationGate = createQuestionNode(
   (view) => ({
     kind: "clarification",
-    data: { questions: questionsOf(view) },
-    ...timeoutOf(view),
+    data: { questions: readQuestionsOrName(view) },
+    ...readTimeout(view),
   }),
   ({ resumeValue, isExpired }) => {
     const value = isRecord(resumeValue) ? resumeValue : {};
@@ -116,15 +120,16 @@ export const clarificationGate = createGate(
   ],
 );
 
-function questionsOf({ node: { node } }: NodeView): readonly object[] {
-  const questions = readQuestions(node.config["questions"]);
+/** Returns the configured questions, else one question that is the node's name. */
+function readQuestionsOrName({ node: { node } }: NodeView): readonly object[] {
+  const questions = readAskableQuestions(node.config["questions"]);
   return questions.length > 0 ? questions : [{ id: "q1", question: node.name ?? node.id }];
 }
 
-/** Whatever is no question could not be answered wrongly. */
+/** Lists the problems of configured questions: one that cannot be asked is told before the run begins. */
 function listQuestionProblems(id: string, questions: unknown): string[] {
   if (questions === undefined || questions === null) return [];
-  if (areQuestions(questions))
+  if (areAskableQuestions(questions))
     return questions.flatMap((question) =>
       listSchemaProblems(question["schema"], `schema of question ${question.id} of node ${id}`),
     );
@@ -132,19 +137,19 @@ function listQuestionProblems(id: string, questions: unknown): string[] {
 }
 
 /** `core.interrupt`: any kind of interrupt, as its configuration says. */
-export const interruptGate = createGate(
+export const interruptGate = createQuestionNode(
   (view) => {
     const { config } = view.node.node;
-    const data = dataOf(config);
+    const data = readInterruptData(config);
     const schema = isRecord(config["resumeSchema"]) ? { resumeSchema: config["resumeSchema"] } : {};
-    const common = { ...schema, ...timeoutOf(view) };
+    const common = { ...schema, ...readTimeout(view) };
     switch (config["kind"]) {
       case "external-event":
-        return { kind: "external-event", data: createExternalData(data), ...common };
+        return { kind: "external-event", data: createExternalEventData(data), ...common };
       case "approval":
         return { kind: "approval", data: { ...data, ...createApprovalData(view, data) }, ...common };
       case "clarification":
-        return { kind: "clarification", data: { questions: questionsOf(view), ...data }, ...common };
+        return { kind: "clarification", data: { questions: readQuestionsOrName(view), ...data }, ...common };
       default:
         return {
           kind: "custom",
@@ -167,23 +172,23 @@ export const interruptGate = createGate(
       : { kind: "complete", outputs: { ...value } };
   },
   ({ node: { id, config } }) => [
-    ...interruptProblems(id, config),
+    ...listInterruptProblems(id, config),
     ...listSchemaProblems(config["resumeSchema"], `resumeSchema of node ${id}`),
   ],
 );
 
-/** Leaves out what is null: it is not configured, and must not hide what is configured beside the data. */
-function dataOf({ data }: Values): Values {
+/** Returns the configured data without what is null, which must not hide what is configured beside the data. */
+function readInterruptData({ data }: Values): Values {
   if (!isRecord(data)) return {};
   return Object.fromEntries(Object.entries(data).filter(([, value]) => value !== null));
 }
 
 const KINDS: readonly unknown[] = ["approval", "clarification", "external-event", "custom"];
 
-/** A kind that was misspelt would be a custom one, which takes any answer. */
-function interruptProblems(id: string, config: Values): string[] {
+/** Lists the problems of an interrupt. A kind that was misspelt would be a custom one, which takes any answer. */
+function listInterruptProblems(id: string, config: Values): string[] {
   const { kind = "custom", questions } = config;
-  const data = dataOf(config);
+  const data = readInterruptData(config);
   if (kind !== null && !KINDS.includes(kind)) return [`kind of node ${id} is none of ${KINDS.join(", ")}`];
   if (kind === "approval") return listApprovalProblems(id, { ...config, ...data });
   const loginProblems = listLoginProblems(id, [config, data]);
@@ -195,7 +200,7 @@ function interruptProblems(id: string, config: Values): string[] {
   ];
 }
 
-/** The protocol's data of the other kinds have no place for who may answer: whoever has the link would. */
+/** Lists the settings by which a question other than an approval asks who answers: whoever has the link could. */
 function listLoginProblems(id: string, places: readonly Values[]): string[] {
   const keys = Object.entries(ASKS_WHO).flatMap(([key, asks]) =>
     places.some((place) => asks(place[key] ?? undefined)) ? [key] : [],
@@ -212,14 +217,14 @@ const ASKS_WHO: Readonly<Record<string, (value: unknown) => boolean>> = {
   requiredApprovals: (value) => typeof value === "number" && value > 1,
 };
 
-function createExternalData({ eventType, correlation }: Values): Values {
+function createExternalEventData({ eventType, correlation }: Values): Values {
   return {
     eventType: readTextOr(eventType, "external"),
     correlation: isRecord(correlation) ? correlation : {},
   };
 }
 
-function timeoutOf({ node: { node } }: NodeView): { timeoutMs?: number } {
+function readTimeout({ node: { node } }: NodeView): { timeoutMs?: number } {
   const { timeoutMs } = node.config;
   return typeof timeoutMs === "number" && timeoutMs > 0 ? { timeoutMs: Math.ceil(timeoutMs) } : {};
 }

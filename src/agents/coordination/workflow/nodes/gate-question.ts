@@ -5,7 +5,7 @@ import { WORKFLOW_BOUNDS } from "../../contracts/workflows/workflow-bounds.ts";
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import { SUBRUN_ARTIFACT } from "../state/answer-interrupt.ts";
 import type { NewInterrupt, NodeView } from "../node-contract/node-type.ts";
-import { identityOf, type Handoff, type RecordedVerdict } from "../state/workflow-state.ts";
+import { findLogIdentity, type Handoff, type RecordedVerdict } from "../state/workflow-state.ts";
 import { draftSuspension } from "../node-contract/suspension.ts";
 import type { Values } from "../state/values.ts";
 import type { Mapping } from "./child-run.ts";
@@ -23,7 +23,8 @@ interface RuledChild {
   readonly judged: Judged;
 }
 
-export function holdsOf(view: NodeView, { gate, ruling, judged }: RuledChild): Hold[] {
+/** Lists the reasons why people are asked before a child's outputs are merged; empty where they need not be. */
+export function listMergeHolds(view: NodeView, { gate, ruling, judged }: RuledChild): Hold[] {
   const { variables, actor } = judged;
   return [
     ...(variables === undefined ? [{ kind: "output-unavailable" } as const] : []),
@@ -32,6 +33,7 @@ export function holdsOf(view: NodeView, { gate, ruling, judged }: RuledChild): H
   ];
 }
 
+/** Lists why a ruling is not enough to merge: no verdict, no revisions left, or a doubt. */
 function listRulingHolds(view: NodeView, ruling: Ruling, actors: readonly Stated[]): Hold[] {
   switch (ruling.kind) {
     case "unasked":
@@ -71,18 +73,21 @@ export interface Holding {
 
 type Doubt = Hold & { readonly kind: "confidence-below-floor" };
 
-/** G2: the doubt is on record before people are asked. */
-export function draftHeld(view: NodeView, handoff: Handoff, holding: Holding): WorkflowDraft[] {
+/**
+ * Drafts the question to people whether a child's outputs are merged, which suspends the node. The lowest doubt is on
+ * record before people are asked (G2).
+ */
+export function draftMergeQuestion(view: NodeView, handoff: Handoff, holding: Holding): WorkflowDraft[] {
   const doubts = holding.holds.filter((hold) => hold.kind === "confidence-below-floor");
   const doubted = doubts.toSorted((one, other) => one.confidence - other.confidence)[0];
   const { cause } = holding;
   return [
-    ...(doubted ? [draftEscalated(view, handoff, { confidence: doubted.confidence, cause })] : []),
-    ...draftSuspension(view, createQuestion(view, handoff, holding, doubted)),
+    ...(doubted ? [draftConfidenceEscalated(view, handoff, { confidence: doubted.confidence, cause })] : []),
+    ...draftSuspension(view, createMergeQuestion(view, handoff, holding, doubted)),
   ];
 }
 
-function draftEscalated(
+function draftConfidenceEscalated(
   { run, settings, nodeRun }: NodeView,
   { workerId }: Handoff,
   { confidence, cause }: { readonly confidence: number; readonly cause: EventId },
@@ -96,18 +101,18 @@ function draftEscalated(
       floor: settings.confidenceFloor,
       escalationKind: "escalate",
       workerId,
-      parentRunId: identityOf(run),
+      parentRunId: findLogIdentity(run),
     },
   };
 }
 
-function createQuestion(
+function createMergeQuestion(
   { settings: { confidenceFloor: threshold } }: NodeView,
   { workerId, childRunId = "" }: Handoff,
   { gate, outputMapping, judged, holds }: Holding,
   doubted: Doubt | undefined,
 ): NewInterrupt {
-  const timeoutMs = leastOf(gate.verifier?.approvalTimeoutMs, gate.attestation?.approvalTimeoutMs);
+  const timeoutMs = findSmallest(gate.verifier?.approvalTimeoutMs, gate.attestation?.approvalTimeoutMs);
   return {
     kind: "approval",
     reason: holds[0].kind,
@@ -133,7 +138,7 @@ function selectShownOutputs(mapping: Mapping, judged: Judged): Values {
   };
 }
 
-function leastOf(...numbers: readonly (number | undefined)[]): number | undefined {
+function findSmallest(...numbers: readonly (number | undefined)[]): number | undefined {
   const stated = numbers.filter((ms) => ms !== undefined);
   return stated.length > 0 ? Math.min(...stated) : undefined;
 }
@@ -156,7 +161,7 @@ function describeHold(hold: Hold, floor: number): string {
 /** Beyond it, people are shown what would be merged, and not what else the child knows. */
 const SHOWN_CHARS_MAX = WORKFLOW_BOUNDS.eventCharsMax / 2;
 
-/** The child's outputs by its own names, without what is for its own nodes only and would not be merged. */
+/** Selects the child's outputs without what is for its own nodes only; of too many, only what would be merged. */
 function selectOfferedOutputs(mapping: Mapping, { variables = {}, sensitive = [] }: Judged): Values {
   const mapped = new Set(Object.values(mapping));
   const selectOutputs = (isShown: (name: string) => boolean): Values =>

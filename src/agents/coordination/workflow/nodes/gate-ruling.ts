@@ -15,23 +15,28 @@ export type Ruling =
   | { readonly kind: "verdict"; readonly verdict: RecordedVerdict }
   | { readonly kind: "missing"; readonly because: VerificationFailure };
 
-/** A verdict that is on record is not asked for again. */
-export function rulingOf(view: NodeView, handoff: Handoff, gate: ChildGate, judged: Judged): Ruling {
+/**
+ * Returns the ruling on a child's outputs: the verdict of its judgements, the reason why there is none, or that none
+ * is asked for. A verdict on record is returned again.
+ */
+export function ruleOnChild(view: NodeView, handoff: Handoff, gate: ChildGate, judged: Judged): Ruling {
   if (handoff.verdict) return { kind: "verdict", verdict: handoff.verdict };
   const { verifier } = gate;
   if (!verifier) return { kind: "unasked" };
   if (judged.isSelf && !verifier.allowSelfVerification)
     return { kind: "missing", because: "self_not_allowed" };
-  return readPlayedRuling(view, verifier) ?? combineJudgements(verifier, judged.judgements);
+  return findPlayedRuling(view, verifier) ?? combineJudgements(verifier, judged.judgements);
 }
 
-function readPlayedRuling(view: NodeView, verifier: VerifierConfig): Ruling | undefined {
+/** Returns the verdict of the conformance play; `undefined` where there is no play, or no script for the child. */
+function findPlayedRuling(view: NodeView, verifier: VerifierConfig): Ruling | undefined {
   const verdict = view.settings.play?.playVerdict(view, verifier);
   return verdict && { kind: "verdict", verdict };
 }
 
 type VerdictJudgement = Judgement & { readonly kind: "verdict" };
 
+/** Combines the judgements: a failure outweighs everything, then a wish for a revision, then missing evidence (G1). */
 function combineJudgements({ agentId, criteria }: VerifierConfig, judgements: readonly Judgement[]): Ruling {
   const verdicts = judgements.filter((judgement) => judgement.kind === "verdict");
   for (const verdict of ["fail", "revise"] as const) {
@@ -45,6 +50,7 @@ function combineJudgements({ agentId, criteria }: VerifierConfig, judgements: re
   return { kind: "verdict", verdict: criteria.length > 0 ? { ...passed, criteria } : passed };
 }
 
+/** Combines equal verdicts into one, with all their criteria and the lowest confidence. */
 function combineVerdicts(
   agentId: string,
   verdict: Verdict,
@@ -53,7 +59,7 @@ function combineVerdicts(
   const criteria = [...new Set(verdicts.flatMap((each) => each.criteria))];
   const stated = verdicts.flatMap(({ confidence }) => (confidence === undefined ? [] : [confidence]));
   const confidence = stated.length > 0 ? Math.min(...stated) : undefined;
-  return recordVerdict({ agentId, verdict, criteria, confidence });
+  return createRecordedVerdict({ agentId, verdict, criteria, confidence });
 }
 
 interface Stated {
@@ -63,7 +69,7 @@ interface Stated {
   readonly confidence: number | undefined;
 }
 
-function recordVerdict({ agentId, verdict, criteria, confidence }: Stated): RecordedVerdict {
+function createRecordedVerdict({ agentId, verdict, criteria, confidence }: Stated): RecordedVerdict {
   return {
     agentId,
     verdict,

@@ -2,18 +2,24 @@
 import type { EventId } from "../../contracts/ids.ts";
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import {
-  draftIdOf,
+  computeDraftEventId,
   withNodeId,
   type ChildEffect,
   type EffectOutcome,
   type NodeStep,
   type NodeView,
 } from "../node-contract/node-type.ts";
-import { identityOf, type Handoff } from "../state/workflow-state.ts";
+import { findLogIdentity, type Handoff } from "../state/workflow-state.ts";
 import type { Values } from "../state/values.ts";
-import { gateOf, draftHarvested, settleGate, stepGate, type GatePlace } from "./child-gate.ts";
-import { createChildEffect, draftGivenUp, harvest, mapInputs, type Mapping } from "./child-run.ts";
-import { draftLoopLimit } from "./loop-limit.ts";
+import { readNodeGate, draftHarvestEvent, settleGate, stepGate, type GatePlace } from "./child-gate.ts";
+import {
+  createChildEffect,
+  draftChildGaveUp,
+  draftHarvestedChanges,
+  mapChildInputs,
+  type Mapping,
+} from "./child-run.ts";
+import { draftExceededLoopLimit } from "./loop-limit.ts";
 
 /** Inputs handed to a worker, and outputs that come back. */
 export interface Handover {
@@ -26,16 +32,24 @@ export interface Handover {
   readonly causationId?: EventId;
 }
 
-export function beginHandoff(view: NodeView, workerId: string, { causationId }: Handover): NodeStep {
+/** Returns the node's step that records that the work is handed to a worker. */
+export function createHandoffBeginStep(
+  view: NodeView,
+  workerId: string,
+  { causationId }: Handover,
+): NodeStep {
   const began = withNodeId(view, {
     type: "core.workflowChain.event",
     ...(causationId && { causationId }),
-    payload: { phase: "dispatch.began", workerId, parentRunId: identityOf(view.run) },
+    payload: { phase: "dispatch.began", workerId, parentRunId: findLogIdentity(view.run) },
   } as const);
   return { kind: "record", drafts: [began] };
 }
 
-/** Returns the next step for a worker that has begun; `undefined` when it is over. */
+/**
+ * Returns the node's next step for a worker that it handed work to: to run it, or what its gate asks for; `undefined`
+ * when nothing is left to do.
+ */
 export function stepHandoff(view: NodeView, handoff: Handoff, handover: Handover): NodeStep | undefined {
   switch (handoff.phase) {
     case "dispatching":
@@ -48,43 +62,47 @@ export function stepHandoff(view: NodeView, handoff: Handoff, handover: Handover
   }
 }
 
-function ordinalOf({ revision }: Handoff, { ordinal }: Handover): string {
+function createHandoffOrdinal({ revision }: Handoff, { ordinal }: Handover): string {
   return revision === 0 ? ordinal : `${ordinal}:r${revision}`;
 }
 
 function createGatePlace(view: NodeView, handoff: Handoff, handover: Handover): GatePlace {
   return {
     outputMapping: handover.outputMapping,
-    ordinal: ordinalOf(handoff, handover),
-    again: () => sendBack(view, handoff, handover),
+    ordinal: createHandoffOrdinal(handoff, handover),
+    again: () => stepRevision(view, handoff, handover),
   };
 }
 
-/** RFC 0090 §B: another turn of the actor, which counts as one of the loop. */
-function sendBack(view: NodeView, { workerId }: Handoff, handover: Handover): NodeStep {
-  const capped = draftLoopLimit(view);
-  return capped ? { kind: "end", drafts: capped } : beginHandoff(view, workerId, handover);
+/** Returns the step with which the worker begins again, or the run ends at the loop's limit (RFC 0090 §B). */
+function stepRevision(view: NodeView, { workerId }: Handoff, handover: Handover): NodeStep {
+  const capped = draftExceededLoopLimit(view);
+  return capped ? { kind: "end", drafts: capped } : createHandoffBeginStep(view, workerId, handover);
 }
 
 function createWorkerEffect(view: NodeView, handoff: Handoff, handover: Handover) {
   const { workerId, childRunId } = handoff;
-  const principalScope = gateOf(view.node)?.attestation?.principalScope;
+  const principalScope = readNodeGate(view.node)?.attestation?.principalScope;
   return createChildEffect(view, {
     cause: handover.cause,
     workflowId: workerId,
-    inputs: { ...mapInputs(view, handover.inputMapping), ...toRevise(view, handoff) },
-    ordinal: ordinalOf(handoff, handover),
+    inputs: { ...mapChildInputs(view, handover.inputMapping), ...createRevisionInputs(view, handoff) },
+    ordinal: createHandoffOrdinal(handoff, handover),
     ...(childRunId !== undefined && { childRunId }),
     ...(principalScope && { principalScope }),
   });
 }
 
-/** A worker that is sent back learns the keys of what it did not meet. */
-function toRevise({ node }: NodeView, { revision, unmet }: Handoff): Values {
-  const name = gateOf(node)?.verifier?.revisionInput;
+/** Returns the input that tells a worker which is sent back the keys of what it did not meet. */
+function createRevisionInputs({ node }: NodeView, { revision, unmet }: Handoff): Values {
+  const name = readNodeGate(node)?.verifier?.revisionInput;
   return revision > 0 && name !== undefined ? { [name]: unmet } : {};
 }
 
+/**
+ * Drafts what the outcome of an effect brings to work that was handed over: the child's start, its failure, its end,
+ * or the judgement on it; empty where it brings nothing.
+ */
 export function settleHandoff(
   view: NodeView,
   handoff: Handoff,
@@ -96,23 +114,23 @@ export function settleHandoff(
   if (phase === "harvested") return [];
   switch (outcome.kind) {
     case "child_created":
-      return phase === "running" ? [] : draftCreated(view, handoff, handover, outcome.childRunId);
+      return phase === "running" ? [] : draftChildCreated(view, handoff, handover, outcome.childRunId);
     case "child_refused":
     case "failed":
       return [
-        chain(view, handoff, {
+        draftChainEvent(view, handoff, {
           phase: phase === "dispatching" ? "dispatch.failed" : "child.failed",
           error: outcome.error,
         }),
       ];
     case "child_ended":
-      return draftEnded(view, handoff, handover, outcome);
+      return draftChildEnded(view, handoff, handover, outcome);
     default:
       return [];
   }
 }
 
-function draftCreated(
+function draftChildCreated(
   view: NodeView,
   handoff: Handoff,
   { causationId }: Handover,
@@ -124,36 +142,37 @@ function draftCreated(
       ...(causationId && { causationId }),
       payload: { childRunId, childWorkflowId: handoff.workerId },
     }),
-    chain(view, { ...handoff, childRunId }, { phase: "dispatch.succeeded" }),
+    draftChainEvent(view, { ...handoff, childRunId }, { phase: "dispatch.succeeded" }),
   ];
 }
 
 /** Drafts the end of a child. Results behind a gate are merged only when the gate has ruled. */
-function draftEnded(
+function draftChildEnded(
   view: NodeView,
   handoff: Handoff,
   { outputMapping }: Handover,
   outcome: EffectOutcome & { kind: "child_ended" },
 ): WorkflowDraft[] {
   const { status, variables, error } = outcome;
-  const chainEvent = chain(view, handoff, { phase: `child.${status}`, ...(error && { error }) });
-  const isMerged = status === "completed" && !gateOf(view.node) && Object.keys(outputMapping).length > 0;
-  const gaveUp = draftGivenUp(view, handoff.childRunId, outcome);
+  const chainEvent = draftChainEvent(view, handoff, { phase: `child.${status}`, ...(error && { error }) });
+  const isMerged =
+    status === "completed" && !readNodeGate(view.node) && Object.keys(outputMapping).length > 0;
+  const gaveUp = draftChildGaveUp(view, handoff.childRunId, outcome);
   if (!isMerged) return [chainEvent, ...gaveUp];
-  const changes = harvest(view, outputMapping, variables);
+  const changes = draftHarvestedChanges(view, outputMapping, variables);
   const keys = changes.map(({ payload: { name } }) => name);
   return [
     chainEvent,
     ...gaveUp,
     ...changes,
-    draftHarvested(view, handoff, { keys, causationId: draftIdOf(view, 0) }),
+    draftHarvestEvent(view, handoff, { keys, causationId: computeDraftEventId(view, 0) }),
   ];
 }
 
 type Phase = Extract<WorkflowDraft, { type: "core.workflowChain.event" }>["payload"];
 
-/** RFC 0037: each phase is caused by the one before it. */
-function chain(
+/** Drafts the next phase of a handoff, caused by the one before it (RFC 0037). */
+function draftChainEvent(
   view: NodeView,
   { workerId, childRunId, chainEventId }: Handoff,
   phase: Pick<Phase, "phase" | "error">,
@@ -164,7 +183,7 @@ function chain(
     payload: {
       ...phase,
       workerId,
-      parentRunId: identityOf(view.run),
+      parentRunId: findLogIdentity(view.run),
       ...(childRunId !== undefined && phase.phase !== "dispatch.failed" && { childRunId }),
     },
   });

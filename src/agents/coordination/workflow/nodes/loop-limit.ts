@@ -1,10 +1,13 @@
 /** Owns: that a supervisor's loop ends (RFC 0058). Each decision is a turn, and each time that a worker is sent back. */
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import type { NodeView } from "../node-contract/node-type.ts";
-import { draftFailedEnd } from "../node-contract/run-end.ts";
+import { draftEndByNode } from "../node-contract/run-end.ts";
 
-/** Turn N + 1 is refused, and with it the run. `undefined`: the turn may be taken. */
-export function draftLoopLimit({ run, settings, nodeRun }: NodeView): WorkflowDraft[] | undefined {
+/**
+ * Drafts the failure of a run whose supervisor's loop would take a turn too many; `undefined` where the turn may be
+ * taken.
+ */
+export function draftExceededLoopLimit({ run, settings, nodeRun }: NodeView): WorkflowDraft[] | undefined {
   const requested = run.started.configurable?.["maxLoopIterations"];
   const limit = Math.min(
     settings.loopIterationsMax,
@@ -19,6 +22,6 @@ export function draftLoopLimit({ run, settings, nodeRun }: NodeView): WorkflowDr
   const { nodeId } = nodeRun;
   return [
     { type: "cap.breached", nodeId, payload: { kind: "loop-iterations", limit, observed: turn, nodeId } },
-    ...draftFailedEnd(run, nodeId, error),
+    ...draftEndByNode(run, nodeId, error),
   ];
 }

@@ -13,10 +13,15 @@ import {
   type NodeView,
 } from "../node-contract/node-type.ts";
 import { resolveMemoryScope } from "../state/memory-scope.ts";
-import { identityOf } from "../state/workflow-state.ts";
-import { inputsOf, type Values } from "../state/values.ts";
+import { findLogIdentity } from "../state/workflow-state.ts";
+import { readNodeInputs, type Values } from "../state/values.ts";
 import { echo } from "./basic-nodes.ts";
-import { draftChanged, draftChangesInto, draftCompleted, draftFailureOf } from "./ends.ts";
+import {
+  draftVariableChange,
+  draftConfiguredChange,
+  draftNodeCompleted,
+  draftFailedOutcome,
+} from "./ends.ts";
 
 const HOUR_MS = 3_600_000;
 const TTL_MS_MAX = 10 * 366 * 24 * HOUR_MS;
@@ -24,10 +29,12 @@ const TTL_MS_MAX = 10 * 366 * 24 * HOUR_MS;
 export const identity: NodeType = {
   step: (view) => {
     const action = view.node.node.config["memoryAction"];
-    return action === undefined ? echo(view) : probe(view, action);
+    return action === undefined ? echo(view) : stepMemoryProbe(view, action);
   },
   settle: (view, _effect, outcome) =>
-    outcome.kind === "memory_read" ? draftProbe(view, outcome.entries) : draftFailureOf(view, outcome),
+    outcome.kind === "memory_read"
+      ? draftProbeResult(view, outcome.entries)
+      : draftFailedOutcome(view, outcome),
 };
 
 export const memoryWrite: NodeType = {
@@ -35,7 +42,7 @@ export const memoryWrite: NodeType = {
     if (view.nodeRun.memoryIds.length > 0)
       return { kind: "complete", outputs: { memoryId: view.nodeRun.memoryIds[0] } };
     const { config } = view.node.node;
-    const content = inputsOf(view.run, view.graph, view.node)["content"] ?? config["content"];
+    const content = readNodeInputs(view.run, view.graph, view.node)["content"] ?? config["content"];
     if (content === undefined)
       return {
         kind: "fail",
@@ -50,7 +57,7 @@ export const memoryWrite: NodeType = {
         kind: "fail",
         error: { code: "memory_entry_too_large", message: "the content is larger than an entry may be" },
       };
-    return stepWriting(view, [
+    return createMemoryStep(view, [
       {
         content: text,
         tags: Array.isArray(config["tags"]) ? config["tags"].map((tag) => String(tag).toWellFormed()) : [],
@@ -71,41 +78,45 @@ export const memoryRead: NodeType = {
     return {
       kind: "act",
       effect: {
-        ...createReadEffect(view, [memoryScopeOf(view)]),
+        ...createMemoryReadEffect(view, [chooseMemoryScope(view)]),
         ...(typeof tag === "string" && { tag }),
         ...(typeof limit === "number" && { limit }),
       },
     };
   },
   settle: (view, _effect, outcome) => {
-    if (outcome.kind !== "memory_read") return draftFailureOf(view, outcome);
+    if (outcome.kind !== "memory_read") return draftFailedOutcome(view, outcome);
     const entries = outcome.entries[0] ?? [];
-    return [...draftChangesInto(view, entries), draftCompleted(view, { entries })];
+    return [...draftConfiguredChange(view, entries), draftNodeCompleted(view, { entries })];
   },
 };
 
-/** An agent's own memory, else that of the run. */
-export function memoryScopeOf({ node: { node }, run }: NodeView): string {
+/**
+ * Returns the scope of the memory that a node uses: the one that its agent or its configuration names, else that of
+ * the run.
+ */
+export function chooseMemoryScope({ node: { node }, run }: NodeView): string {
   const ref = node.agent?.["memoryRef"] ?? node.config["memoryRef"];
   return typeof ref === "string" && ref !== "" ? resolveMemoryScope(run, ref) : run.started.memoryScope;
 }
 
 type Note = Omit<MemoryNote, "id" | "scope">;
 
-function stepWriting(view: NodeView, notes: readonly Note[]): NodeStep {
-  const scope = memoryScopeOf(view);
+/** Returns the step that keeps notes in the node's memory. */
+function createMemoryStep(view: NodeView, notes: readonly Note[]): NodeStep {
+  const scope = chooseMemoryScope(view);
   const { nodeId, executions } = view.nodeRun;
   const agentId = view.node.node.agent?.agentId;
   const memory = notes.map((note, index) => ({
     ...note,
     scope,
-    id: `${identityOf(view.run)}:${nodeId}:${executions}:${index}`,
+    id: `${findLogIdentity(view.run)}:${nodeId}:${executions}:${index}`,
   }));
   const drafts = memory.map((note) => draftMemoryWritten(view, note, agentId));
   return { kind: "record", drafts, memory };
 }
 
-/** Drafts that a note is in memory; its content is not in the log. */
+/** Drafts the event that a note is in memory: its scope, id, node and tags, not its content. */
 export function draftMemoryWritten(
   view: NodeView,
   { scope, id, tags }: MemoryNote,
@@ -123,7 +134,7 @@ export function draftMemoryWritten(
   });
 }
 
-function createReadEffect(
+function createMemoryReadEffect(
   { nodeRun: { nodeId, executions } }: NodeView,
   scopes: readonly string[],
 ): NodeEffect & { kind: "read_memory" } {
@@ -133,7 +144,7 @@ function createReadEffect(
 type Probe = "write-then-read" | "ttl-probe" | "cross-tenant-probe" | "redaction-probe";
 
 const PROBES: Readonly<Record<Probe, (view: NodeView) => readonly Note[]>> = {
-  "write-then-read": (view) => [{ content: `kept by ${identityOf(view.run)}`, tags: ["probe"] }],
+  "write-then-read": (view) => [{ content: `kept by ${findLogIdentity(view.run)}`, tags: ["probe"] }],
   "ttl-probe": () => [
     { content: "fresh", tags: ["fresh"], ttlMs: HOUR_MS },
     { content: "expired", tags: ["expired"], ttlMs: -HOUR_MS },
@@ -144,7 +155,8 @@ const PROBES: Readonly<Record<Probe, (view: NodeView) => readonly Note[]>> = {
   ],
 };
 
-function probe(view: NodeView, action: unknown): NodeStep {
+/** Returns the next step of the conformance suite's look at the memory: notes are kept first, then read again. */
+function stepMemoryProbe(view: NodeView, action: unknown): NodeStep {
   const notes =
     typeof action === "string" && Object.hasOwn(PROBES, action) ? PROBES[action as Probe] : undefined;
   if (!notes)
@@ -152,28 +164,30 @@ function probe(view: NodeView, action: unknown): NodeStep {
       kind: "fail",
       error: { code: "memory_action_unknown", message: `there is no memoryAction ${String(action)}` },
     };
-  if (view.nodeRun.memoryIds.length === 0) return stepWriting(view, notes(view));
+  if (view.nodeRun.memoryIds.length === 0) return createMemoryStep(view, notes(view));
   const foreign = view.node.node.config["probeMemoryRef"];
   const scopes = [
-    memoryScopeOf(view),
+    chooseMemoryScope(view),
     ...(typeof foreign === "string" ? [resolveMemoryScope(view.run, foreign)] : []),
   ];
-  return { kind: "act", effect: createReadEffect(view, scopes) };
+  return { kind: "act", effect: createMemoryReadEffect(view, scopes) };
 }
 
-function draftProbe(
+function draftProbeResult(
   view: NodeView,
   [ownItems = [], foreign = []]: readonly (readonly Values[])[],
 ): readonly WorkflowDraft[] {
   const [first, second] = view.nodeRun.memoryIds;
-  const back = ownItems.find(({ id }) => id === first) ?? null;
-  const found: Readonly<Record<Probe, Values>> = {
-    "write-then-read": { memoryReadback: back },
-    "redaction-probe": { memoryReadback: back },
+  const firstNote = ownItems.find(({ id }) => id === first) ?? null;
+  const outputsByProbe: Readonly<Record<Probe, Values>> = {
+    "write-then-read": { memoryReadback: firstNote },
+    "redaction-probe": { memoryReadback: firstNote },
     "ttl-probe": { freshId: first, expiredId: second, memoryList: ownItems },
     "cross-tenant-probe": { ownerEntryId: first, ownerProbe: ownItems, crossTenantProbe: foreign },
   };
   const action = view.node.node.config["memoryAction"] as Probe;
-  const changes = Object.entries(found[action]).map(([name, next]) => draftChanged(view, name, next));
-  return [...changes, draftCompleted(view, found[action])];
+  const changes = Object.entries(outputsByProbe[action]).map(([name, next]) =>
+    draftVariableChange(view, name, next),
+  );
+  return [...changes, draftNodeCompleted(view, outputsByProbe[action])];
 }

@@ -1,7 +1,7 @@
 /** Owns: the node types that this host can run, by their names in definitions. */
 import { AGENT, DISPATCH, SUPERVISOR } from "../state/graph.ts";
 import type { NodeType, WorkflowSettings } from "../node-contract/node-type.ts";
-import { agentNode, withInvocation, isLive } from "./agent-invocation.ts";
+import { agentNode, withInvocation, isLiveModelNode } from "./agent-invocation.ts";
 import { delay, fail, noop } from "./basic-nodes.ts";
 import { dispatch } from "./dispatch.ts";
 import { approvalGate, clarificationGate, interruptGate } from "./gate-nodes.ts";
@@ -25,8 +25,8 @@ const NODE_TYPES: Readonly<Record<string, NodeType>> = {
   "core.control.subWorkflow": subWorkflow,
   [SUPERVISOR]: supervisor,
   [DISPATCH]: dispatch,
-  "core.ai.structuredOutput": withInvocation(structuredOutput, isLive),
-  "core.ai.callPrompt": withInvocation(toolOrPrompt, isLive),
+  "core.ai.structuredOutput": withInvocation(structuredOutput, isLiveModelNode),
+  "core.ai.callPrompt": withInvocation(toolOrPrompt, isLiveModelNode),
   "core.a2a.invoke": a2aInvoke,
   [AGENT]: agentNode,
   "openclaw.memory.write": memoryWrite,
@@ -35,8 +35,11 @@ const NODE_TYPES: Readonly<Record<string, NodeType>> = {
   "openclaw.workspace.read": workspaceRead,
 };
 
-/** Returns the node type of that name: the product's, else one of the conformance play, where the host has one. */
-export function nodeTypeOf(typeId: string, { play }: WorkflowSettings): NodeType | undefined {
+/**
+ * Finds the node type of that name: the product's, else one of the conformance play, where the host has one;
+ * `undefined` where neither knows it.
+ */
+export function findNodeType(typeId: string, { play }: WorkflowSettings): NodeType | undefined {
   if (Object.hasOwn(NODE_TYPES, typeId)) return NODE_TYPES[typeId];
   return play && Object.hasOwn(play.nodeTypes, typeId) ? play.nodeTypes[typeId] : undefined;
 }
@@ -50,11 +53,13 @@ const INVOKING: ReadonlySet<string> = new Set([
   "core.ai.callPrompt",
 ]);
 
-export function mayInvoke(typeId: string): boolean {
+/** True for a node type whose nodes are executed by an agent where they name one that has a manifest (RFC 0072 §B). */
+export function canInvokeAgent(typeId: string): boolean {
   return INVOKING.has(typeId);
 }
 
-export function isSubWorkflow(typeId: string): boolean {
+/** True for the type of nodes that run another workflow. */
+export function isSubWorkflowType(typeId: string): boolean {
   return NODE_TYPES[typeId] === subWorkflow;
 }
 

@@ -11,13 +11,19 @@ import {
   type NodeType,
   type NodeView,
 } from "../node-contract/node-type.ts";
-import { isAgreed } from "../state/review.ts";
+import { isAgreedAnswer } from "../state/review.ts";
 import type { Answer, Handoff } from "../state/workflow-state.ts";
 import { isRecord } from "../../std/is-record.ts";
-import { gateOf, createChildOutputs, listGateProblems } from "./child-gate.ts";
-import { createChildEffect, draftGivenUp, harvest, mapInputs, mappingOf } from "./child-run.ts";
-import { describeEnd, draftCompleted, draftFailed } from "./ends.ts";
-import { beginHandoff, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";
+import { readNodeGate, createChildOutputs, listGateProblems } from "./child-gate.ts";
+import {
+  createChildEffect,
+  draftChildGaveUp,
+  draftHarvestedChanges,
+  mapChildInputs,
+  readNameMapping,
+} from "./child-run.ts";
+import { describeUnsuccessfulEnd, draftNodeCompleted, draftNodeFailed } from "./ends.ts";
+import { createHandoffBeginStep, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";
 
 export const subWorkflow: NodeType = {
   check: (node, graph, settings) => {
@@ -32,15 +38,15 @@ export const subWorkflow: NodeType = {
       ...listGateProblems(node, graph, settings),
     ];
   },
-  step: (view) => (gateOf(view.node) ? stepGated(view) : stepAlone(view)),
+  step: (view) => (readNodeGate(view.node) ? stepGated(view) : stepUngated(view)),
   settle: (view, _effect, outcome) => {
-    if (!gateOf(view.node)) return settleAlone(view, outcome);
+    if (!readNodeGate(view.node)) return settleUngated(view, outcome);
     const { handoff } = view.nodeRun;
-    return handoff ? settleHandoff(view, handoff, handoverOf(view), outcome) : [];
+    return handoff ? settleHandoff(view, handoff, createChildHandover(view), outcome) : [];
   },
 };
 
-function stepAlone(view: NodeView): NodeStep {
+function stepUngated(view: NodeView): NodeStep {
   const { config } = view.node.node;
   const { handoff, executions } = view.nodeRun;
   const isLeftAlone = config["waitForCompletion"] === false;
@@ -49,7 +55,7 @@ function stepAlone(view: NodeView): NodeStep {
   const effect = createChildEffect(view, {
     cause: "core.subWorkflow",
     workflowId: String(config["workflowId"]),
-    inputs: mapInputs(view, mappingOf(config["inputMapping"])),
+    inputs: mapChildInputs(view, readNameMapping(config["inputMapping"])),
     ordinal: String(executions),
     ...(handoff?.childRunId !== undefined && { childRunId: handoff.childRunId }),
     ...(isLeftAlone && { isLeftAlone }),
@@ -57,7 +63,7 @@ function stepAlone(view: NodeView): NodeStep {
   return { kind: "act", effect };
 }
 
-function settleAlone(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
+function settleUngated(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
   const { handoff } = view.nodeRun;
   switch (outcome.kind) {
     case "child_created": {
@@ -71,54 +77,60 @@ function settleAlone(view: NodeView, outcome: EffectOutcome): readonly WorkflowD
       ];
     }
     case "child_refused":
-      return [draftFailed(view, outcome.error)];
+      return [draftNodeFailed(view, outcome.error)];
     case "failed":
       return handoff?.childRunId === undefined
-        ? [draftFailed(view, outcome.error)]
-        : endAlone(view, { kind: "child_ended", status: "failed", variables: {}, error: outcome.error });
+        ? [draftNodeFailed(view, outcome.error)]
+        : draftUngatedEnd(view, {
+            kind: "child_ended",
+            status: "failed",
+            variables: {},
+            error: outcome.error,
+          });
     case "child_ended":
-      return endAlone(view, outcome);
+      return draftUngatedEnd(view, outcome);
     default:
       return [];
   }
 }
 
-function endAlone(view: NodeView, outcome: EffectOutcome & { kind: "child_ended" }): WorkflowDraft[] {
+/** Drafts the end of the node with that of its child, whose variables come back where they are mapped. */
+function draftUngatedEnd(view: NodeView, outcome: EffectOutcome & { kind: "child_ended" }): WorkflowDraft[] {
   const { handoff } = view.nodeRun;
   const { status, variables, error } = outcome;
-  const gaveUp = draftGivenUp(view, handoff?.childRunId, outcome);
+  const gaveUp = draftChildGaveUp(view, handoff?.childRunId, outcome);
   const outputs = {
     ...(handoff?.childRunId !== undefined && { childRunId: handoff.childRunId }),
     childStatus: status,
     ...(gaveUp.length > 0 && { childGoalSatisfied: false }),
   };
-  const completion = draftCompleted(view, outputs);
+  const completion = draftNodeCompleted(view, outputs);
   if (status === "completed")
     return [
       ...gaveUp,
-      ...harvest(view, mappingOf(view.node.node.config["outputMapping"]), variables),
+      ...draftHarvestedChanges(view, readNameMapping(view.node.node.config["outputMapping"]), variables),
       completion,
     ];
-  return isAbsorbing(view) ? [completion] : [draftFailed(view, failureOf(status, error))];
+  return isAbsorbingFailure(view) ? [completion] : [draftNodeFailed(view, createChildFailure(status, error))];
 }
 
 /** True when the node completes although its child failed. */
-function isAbsorbing({ node: { node } }: NodeView): boolean {
+function isAbsorbingFailure({ node: { node } }: NodeView): boolean {
   const { onChildFailure } = node.config;
   return onChildFailure === "absorb" || onChildFailure === "continue";
 }
 
-function failureOf(status: string, error: NodeError | undefined): NodeError {
+function createChildFailure(status: string, error: NodeError | undefined): NodeError {
   const why = error ? `: ${error.message}` : "";
-  return { code: `child_${status}`, message: `the child run ${describeEnd(status)}${why}` };
+  return { code: `child_${status}`, message: `the child run ${describeUnsuccessfulEnd(status)}${why}` };
 }
 
-function handoverOf({ node: { node }, nodeRun }: NodeView): Handover {
+function createChildHandover({ node: { node }, nodeRun }: NodeView): Handover {
   const { config } = node;
   return {
     cause: "core.subWorkflow",
-    inputMapping: mappingOf(config["inputMapping"]),
-    outputMapping: mappingOf(config["outputMapping"]),
+    inputMapping: readNameMapping(config["inputMapping"]),
+    outputMapping: readNameMapping(config["outputMapping"]),
     ordinal: String(nodeRun.executions),
     causationId: nodeRun.startedEventId,
   };
@@ -126,32 +138,40 @@ function handoverOf({ node: { node }, nodeRun }: NodeView): Handover {
 
 function stepGated(view: NodeView): NodeStep {
   const { handoff } = view.nodeRun;
-  const handover = handoverOf(view);
-  if (!handoff) return beginHandoff(view, String(view.node.node.config["workflowId"]), handover);
-  return stepHandoff(view, handoff, handover) ?? endGated(view, handoff);
+  const handover = createChildHandover(view);
+  if (!handoff) return createHandoffBeginStep(view, String(view.node.node.config["workflowId"]), handover);
+  return stepHandoff(view, handoff, handover) ?? createGatedEnd(view, handoff);
 }
 
-function endGated(view: NodeView, handoff: Handoff): NodeStep {
-  const error = problemOf(handoff);
+/** Returns the step that ends the node once its child and the gate are done. */
+function createGatedEnd(view: NodeView, handoff: Handoff): NodeStep {
+  const error = findUnmergedError(handoff);
   // A child that was never there is no failure of a child.
-  const isAbsorbed = isAbsorbing(view) && handoff.childRunId !== undefined;
+  const isAbsorbed = isAbsorbingFailure(view) && handoff.childRunId !== undefined;
   return error && !isAbsorbed
     ? { kind: "fail", error }
     : { kind: "complete", outputs: createChildOutputs(view, handoff) };
 }
 
 /** Returns why nothing of the child was merged where something should have been. */
-function problemOf({ childRunId, childStatus, error, verdict, answer }: Handoff): NodeError | undefined {
+function findUnmergedError({
+  childRunId,
+  childStatus,
+  error,
+  verdict,
+  answer,
+}: Handoff): NodeError | undefined {
   if (childStatus !== "completed")
-    return childRunId === undefined && error ? error : failureOf(childStatus ?? "failed", error);
-  if (answer) return refusalOf(answer);
+    return childRunId === undefined && error ? error : createChildFailure(childStatus ?? "failed", error);
+  if (answer) return findAnswerError(answer);
   return verdict === undefined || verdict.verdict === "pass"
     ? undefined
     : { code: "verification_failed", message: "the verifier did not accept what the child produced" };
 }
 
-function refusalOf(answer: Answer): NodeError | undefined {
-  if (isAgreed(answer)) return undefined;
+/** Returns the error of people who did not agree or did not answer in time; `undefined` where they agreed. */
+function findAnswerError(answer: Answer): NodeError | undefined {
+  if (isAgreedAnswer(answer)) return undefined;
   const isLate = isRecord(answer.resumeValue) && answer.resumeValue["action"] === "timeout";
   return isLate
     ? { code: "approval_timeout", message: "nobody let the child's outputs through in time" }

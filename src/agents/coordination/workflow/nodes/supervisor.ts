@@ -14,7 +14,7 @@ import {
 } from "../../contracts/workflows/workflow-events.ts";
 import { DECISION_ARTIFACT } from "../state/answer-interrupt.ts";
 import {
-  agentIdOf,
+  readNodeAgentId,
   withNodeId,
   type EffectOutcome,
   type NodeError,
@@ -23,49 +23,52 @@ import {
   type NodeView,
   type PlayedTurn,
 } from "../node-contract/node-type.ts";
-import { isAgreed, listUnresolved } from "../state/review.ts";
-import { identityOf, type Answer } from "../state/workflow-state.ts";
+import { isAgreedAnswer, listUnresolvedReviews } from "../state/review.ts";
+import { findLogIdentity, type Answer } from "../state/workflow-state.ts";
 import { hasSupervisorModel } from "../node-contract/conformance-parts.ts";
-import { draftSuspension, waitForAnswer } from "../node-contract/suspension.ts";
+import { draftSuspension, createWaitStep } from "../node-contract/suspension.ts";
 import { isRecord } from "../../std/is-record.ts";
-import { gateOf } from "./child-gate.ts";
-import { draftFailed, draftFailureOf } from "./ends.ts";
-import { draftLoopLimit } from "./loop-limit.ts";
-import { askSupervisor, findForeignWorker, readDecision } from "./supervisor-prompt.ts";
+import { readNodeGate } from "./child-gate.ts";
+import { draftNodeFailed, draftFailedOutcome } from "./ends.ts";
+import { draftExceededLoopLimit } from "./loop-limit.ts";
+import { createSupervisorEffect, findForeignWorker, readModelDecision } from "./supervisor-prompt.ts";
 
 export const supervisor: NodeType = {
   check: ({ node }, _graph, { play }) =>
-    play || hasSupervisorModel(node) ? [] : [describeModelless(node.id)],
+    play || hasSupervisorModel(node) ? [] : [explainMissingModel(node.id)],
   step: (view) => {
-    if (view.nodeRun.interrupt) return waitForAnswer(view.nodeRun.interrupt);
+    if (view.nodeRun.interrupt) return createWaitStep(view.nodeRun.interrupt);
     const answer = view.nodeRun.answers.at(-1);
     if (answer)
       return answer.asked.reason === UNRESOLVED
-        ? stepRelease(view, answer)
+        ? applyRelease(view, answer)
         : applyRatification(view, answer.resumeValue);
     const heldDecision = findHeldDecision(view);
-    if (heldDecision) return stepEscalated(view, heldDecision);
+    if (heldDecision) return createRatificationQuestion(view, heldDecision);
     const turn = chooseTurn(view);
     switch (turn.kind) {
       case "capped":
         return { kind: "end", drafts: turn.drafts };
       case "ask":
-        return { kind: "act", effect: askSupervisor(view) };
+        return { kind: "act", effect: createSupervisorEffect(view) };
       case "doubted":
         return turn.step;
       case "decided":
-        return decide(view, turn.decision);
+        return executeOrHold(view, turn.decision);
       case "modelless":
         return {
           kind: "fail",
-          error: { code: "not_configured", message: describeModelless(view.nodeRun.nodeId) },
+          error: { code: "not_configured", message: explainMissingModel(view.nodeRun.nodeId) },
         };
     }
   },
-  settle: (view, _effect, outcome) => settle(view, outcome),
+  settle: (view, _effect, outcome) => draftModelDecision(view, outcome),
 };
 
-/** Finds the decision that an earlier turn of this supervisor held. A no of people to it stays a no. */
+/**
+ * Finds the decision of this supervisor that was held since its node was started. A no of people to one held before
+ * stays a no.
+ */
 function findHeldDecision({ run, nodeRun }: NodeView): OrchestratorDecision | undefined {
   const { nodeId, startedSequence } = nodeRun;
   return run.orchestrator.held?.find(
@@ -80,14 +83,15 @@ type Turn =
   | { readonly kind: "modelless" }
   | PlayedTurn;
 
+/** Returns how the turn is taken: by a script or the model, or not at all at the loop's limit. */
 function chooseTurn(view: NodeView): Turn {
-  const capped = draftLoopLimit(view);
+  const capped = draftExceededLoopLimit(view);
   if (capped) return { kind: "capped", drafts: capped };
   const played = view.settings.play?.playTurn(view);
   return played ?? { kind: hasSupervisorModel(view.node.node) ? "ask" : "modelless" };
 }
 
-function describeModelless(nodeId: string): string {
+function explainMissingModel(nodeId: string): string {
   return `node ${nodeId} is a supervisor without a model to decide: give it config.prompt, config.systemPrompt or config.model`;
 }
 
@@ -99,33 +103,38 @@ function parseDecision(value: unknown): OrchestratorDecision | undefined {
 /** A decision is carried out, held, put to people or refused. */
 type DecidedStep = Extract<NodeStep, { readonly kind: "complete" | "record" | "suspend" | "fail" }>;
 
-/** A decision below the floor is held; what states no confidence is not. */
-function decide(view: NodeView, decision: OrchestratorDecision): DecidedStep {
-  const isDoubted = confidenceOf(decision) < view.settings.confidenceFloor;
-  return isDoubted ? { kind: "record", drafts: [draftEscalation(view, decision)] } : execute(view, decision);
+/**
+ * Returns the step that executes a decision, or holds one below the floor. One that states no confidence is not held.
+ */
+function executeOrHold(view: NodeView, decision: OrchestratorDecision): DecidedStep {
+  const isDoubted = readDecisionConfidence(decision) < view.settings.confidenceFloor;
+  return isDoubted
+    ? { kind: "record", drafts: [draftHeldDecision(view, decision)] }
+    : executeDecision(view, decision);
 }
 
-function confidenceOf(decision: OrchestratorDecision): number {
+function readDecisionConfidence(decision: OrchestratorDecision): number {
   return decision.kind === "ask-user" ? 1 : (decision.confidence ?? 1);
 }
 
-function draftEscalation(view: NodeView, decision: OrchestratorDecision): WorkflowDraft {
+/** Drafts that a decision is held for people, with its confidence and the floor. */
+function draftHeldDecision(view: NodeView, decision: OrchestratorDecision): WorkflowDraft {
   const worker = decision.kind === "next-worker" ? decision.nextWorkerIds[0] : undefined;
   return withNodeId(view, {
     type: "core.workflowChain.confidence-escalated",
     payload: {
-      confidence: confidenceOf(decision),
+      confidence: readDecisionConfidence(decision),
       floor: view.settings.confidenceFloor,
       escalationKind: "escalate",
-      parentRunId: identityOf(view.run),
+      parentRunId: findLogIdentity(view.run),
       ...(worker !== undefined && { workerId: worker }),
       originalDecision: decision,
     },
   });
 }
 
-/** The escalated event is in the log; what people are asked comes behind it. */
-function stepEscalated(view: NodeView, decision: OrchestratorDecision): NodeStep {
+/** Returns the step that asks people about a held decision, whose event is in the log by then. */
+function createRatificationQuestion(view: NodeView, decision: OrchestratorDecision): NodeStep {
   const title =
     decision.kind === "next-worker"
       ? `Let ${decision.nextWorkerIds.join(", ")} begin?`
@@ -136,10 +145,10 @@ function stepEscalated(view: NodeView, decision: OrchestratorDecision): NodeStep
       kind: "approval",
       reason: "confidence-below-floor",
       data: {
-        artifactId: `${identityOf(view.run)}:${view.nodeRun.nodeId}:${view.run.orchestrator.decided + 1}`,
+        artifactId: `${findLogIdentity(view.run)}:${view.nodeRun.nodeId}:${view.run.orchestrator.decided + 1}`,
         artifactType: DECISION_ARTIFACT,
         title,
-        description: `The supervisor's confidence is ${confidenceOf(decision)}, below ${view.settings.confidenceFloor}.`,
+        description: `The supervisor's confidence is ${readDecisionConfidence(decision)}, below ${view.settings.confidenceFloor}.`,
         artifactData: decision,
         actions: ["accept", "reject", "edit-accept"],
       },
@@ -147,39 +156,39 @@ function stepEscalated(view: NodeView, decision: OrchestratorDecision): NodeStep
   };
 }
 
-/** G3: the decision that people agreed to, or the one that they put in its place. */
+/** Executes the decision that people agreed to or put in its place; without a yes the node fails (G3). */
 function applyRatification(view: NodeView, resumeValue: unknown): NodeStep {
   const value = isRecord(resumeValue) ? resumeValue : {};
   const { action, editedArtifactData } = value;
   const pending = findHeldDecision(view) ?? view.settings.play?.findDoubtedDecision(view);
   const decision = action === "edit-accept" ? parseDecision(editedArtifactData) : pending;
-  if (!decision || !isAgreed({ resumeValue })) {
+  if (!decision || !isAgreedAnswer({ resumeValue })) {
     const message =
       action === "timeout" ? "nobody agreed to the decision in time" : "the decision was not accepted";
     return { kind: "fail", error: { code: "decision_rejected", message } };
   }
-  return execute(view, decision);
+  return executeDecision(view, decision);
 }
 
-function execute(view: NodeView, decision: OrchestratorDecision): DecidedStep {
+function executeDecision(view: NodeView, decision: OrchestratorDecision): DecidedStep {
   return decision.kind === "terminate"
-    ? (refuseEarlyEnd(view, decision) ?? carryOut(view, decision))
-    : carryOut(view, decision);
+    ? (holdEarlyEnd(view, decision) ?? createDecidedStep(view, decision))
+    : createDecidedStep(view, decision);
 }
 
 const UNRESOLVED = "verification-failed";
 
 /**
- * RFC 0090 §B: a run does not end as a success over work that was not accepted. Somebody rules on that first, or it fails: the
- * decision to end is held as one below the floor is.
+ * Returns the step that asks people, or fails, before work that was not accepted ends as a success (RFC 0090 §B). It
+ * is `undefined` where all work is settled.
  */
-function refuseEarlyEnd(view: NodeView, decision: OrchestratorDecision): DecidedStep | undefined {
-  const open = listUnresolved(view.run);
-  if (open.length === 0) return undefined;
-  const workers = open.map(({ workerId }) => workerId).join(", ");
-  const verifiers = open.flatMap(({ nodeId }) => {
+function holdEarlyEnd(view: NodeView, decision: OrchestratorDecision): DecidedStep | undefined {
+  const unresolvedReviews = listUnresolvedReviews(view.run);
+  if (unresolvedReviews.length === 0) return undefined;
+  const workers = unresolvedReviews.map(({ workerId }) => workerId).join(", ");
+  const verifiers = unresolvedReviews.flatMap(({ nodeId }) => {
     const node = view.graph.nodes.get(nodeId);
-    const verifier = node && gateOf(node)?.verifier;
+    const verifier = node && readNodeGate(node)?.verifier;
     return verifier ? [verifier] : [];
   });
   if (verifiers.some(({ onUnresolved }) => onUnresolved === "fail"))
@@ -191,7 +200,7 @@ function refuseEarlyEnd(view: NodeView, decision: OrchestratorDecision): Decided
       kind: "approval",
       reason: UNRESOLVED,
       data: {
-        artifactId: `${identityOf(view.run)}:${view.nodeRun.nodeId}:${view.run.orchestrator.decided + 1}`,
+        artifactId: `${findLogIdentity(view.run)}:${view.nodeRun.nodeId}:${view.run.orchestrator.decided + 1}`,
         artifactType: DECISION_ARTIFACT,
         title: "Let the run end here?",
         description: `What ${workers} produced was not accepted by the verifier, and nothing of it was merged.`,
@@ -207,22 +216,23 @@ function createUnverifiedError(message: string): NodeError {
   return { code: "verification_failed", message };
 }
 
-/** People know that the work was not accepted: what they say is done. */
-function stepRelease(view: NodeView, answer: Answer): NodeStep {
+/** Carries out the end that people agreed to, knowing that work was not accepted; without their yes the node fails. */
+function applyRelease(view: NodeView, answer: Answer): NodeStep {
   const { action, editedArtifactData } = isRecord(answer.resumeValue) ? answer.resumeValue : {};
   const decision = parseDecision(
     action === "edit-accept" ? editedArtifactData : answer.asked.data["artifactData"],
   );
-  if (decision && isAgreed(answer)) return carryOut(view, decision);
+  if (decision && isAgreedAnswer(answer)) return createDecidedStep(view, decision);
   const why = action === "timeout" ? "nobody let the run end in time" : "the run was not let end";
   return { kind: "fail", error: createUnverifiedError(`${why} over work that was not accepted`) };
 }
 
-function carryOut(view: NodeView, decision: OrchestratorDecision): DecidedStep {
+/** Returns the step that records the decision and completes the node. */
+function createDecidedStep(view: NodeView, decision: OrchestratorDecision): DecidedStep {
   const decided = withNodeId(view, {
     type: "runOrchestrator.decided",
     payload: {
-      agentId: view.run.orchestrator.agentId ?? agentIdOf(view),
+      agentId: view.run.orchestrator.agentId ?? readNodeAgentId(view),
       decision,
       iteration: view.run.orchestrator.decided + 1,
     },
@@ -233,31 +243,37 @@ function carryOut(view: NodeView, decision: OrchestratorDecision): DecidedStep {
     : { kind: "complete", outputs: { decision }, before: [decided] };
 }
 
-/** Records the model's decision at once, because asking again could give another one. */
-function settle(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
-  if (outcome.kind !== "model_answered") return draftUndecided(view, outcome);
+/**
+ * Drafts what the model's answer comes to. The decision is recorded at once, because asking again could give another
+ * one.
+ */
+function draftModelDecision(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
+  if (outcome.kind !== "model_answered") return draftMissingDecision(view, outcome);
   if (outcome.text.trim() === "" && outcome.object === undefined)
-    return [draftFailed(view, { code: "model_answer_empty", message: "the model answered nothing" })];
+    return [draftNodeFailed(view, { code: "model_answer_empty", message: "the model answered nothing" })];
   if (outcome.isCutOff)
-    return draftMalformed(view, "the model's answer was cut off where the bound of its length is");
-  const decision = readDecision(outcome);
-  if (!decision) return draftMalformed(view, "the model's answer is no decision");
+    return draftMalformedDecision(view, "the model's answer was cut off where the bound of its length is");
+  const decision = readModelDecision(outcome);
+  if (!decision) return draftMalformedDecision(view, "the model's answer is no decision");
   return findForeignWorker(view.node.node.config, decision) === undefined
-    ? draftsOf(view, decide(view, decision))
-    : draftMalformed(view, "the model's decision names a worker that is not among the supervisor's workers");
+    ? draftDecidedStep(view, executeOrHold(view, decision))
+    : draftMalformedDecision(
+        view,
+        "the model's decision names a worker that is not among the supervisor's workers",
+      );
 }
 
-function draftMalformed(view: NodeView, message: string): readonly WorkflowDraft[] {
-  return [draftFailed(view, { code: "decision_malformed", message })];
+function draftMalformedDecision(view: NodeView, message: string): readonly WorkflowDraft[] {
+  return [draftNodeFailed(view, { code: "decision_malformed", message })];
 }
 
-function draftUndecided(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
+function draftMissingDecision(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
   if (outcome.kind === "model_refused")
-    return [draftFailed(view, { code: REFUSED, message: "the model refused to decide" })];
-  return draftFailureOf(view, outcome);
+    return [draftNodeFailed(view, { code: REFUSED, message: "the model refused to decide" })];
+  return draftFailedOutcome(view, outcome);
 }
 
-function draftsOf(view: NodeView, step: DecidedStep): readonly WorkflowDraft[] {
+function draftDecidedStep(view: NodeView, step: DecidedStep): readonly WorkflowDraft[] {
   const { nodeId } = view.nodeRun;
   switch (step.kind) {
     case "record":
@@ -265,7 +281,7 @@ function draftsOf(view: NodeView, step: DecidedStep): readonly WorkflowDraft[] {
     case "suspend":
       return draftSuspension(view, step.interrupt);
     case "fail":
-      return [draftFailed(view, step.error)];
+      return [draftNodeFailed(view, step.error)];
     case "complete": {
       const payload = { nodeId, outputs: { ...step.outputs } };
       return [...(step.before ?? []), { type: "node.completed", nodeId, payload }, ...(step.after ?? [])];

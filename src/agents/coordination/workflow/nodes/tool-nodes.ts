@@ -5,7 +5,7 @@
 import { formatCanonicalJson } from "../../std/canonical-json.ts";
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import {
-  agentIdOf,
+  readNodeAgentId,
   withNodeId,
   type EffectOutcome,
   type NodeEffect,
@@ -14,12 +14,12 @@ import {
   type NodeView,
 } from "../node-contract/node-type.ts";
 import { draftSuspension } from "../node-contract/suspension.ts";
-import { peerOf } from "./child-run.ts";
-import { draftCompleted, draftFailed } from "./ends.ts";
-import { inputsOf, variableOf, type Values } from "../state/values.ts";
+import { readPeerUrl } from "./child-run.ts";
+import { draftNodeCompleted, draftNodeFailed } from "./ends.ts";
+import { readNodeInputs, readVariable, type Values } from "../state/values.ts";
 import { resolvePeerAddress } from "../../std/foreign-text.ts";
 import { isRecord } from "../../std/is-record.ts";
-import { callPrompt, listModelSchemaProblems } from "./model-nodes.ts";
+import { callPrompt, listOutputSchemaProblems } from "./model-nodes.ts";
 
 interface Target {
   readonly name: string;
@@ -29,46 +29,53 @@ interface Target {
 
 type Answered = EffectOutcome & { kind: "tool_answered" };
 
+/**
+ * Creates a node type that records a call of `target`, then makes it. The function `answered` drafts what an answer
+ * means.
+ */
 function createCallingNode(
   target: (view: NodeView) => Target | { readonly missing: string },
   answered: (view: NodeView, outcome: Answered) => readonly WorkflowDraft[],
 ): NodeType {
   return {
     step: (view) => {
-      const ended = stepAfterPeople(view);
+      const ended = stepAfterRemoteQuestion(view);
       if (ended) return ended;
-      const found = target(view);
-      if ("missing" in found)
-        return { kind: "fail", error: { code: "not_configured", message: found.missing } };
-      if (view.nodeRun.openCall) return { kind: "act", effect: found.effect };
+      const callTarget = target(view);
+      if ("missing" in callTarget)
+        return { kind: "fail", error: { code: "not_configured", message: callTarget.missing } };
+      if (view.nodeRun.openCall) return { kind: "act", effect: callTarget.effect };
       const payload = {
-        ...callOf(view, found.name),
-        inputs: found.inputs,
-        transport: transportOf(found.effect),
+        ...createCallFields(view, callTarget.name),
+        inputs: callTarget.inputs,
+        transport: nameTransport(callTarget.effect),
         principal: view.run.started.owner.principal,
-        ...hashOf(view, found.inputs),
+        ...createArgsHash(view, callTarget.inputs),
       };
       return { kind: "record", drafts: [withNodeId(view, { type: "agent.toolCalled", payload } as const)] };
     },
     settle: (view, _effect, outcome) => {
-      const found = target(view);
-      const name = "missing" in found ? "unknown" : found.name;
+      const settledTarget = target(view);
+      const name = "missing" in settledTarget ? "unknown" : settledTarget.name;
       if (outcome.kind === "tool_answered")
-        return [draftReturned(view, name, outcome), ...answered(view, outcome)];
+        return [draftToolReturn(view, name, outcome), ...answered(view, outcome)];
       if (outcome.kind !== "failed") return [];
-      return [draftReturned(view, name, outcome), draftFailed(view, outcome.error)];
+      return [draftToolReturn(view, name, outcome), draftNodeFailed(view, outcome.error)];
     },
   };
 }
 
-/** RFC 0064: what a call is known by where its arguments are not to be seen. */
-function hashOf({ settings }: NodeView, inputs: Values): { readonly argsHash?: string } {
+/** Returns the hash by which a call is known where its arguments are not seen; empty without sha256 (RFC 0064). */
+function createArgsHash({ settings }: NodeView, inputs: Values): { readonly argsHash?: string } {
   const argsHash = settings.sha256?.(formatCanonicalJson(inputs));
   return argsHash === undefined ? {} : { argsHash };
 }
 
-/** Ends a call that waited for people on another agent's behalf. It is not made again. */
-function stepAfterPeople({ nodeRun }: NodeView): NodeStep | undefined {
+/**
+ * Waits for the answer that a remote agent asked people for, and ends the node with it. It is `undefined` where none
+ * was asked for; the call is not made again.
+ */
+function stepAfterRemoteQuestion({ nodeRun }: NodeView): NodeStep | undefined {
   const answer = nodeRun.answers.at(-1);
   if (answer)
     return { kind: "complete", outputs: { answers: isRecord(answer.resumeValue) ? answer.resumeValue : {} } };
@@ -81,10 +88,10 @@ const mcpTool = createCallingNode(
     const mcp = isRecord(config["mcp"]) ? config["mcp"] : {};
     const tool = typeof mcp["tool"] === "string" ? mcp["tool"] : "";
     if (tool === "") return { missing: "the node names no tool (config.mcp.tool)" };
-    const address = findAddress(view, mcp["url"] ?? view.settings.mcpUrl, MCP_PATH);
+    const address = findCalledAddress(view, mcp["url"] ?? view.settings.mcpUrl, MCP_PATH);
     if (!address)
       return { missing: "no MCP server is configured (config.mcp.url, the server's default, or peerUrl)" };
-    const args = recordedInputsOf(view) ?? createArguments(view, mcp["arguments"]);
+    const args = readRecordedInputs(view) ?? createToolArguments(view, mcp["arguments"]);
     return {
       name: tool,
       inputs: args,
@@ -93,23 +100,23 @@ const mcpTool = createCallingNode(
   },
   (view, { ok, text, content }) =>
     ok
-      ? [draftCompleted(view, { text, content, contentTrust: "untrusted" })]
-      : [draftFailed(view, { code: "tool_failed", message: "the tool says that it failed" })],
+      ? [draftNodeCompleted(view, { text, content, contentTrust: "untrusted" })]
+      : [draftNodeFailed(view, { code: "tool_failed", message: "the tool says that it failed" })],
 );
 
-function createArguments({ run, graph, node }: NodeView, configured: unknown): Values {
-  const { peerUrl: _, ...inputs } = inputsOf(run, graph, node);
+function createToolArguments({ run, graph, node }: NodeView, configured: unknown): Values {
+  const { peerUrl: _, ...inputs } = readNodeInputs(run, graph, node);
   return { ...(isRecord(configured) ? configured : {}), ...inputs };
 }
 
 /** Returns the arguments of a call that is in the log. Made again it is the same call, whatever variables have changed since. */
-function recordedInputsOf({ nodeRun: { openCall } }: NodeView): Values | undefined {
+function readRecordedInputs({ nodeRun: { openCall } }: NodeView): Values | undefined {
   return isRecord(openCall?.inputs) ? openCall.inputs : undefined;
 }
 
 /** `core.ai.callPrompt` is a model's turn unless it names a tool. */
 export const toolOrPrompt: NodeType = {
-  check: (node) => (isRecord(node.node.config["mcp"]) ? [] : listModelSchemaProblems(node)),
+  check: (node) => (isRecord(node.node.config["mcp"]) ? [] : listOutputSchemaProblems(node)),
   step: (view) => (isRecord(view.node.node.config["mcp"]) ? mcpTool : callPrompt).step(view),
   settle: (view, effect, outcome) =>
     (isRecord(view.node.node.config["mcp"]) ? mcpTool : callPrompt).settle?.(view, effect, outcome) ?? [],
@@ -118,11 +125,11 @@ export const toolOrPrompt: NodeType = {
 export const a2aInvoke = createCallingNode(
   (view) => {
     const { config } = view.node.node;
-    const address = findAddress(view, config["url"] ?? view.settings.a2aUrl);
+    const address = findCalledAddress(view, config["url"] ?? view.settings.a2aUrl);
     if (!address)
       return { missing: "no A2A agent is configured (config.url, the server's default, or peerUrl)" };
     const skill = typeof config["skill"] === "string" ? config["skill"] : "default";
-    const message = recordedInputsOf(view)?.["message"] ?? chooseMessage(view) ?? skill;
+    const message = readRecordedInputs(view)?.["message"] ?? chooseRemoteMessage(view) ?? skill;
     const text = typeof message === "string" ? message : JSON.stringify(message);
     return {
       name: `a2a:${skill}`,
@@ -131,15 +138,15 @@ export const a2aInvoke = createCallingNode(
     };
   },
   (view, { ok, text, content, state }) => {
-    if (state === "auth-required" || state === "input-required") return draftQuestion(view, state);
+    if (state === "auth-required" || state === "input-required") return draftRemoteQuestion(view, state);
     if (state === "rejected")
       return [
-        draftFailed(view, { code: "rejected_by_remote", message: "the remote agent rejected the task" }),
+        draftNodeFailed(view, { code: "rejected_by_remote", message: "the remote agent rejected the task" }),
       ];
     return ok
-      ? [draftCompleted(view, { text, content, contentTrust: "untrusted" })]
+      ? [draftNodeCompleted(view, { text, content, contentTrust: "untrusted" })]
       : [
-          draftFailed(view, {
+          draftNodeFailed(view, {
             code: "remote_agent_failed",
             message: `the remote agent's task ended as ${state ?? "failed"}`,
           }),
@@ -147,22 +154,22 @@ export const a2aInvoke = createCallingNode(
   },
 );
 
-function chooseMessage({ run, graph, node }: NodeView): unknown {
-  const message = inputsOf(run, graph, node)["message"] ?? node.node.config["message"];
-  return message ?? variableOf(run, graph, "text");
+function chooseRemoteMessage({ run, graph, node }: NodeView): unknown {
+  const message = readNodeInputs(run, graph, node)["message"] ?? node.node.config["message"];
+  return message ?? readVariable(run, graph, "text");
 }
 
 /** Where a host has its MCP server, below its root. */
 const MCP_PATH = "/v1/mcp";
 
-/** The address that the workflow or the operator states; without one, that of the host which the run's caller named. */
-function findAddress(
+/** Returns the address that the workflow or operator states, else that of the host which the run's caller named. */
+function findCalledAddress(
   view: NodeView,
   url: unknown,
   path = "",
 ): { readonly url: string; readonly peerUrl?: string } | undefined {
   if (typeof url === "string") return { url };
-  const peerUrl = peerOf(view);
+  const peerUrl = readPeerUrl(view);
   if (peerUrl === undefined) return undefined;
   return { url: resolvePeerAddress(peerUrl, path) ?? `${peerUrl}${path}`, peerUrl };
 }
@@ -174,15 +181,19 @@ function createEffectBase({ nodeRun: { nodeId, executions } }: NodeView): {
   return { id: `${nodeId}:${executions}:call`, nodeId };
 }
 
-function transportOf({ kind }: NodeEffect): "mcp" | "http" {
+function nameTransport({ kind }: NodeEffect): "mcp" | "http" {
   return kind === "call_tool" ? "mcp" : "http";
 }
 
-function callOf(view: NodeView, toolName: string) {
-  return { agentId: agentIdOf(view), toolName, callId: `${view.nodeRun.nodeId}:${view.nodeRun.executions}` };
+function createCallFields(view: NodeView, toolName: string) {
+  return {
+    agentId: readNodeAgentId(view),
+    toolName,
+    callId: `${view.nodeRun.nodeId}:${view.nodeRun.executions}`,
+  };
 }
 
-function draftReturned(
+function draftToolReturn(
   view: NodeView,
   name: string,
   outcome: Answered | (EffectOutcome & { kind: "failed" }),
@@ -197,20 +208,21 @@ function draftReturned(
     type: "agent.toolReturned",
     ...(causationId && { causationId }),
     payload: {
-      ...callOf(view, name),
+      ...createCallFields(view, name),
       ...returnedDraft,
-      status: isOk ? "ok" : statusOf(outcome),
+      status: isOk ? "ok" : classifyFailedCall(outcome),
       ...(outcome.durationMs !== undefined && { durationMs: outcome.durationMs }),
     },
   });
 }
 
-function statusOf(outcome: EffectOutcome): "error" | "forbidden" | "rate_limited" {
+function classifyFailedCall(outcome: EffectOutcome): "error" | "forbidden" | "rate_limited" {
   const code = outcome.kind === "failed" ? outcome.error.code : undefined;
   return code === "forbidden" || code === "rate_limited" ? code : "error";
 }
 
-function draftQuestion(view: NodeView, state: string): readonly WorkflowDraft[] {
+/** Drafts the question to people that the remote agent's task waits for. */
+function draftRemoteQuestion(view: NodeView, state: string): readonly WorkflowDraft[] {
   const question =
     state === "auth-required"
       ? "The remote agent needs to be authorised."

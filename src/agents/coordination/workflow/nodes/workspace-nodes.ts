@@ -11,21 +11,23 @@ import {
 import { SUPERVISOR } from "../state/graph.ts";
 import type { GraphNode } from "../state/node-graph.ts";
 import { withNodeId, type NodeError, type NodeType, type NodeView } from "../node-contract/node-type.ts";
-import { inputsOf } from "../state/values.ts";
-import { draftChangesInto, draftCompleted, draftFailureOf } from "./ends.ts";
+import { readNodeInputs } from "../state/values.ts";
+import { draftConfiguredChange, draftNodeCompleted, draftFailedOutcome } from "./ends.ts";
 
 export const workspaceWrite: NodeType = {
   check: ({ node: { id, config } }) => [
     ...listPathProblems(id, config["path"]),
-    ...(isAbsentOr(config["contentType"], isMediaType) ? [] : [`contentType of node ${id} is no media type`]),
-    ...(isAbsentOr(config["ifVersion"], isVersion) ? [] : [`ifVersion of node ${id} is no version`]),
+    ...(isAbsentOrRight(config["contentType"], isMediaType)
+      ? []
+      : [`contentType of node ${id} is no media type`]),
+    ...(isAbsentOrRight(config["ifVersion"], isFileVersion) ? [] : [`ifVersion of node ${id} is no version`]),
   ],
   step: (view) => {
-    const { path, content, contentType, ifVersion } = findWriteRequest(view);
+    const { path, content, contentType, ifVersion } = readWriteRequest(view);
     const problem =
       findPathProblem(path) ??
       findContentProblem(content) ??
-      findTypeProblem(contentType) ??
+      findContentTypeProblem(contentType) ??
       findVersionProblem(ifVersion);
     if (problem) return { kind: "fail", error: problem };
     const { nodeId, executions } = view.nodeRun;
@@ -36,29 +38,29 @@ export const workspaceWrite: NodeType = {
         id: `${nodeId}:${executions}:write`,
         nodeId,
         path: String(path),
-        content: { contentType: String(contentType), text: textOf(content) },
-        ...(isVersion(ifVersion) && { ifVersion }),
+        content: { contentType: String(contentType), text: formatContent(content) },
+        ...(isFileVersion(ifVersion) && { ifVersion }),
       },
     };
   },
   settle: (view, _effect, outcome) => {
-    if (outcome.kind !== "workspace_written") return draftFailureOf(view, outcome);
+    if (outcome.kind !== "workspace_written") return draftFailedOutcome(view, outcome);
     const { path, version } = outcome.update;
     const update = withNodeId(view, { type: "workspace.updated", payload: { path, version } } as const);
-    return [update, draftCompleted(view, { path, version })];
+    return [update, draftNodeCompleted(view, { path, version })];
   },
 };
 
 export const workspaceRead: NodeType = {
   check: ({ node: { id, config } }) => [
     ...listPathProblems(id, config["path"]),
-    ...(isAbsentOr(config["paths"], (paths) => Array.isArray(paths) && paths.every(isText))
+    ...(isAbsentOrRight(config["paths"], (paths) => Array.isArray(paths) && paths.every(isNonEmptyText))
       ? []
       : [`paths of node ${id} is no list of texts`]),
   ],
   step: (view) => {
     const { config } = view.node.node;
-    const path = inputsOf(view.run, view.graph, view.node)["path"] ?? config["path"];
+    const path = readNodeInputs(view.run, view.graph, view.node)["path"] ?? config["path"];
     const paths: readonly unknown[] = Array.isArray(config["paths"]) ? config["paths"] : [];
     const { nodeId, executions } = view.nodeRun;
     return {
@@ -67,18 +69,18 @@ export const workspaceRead: NodeType = {
         kind: "read_workspace",
         id: `${nodeId}:${executions}:read`,
         nodeId,
-        sequence: snapshotOf(view),
-        paths: isText(path) ? [path] : paths.filter(isText),
+        sequence: findSnapshotSequence(view),
+        paths: isNonEmptyText(path) ? [path] : paths.filter(isNonEmptyText),
       },
     };
   },
   settle: (view, effect, outcome) => {
-    if (outcome.kind !== "workspace_read") return draftFailureOf(view, outcome);
-    const isOne = effect.kind === "read_workspace" && isAskingForOne(view, effect.paths);
+    if (outcome.kind !== "workspace_read") return draftFailedOutcome(view, outcome);
+    const isOne = effect.kind === "read_workspace" && isReadingOneFile(view, effect.paths);
     const outputs = isOne ? { file: outcome.files[0] ?? null } : { files: outcome.files };
     return [
-      ...draftChangesInto(view, isOne ? outputs["file"] : outputs["files"]),
-      draftCompleted(view, outputs),
+      ...draftConfiguredChange(view, isOne ? outputs["file"] : outputs["files"]),
+      draftNodeCompleted(view, outputs),
     ];
   },
 };
@@ -86,9 +88,9 @@ export const workspaceRead: NodeType = {
 type WriteRequest = Readonly<Record<"path" | "content" | "contentType" | "ifVersion", unknown>>;
 
 /** Returns what the node's ports say, and its configuration where a port says nothing or is `null`. */
-function findWriteRequest({ run, graph, node }: NodeView): WriteRequest {
+function readWriteRequest({ run, graph, node }: NodeView): WriteRequest {
   const { config } = node.node;
-  const inputs = inputsOf(run, graph, node);
+  const inputs = readNodeInputs(run, graph, node);
   const find = (name: keyof WriteRequest): unknown => inputs[name] ?? config[name];
   return {
     path: find("path"),
@@ -98,8 +100,8 @@ function findWriteRequest({ run, graph, node }: NodeView): WriteRequest {
   };
 }
 
-/** Returns where the workspace is looked at: the newest turn of a supervisor, else the beginning of the run. */
-function snapshotOf({ run, graph }: NodeView): number {
+/** Returns the event before which files are read: the newest turn of a supervisor, else the beginning of the run. */
+function findSnapshotSequence({ run, graph }: NodeView): number {
   let sequence = 0;
   for (const { nodeId, executions, enteredSequence } of run.nodes.values())
     if (executions > 0 && graph.nodes.get(nodeId)?.node.typeId === SUPERVISOR)
@@ -107,16 +109,16 @@ function snapshotOf({ run, graph }: NodeView): number {
   return sequence;
 }
 
-function isAskingForOne({ node: { node } }: NodeView, paths: readonly string[]): boolean {
+function isReadingOneFile({ node: { node } }: NodeView, paths: readonly string[]): boolean {
   return paths.length === 1 && !Array.isArray(node.config["paths"]);
 }
 
-function isText(value: unknown): value is string {
+function isNonEmptyText(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
-/** 0: there must be no file. */
-function isVersion(value: unknown): value is number {
+/** True for the version of a file; 0: there must be no file. */
+function isFileVersion(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
@@ -124,7 +126,7 @@ function isMediaType(value: unknown): value is string {
   return typeof value === "string" && isContentType(value);
 }
 
-function isAbsentOr(value: unknown, isRight: (value: unknown) => boolean): boolean {
+function isAbsentOrRight(value: unknown, isRight: (value: unknown) => boolean): boolean {
   return value === undefined || value === null || isRight(value);
 }
 
@@ -141,7 +143,7 @@ function findPathProblem(path: unknown): NodeError | undefined {
 function findContentProblem(content: unknown): NodeError | undefined {
   if (content === undefined)
     return { code: "workspace_content_missing", message: "there is no content to write" };
-  const text = textOf(content);
+  const text = formatContent(content);
   if (!text.isWellFormed())
     return {
       code: "workspace_content_invalid",
@@ -152,7 +154,7 @@ function findContentProblem(content: unknown): NodeError | undefined {
     : undefined;
 }
 
-function findTypeProblem(contentType: unknown): NodeError | undefined {
+function findContentTypeProblem(contentType: unknown): NodeError | undefined {
   return isMediaType(contentType)
     ? undefined
     : {
@@ -161,9 +163,9 @@ function findTypeProblem(contentType: unknown): NodeError | undefined {
       };
 }
 
-/** A condition that cannot be checked is not left out: the file would be overwritten. */
+/** Returns the error of a condition that is no version. It is not left out: the file would be overwritten. */
 function findVersionProblem(ifVersion: unknown): NodeError | undefined {
-  return isAbsentOr(ifVersion, isVersion)
+  return isAbsentOrRight(ifVersion, isFileVersion)
     ? undefined
     : {
         code: "workspace_version_invalid",
@@ -171,6 +173,6 @@ function findVersionProblem(ifVersion: unknown): NodeError | undefined {
       };
 }
 
-function textOf(content: unknown): string {
+function formatContent(content: unknown): string {
   return typeof content === "string" ? content : JSON.stringify(content);
 }

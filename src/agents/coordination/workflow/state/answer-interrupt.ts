@@ -6,7 +6,7 @@
  */
 import { decisionSchema, type WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import { isGiven, readAction, type Action } from "./answer-words.ts";
-import { readClarification } from "./clarification-answers.ts";
+import { readClarificationAnswers } from "./clarification-answers.ts";
 import type { Answer, Interrupt, NodeRun, Vote } from "./workflow-state.ts";
 import { isSameValue, type Values } from "./values.ts";
 import { isRecord } from "../../std/is-record.ts";
@@ -27,9 +27,13 @@ export interface AnswerRequest {
   readonly believesVoter?: boolean;
 }
 
+/**
+ * Drafts what follows from an answer to a node's question, or returns why the question does not take it. It records
+ * nothing.
+ */
 export function answerInterrupt(request: AnswerRequest): Answering {
   if (request.isTokenHolder && needsLogin(request.interrupt))
-    return forbid(
+    return forbidAnswer(
       "this question wants to know who answers: answer with a bearer token, not with a signed one",
     );
   switch (request.interrupt.kind) {
@@ -38,15 +42,15 @@ export function answerInterrupt(request: AnswerRequest): Answering {
     case "clarification":
       return answerClarification(request);
     case "external-event":
-      return answerExternal(request);
+      return answerExternalEvent(request);
     case "low-confidence":
       return answerDoubt(request);
     case "custom":
-      return draftResolved(request, recordOf(request.value));
+      return acceptAnswer(request, wrapAsRecord(request.value));
   }
 }
 
-/** True when this answer is the one that settled the question, and is given again. */
+/** True when this answer, by the same person, is the one that settled the node's question, and is given again. */
 export function isRecordedAnswer(recorded: Answer, request: Omit<AnswerRequest, "interrupt">): boolean {
   const { interruptId, kind, asked: question, eventId, resumeValue, by } = recorded;
   if (by !== request.by) return false;
@@ -68,25 +72,30 @@ export function isRecordedAnswer(recorded: Answer, request: Omit<AnswerRequest, 
   });
 }
 
-function recordOf(value: unknown): Values {
+function wrapAsRecord(value: unknown): Values {
   return isRecord(value) ? value : { value: value ?? null };
 }
 
-function refuse(message: string): Answering {
+function refuseInvalidAnswer(message: string): Answering {
   return { ok: false, code: "validation_error", message };
 }
 
-function forbid(message: string): Answering {
+function forbidAnswer(message: string): Answering {
   return { ok: false, code: "forbidden", message };
 }
 
 /** The profile of a question that is answered with a bearer token only. */
 export const LOGIN_PROFILE = "openwop-interrupt-auth-required";
 
-/** True when the question wants to know who answers: whoever holds a token is nobody in particular. */
+/**
+ * True when a question may be answered only by somebody who is logged in: whoever holds a signed token is nobody in
+ * particular.
+ */
 export function needsLogin(interrupt: Interrupt): boolean {
   return (
-    interrupt.data["profile"] === LOGIN_PROFILE || hasList(interrupt) || countNeededApprovals(interrupt) > 1
+    interrupt.data["profile"] === LOGIN_PROFILE ||
+    hasApproversList(interrupt) ||
+    countNeededApprovals(interrupt) > 1
   );
 }
 
@@ -94,7 +103,7 @@ function countNeededApprovals({ data: { requiredApprovals } }: Interrupt): numbe
   return typeof requiredApprovals === "number" ? requiredApprovals : 1;
 }
 
-function draftResolved(
+function acceptAnswer(
   { node: { nodeId }, interrupt, by }: AnswerRequest,
   resumeValue: Values,
   more: Values = {},
@@ -118,11 +127,12 @@ function answerDoubt(request: AnswerRequest): Answering {
       ? { action: "edit-accept", editedArtifactData: request.value }
       : request.value;
   const read = readAction(value, isAboutDecision ? DECISION_ACTIONS : DOUBT_ACTIONS);
-  if (!read.ok) return refuse(read.message);
-  const answer = recordOf(value);
-  if (read.action === "edit-accept" && !isDecision(answer["editedArtifactData"])) return refuse(NO_DECISION);
-  const named = nameAuthor(request, { ...answer, action: read.action });
-  return refuseStranger(request, answer) ?? draftResolved(request, named);
+  if (!read.ok) return refuseInvalidAnswer(read.message);
+  const answer = wrapAsRecord(value);
+  if (read.action === "edit-accept" && !isDecision(answer["editedArtifactData"]))
+    return refuseInvalidAnswer(NO_DECISION);
+  const named = replaceDecidedBy(request, { ...answer, action: read.action });
+  return refuseStranger(request, answer) ?? acceptAnswer(request, named);
 }
 
 /** The type of artifact of an orchestrator's decision, where it is edited. */
@@ -142,13 +152,14 @@ function answerApproval(request: AnswerRequest): Answering {
   const mayRefine = offered.includes("refine") && countNeededApprovals(interrupt) <= 1;
   const value = mayRefine ? translateFeedback(request.value) : request.value;
   const read = readAction(value, offered);
-  if (!read.ok) return refuse(read.message);
-  const answer = recordOf(value);
+  if (!read.ok) return refuseInvalidAnswer(read.message);
+  const answer = wrapAsRecord(value);
   const { action } = read;
   const problem = findApprovalProblem(interrupt, action, answer);
-  if (problem !== undefined) return refuse(problem);
+  if (problem !== undefined) return refuseInvalidAnswer(problem);
   return (
-    refuseStranger(request, answer) ?? countVote(request, action, nameAuthor(request, { ...answer, action }))
+    refuseStranger(request, answer) ??
+    recordApprovalVote(request, action, replaceDecidedBy(request, { ...answer, action }))
   );
 }
 
@@ -169,21 +180,21 @@ function findApprovalProblem(interrupt: Interrupt, action: Action, answer: Value
   if (action !== "refine" && action !== "edit-accept") return undefined;
   if (countNeededApprovals(interrupt) > 1)
     return `${action} does not count where several must approve, because ${NO_VOTE[action]}; answer with another action`;
-  if (action === "edit-accept") return editProblem(interrupt, answer);
+  if (action === "edit-accept") return findEditProblem(interrupt, answer);
   return isRecord(answer["refineFeedback"]) ? undefined : "refine needs refineFeedback";
 }
 
 const NO_VOTE = { refine: "a vote has no feedback", "edit-accept": "the others have not seen the edit" };
 
-/** The log names whoever was authenticated, and never whom the answer names. */
-function nameAuthor({ by }: AnswerRequest, answer: Values): Values {
+/** Returns the answer with the authenticated principal in `decidedBy`: the log never names whom the answer names. */
+function replaceDecidedBy({ by }: AnswerRequest, answer: Values): Values {
   return isGiven(answer, "decidedBy") ? { ...answer, decidedBy: by } : answer;
 }
 
 /** The type of artifact of a child run's outputs, by its own names. */
 export const SUBRUN_ARTIFACT = "subrun-output";
 
-function editProblem({ data }: Interrupt, value: Values): string | undefined {
+function findEditProblem({ data }: Interrupt, value: Values): string | undefined {
   if (value["editedArtifactData"] === undefined) return "edit-accept needs editedArtifactData";
   if (data["artifactType"] === SUBRUN_ARTIFACT && !isRecord(value["editedArtifactData"]))
     return "editedArtifactData must be an object of the child's outputs";
@@ -192,27 +203,31 @@ function editProblem({ data }: Interrupt, value: Values): string | undefined {
     : undefined;
 }
 
-/** I2 */
+/** Refuses who is not on the list of approvers or speaks for another; `undefined` for anyone else (I2). */
 function refuseStranger(
   { interrupt, by, believesVoter }: AnswerRequest,
   answer: Values,
 ): Answering | undefined {
   const { approversList: list } = interrupt.data;
   if (Array.isArray(list) && list.length > 0 && !list.includes(by))
-    return forbid("only those on the list of approvers may answer");
+    return forbidAnswer("only those on the list of approvers may answer");
   if (!isGiven(answer, "voter") || answer["voter"] === by || believesVoter) return undefined;
-  return forbid(
+  return forbidAnswer(
     "voter names somebody else than the authenticated principal; leave it out: each principal has one voice",
   );
 }
 
-function voterOf({ by, believesVoter, interrupt }: AnswerRequest, { voter }: Values): string {
-  const isBelieved = believesVoter && typeof voter === "string" && voter !== "" && !hasList(interrupt);
+function chooseVoter({ by, believesVoter, interrupt }: AnswerRequest, { voter }: Values): string {
+  const isBelieved =
+    believesVoter && typeof voter === "string" && voter !== "" && !hasApproversList(interrupt);
   return isBelieved ? voter : by;
 }
 
-/** Records the vote, and what follows from it. A gate may need several approvals; a voter who speaks again replaces the own vote. */
-function countVote(request: AnswerRequest, action: Action, value: Values): Answering {
+/**
+ * Drafts a vote, and the end of the question where it is decided by it. A gate may need several approvals; a voter who
+ * speaks again replaces the own vote.
+ */
+function recordApprovalVote(request: AnswerRequest, action: Action, value: Values): Answering {
   const { interrupt, node } = request;
   const needed = countNeededApprovals(interrupt);
   const more = {
@@ -220,7 +235,7 @@ function countVote(request: AnswerRequest, action: Action, value: Values): Answe
     ...(value["refineFeedback"] !== undefined && { refineFeedback: value["refineFeedback"] }),
     ...(value["editedArtifactData"] !== undefined && { editedArtifactData: value["editedArtifactData"] }),
   };
-  const voter = voterOf(request, value);
+  const voter = chooseVoter(request, value);
   const { nodeId } = node;
   const { interruptId } = interrupt;
   const vote: WorkflowDraft = {
@@ -228,20 +243,20 @@ function countVote(request: AnswerRequest, action: Action, value: Values): Answe
     nodeId,
     payload: { nodeId, interruptId, action, decidedBy: voter },
   };
-  if (needed <= 1) return { ok: true, drafts: [vote, ...draftResolved(request, value, more).drafts] };
+  if (needed <= 1) return { ok: true, drafts: [vote, ...acceptAnswer(request, value, more).drafts] };
   const votes = [...interrupt.votes.filter((cast) => cast.by !== voter), { by: voter, action }];
-  const outcome = outcomeOf(votes, needed, interrupt.data["rejectionPolicy"] === "majority");
+  const outcome = tallyVotes(votes, needed, interrupt.data["rejectionPolicy"] === "majority");
   if (outcome === "open") return { ok: true, drafts: [vote] };
   // The votes of others may have decided before, where a branch was taken right after the last of them.
   const settled =
     action === outcome
-      ? draftResolved(request, value, more)
-      : draftResolved(request, { action: outcome }, { action: outcome });
+      ? acceptAnswer(request, value, more)
+      : acceptAnswer(request, { action: outcome }, { action: outcome });
   return { ok: true, drafts: [vote, ...settled.drafts] };
 }
 
 /** Returns what the votes come to. Logs of earlier releases have votes to refine, which neither approve nor reject. */
-function outcomeOf(
+function tallyVotes(
   votes: readonly Vote[],
   needed: number,
   byMajority: boolean,
@@ -252,34 +267,39 @@ function outcomeOf(
   return approvals >= needed ? "accept" : "open";
 }
 
-function hasList({ data }: Interrupt): boolean {
+function hasApproversList({ data }: Interrupt): boolean {
   return Array.isArray(data["approversList"]) && data["approversList"].length > 0;
 }
 
 function answerClarification(request: AnswerRequest): Answering {
-  const read = readClarification(request.interrupt.data["questions"], request.value);
-  return read.ok ? draftResolved(request, { answers: read.answers }) : refuse(read.message);
+  const read = readClarificationAnswers(request.interrupt.data["questions"], request.value);
+  return read.ok ? acceptAnswer(request, { answers: read.answers }) : refuseInvalidAnswer(read.message);
 }
 
-/** Returns the external event that an answer brings, as a whole or in its `eventPayload`. */
-export function unwrapEvent(value: Values): Values {
+/**
+ * Returns the external event that an answer brings: its `eventPayload` where that is a record, else the whole answer.
+ */
+export function unwrapExternalEvent(value: Values): Values {
   const { eventPayload } = value;
   return isRecord(eventPayload) ? eventPayload : value;
 }
 
-/** Refuses an event about another thing. The correlation counts in the payload and beside it, and where both have it they must agree. */
-function answerExternal(request: AnswerRequest): Answering {
+/**
+ * Answers with an external event, or refuses one about another thing. The correlation counts in the payload and beside
+ * it, and where both have it they must agree.
+ */
+function answerExternalEvent(request: AnswerRequest): Answering {
   const { value, interrupt } = request;
-  if (!isRecord(value)) return refuse("an external event is an object");
-  const event = unwrapEvent(value);
+  if (!isRecord(value)) return refuseInvalidAnswer("an external event is an object");
+  const event = unwrapExternalEvent(value);
   const correlation = isRecord(interrupt.data["correlation"]) ? interrupt.data["correlation"] : {};
   const other = Object.entries(correlation).find(
-    ([key, expected]) => !isAbout(key, expected, [event, value]),
+    ([key, expected]) => !isCorrelated(key, expected, [event, value]),
   );
-  return other ? refuse(`the event is about another ${other[0]}`) : draftResolved(request, event);
+  return other ? refuseInvalidAnswer(`the event is about another ${other[0]}`) : acceptAnswer(request, event);
 }
 
-function isAbout(key: string, expected: unknown, places: readonly Values[]): boolean {
+function isCorrelated(key: string, expected: unknown, places: readonly Values[]): boolean {
   const named = places.filter((place) => Object.hasOwn(place, key));
   return named.length > 0 && named.every((place) => isSameValue(place[key], expected));
 }

@@ -18,19 +18,23 @@ const DECISIONS: ReadonlyMap<unknown, readonly [action: Action, ...alsoSaid: Act
   ["rejected", ["reject", "refine"]],
 ] as const);
 
-/** Reads `action`, or the older `decision`, as one of the actions that the question offers. */
+/**
+ * Reads from an answer `action`, or the older `decision`, as one of the actions that the question offers; else returns
+ * the problem.
+ */
 export function readAction(value: unknown, offered: readonly Action[]): ReadAction {
   if (!isRecord(value)) return refuseUnoffered(value, offered);
   const hasAction = isGiven(value, "action");
   if (!isGiven(value, "decision"))
     return hasAction ? readOfferedAction(value["action"], offered) : refuseUnoffered(undefined, offered);
   const meant = DECISIONS.get(value["decision"]);
-  if (!meant) return refuseDecision(value["decision"], offered);
+  if (!meant) return refuseUnknownDecision(value["decision"], offered);
   if (!hasAction) return readOfferedAction(meant[0], offered);
   const read = readOfferedAction(value["action"], offered);
   return read.ok && !meant.includes(read.action) ? refuseContradiction(value, offered) : read;
 }
 
+/** True when an answer has the named member with a value. */
 export function isGiven(value: Values, name: string): boolean {
   return Object.hasOwn(value, name) && value[name] !== undefined;
 }
@@ -43,18 +47,18 @@ function readOfferedAction(word: unknown, offered: readonly Action[]): ReadActio
 function refuseUnoffered(word: unknown, offered: readonly Action[]): ReadAction {
   return {
     ok: false,
-    message: `${describeAnswer(word)} is no answer to this question; ${describeUsage(offered)}`,
+    message: `${describeGivenWord(word)} is no answer to this question; ${describeUsage(offered)}`,
   };
 }
 
-function refuseDecision(word: unknown, offered: readonly Action[]): ReadAction {
+function refuseUnknownDecision(word: unknown, offered: readonly Action[]): ReadAction {
   const words = [...DECISIONS.keys()].map(String).join(" or ");
-  const message = `${describeAnswer(word)} is no decision, which is exactly ${words}; ${describeUsage(offered)}`;
+  const message = `${describeGivenWord(word)} is no decision, which is exactly ${words}; ${describeUsage(offered)}`;
   return { ok: false, message };
 }
 
 function refuseContradiction({ action, decision }: Values, offered: readonly Action[]): ReadAction {
-  const message = `the action ${describeAnswer(action)} and the decision ${describeAnswer(decision)} contradict each other; ${describeUsage(offered)}`;
+  const message = `the action ${describeGivenWord(action)} and the decision ${describeGivenWord(decision)} contradict each other; ${describeUsage(offered)}`;
   return { ok: false, message };
 }
 
@@ -64,8 +68,8 @@ function describeUsage(offered: readonly Action[]): string {
 
 const SHOWN_CHARS_MAX = 32;
 
-/** Names what was given; a long or unprintable text is not repeated. */
-export function describeAnswer(value: unknown): string {
+/** Returns the words for a value that was given in an answer; a long or unprintable text is not repeated. */
+export function describeGivenWord(value: unknown): string {
   if (typeof value === "string")
     return value.length <= SHOWN_CHARS_MAX && /^[\x20-\x7e]*$/u.test(value)
       ? JSON.stringify(value)

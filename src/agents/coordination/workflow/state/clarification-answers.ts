@@ -1,5 +1,5 @@
 /** Owns: which answers belong to the questions of a clarification, and what is wrong with others. */
-import { describeAnswer } from "./answer-words.ts";
+import { describeGivenWord } from "./answer-words.ts";
 import type { Values } from "./values.ts";
 import { isRecord } from "../../std/is-record.ts";
 
@@ -15,8 +15,11 @@ export type ReadAnswers =
 
 type Pair = readonly [id: string, answer: unknown];
 
-/** Returns the questions that can be asked; whatever is none is left out. */
-export function readQuestions(value: unknown): AskedQuestion[] {
+/**
+ * Reads the questions of a clarification that can be asked: those with an id and a text; whatever else is in the value
+ * is left out.
+ */
+export function readAskableQuestions(value: unknown): AskedQuestion[] {
   if (!Array.isArray(value)) return [];
   return value
     .filter(isRecord)
@@ -27,34 +30,38 @@ export function readQuestions(value: unknown): AskedQuestion[] {
     );
 }
 
-/** True when each question can be asked, and each has an id of its own. */
-export function areQuestions(value: unknown): value is readonly (Values & { readonly id: string })[] {
-  const questions = readQuestions(value);
+/** True when the value is a list of questions that can all be asked, each with an id of its own. */
+export function areAskableQuestions(value: unknown): value is readonly (Values & { readonly id: string })[] {
+  const questions = readAskableQuestions(value);
   const ids = new Set(questions.map(({ id }) => id));
   return Array.isArray(value) && value.length > 0 && ids.size === value.length;
 }
 
-/** Reads answers by the questions' ids, or as a list (interrupt.md): one to each question, and none to what was not asked. */
-export function readClarification(questions: unknown, value: unknown): ReadAnswers {
+/**
+ * Reads the answers to a clarification by the questions' ids, or as a list (interrupt.md), or returns the problem:
+ * each question needs one answer, and what was not asked none.
+ */
+export function readClarificationAnswers(questions: unknown, value: unknown): ReadAnswers {
   const givenAnswers = isRecord(value) ? value["answers"] : undefined;
   const pairs = Array.isArray(givenAnswers)
-    ? readPairs(givenAnswers)
+    ? readAnswerList(givenAnswers)
     : isRecord(givenAnswers)
       ? Object.entries(givenAnswers)
       : undefined;
   if (!pairs)
-    return refuse(
+    return refuseAnswers(
       "a clarification is answered with {answers: {<question id>: <answer>}}, or a list of {id, answer}",
     );
-  const questionList = readQuestions(questions);
-  if (questionList.length === 0) return refuse("nothing that can be answered is asked; cancel the run");
+  const questionList = readAskableQuestions(questions);
+  if (questionList.length === 0)
+    return refuseAnswers("nothing that can be answered is asked; cancel the run");
   const problem = findIdProblem(pairs, questionList);
-  if (problem !== undefined) return refuse(problem);
+  if (problem !== undefined) return refuseAnswers(problem);
   const answers = new Map(pairs);
   const missing = questionList
-    .filter(({ id, schema }) => isMissing(answers.get(id), schema))
+    .filter(({ id, schema }) => isUnanswered(answers.get(id), schema))
     .map(({ id }) => id);
-  if (missing.length > 0) return refuse(`there is no answer to ${missing.join(", ")}`);
+  if (missing.length > 0) return refuseAnswers(`there is no answer to ${missing.join(", ")}`);
   return { ok: true, answers: Object.fromEntries(pairs) };
 }
 
@@ -64,7 +71,7 @@ function findIdProblem(pairs: readonly Pair[], questionList: readonly AskedQuest
   const foreign = pairs.find(([id]) => !ids.has(id));
   if (foreign) {
     const knownIds = questionList.slice(0, SHOWN_IDS_MAX).map(({ id }) => id);
-    return `no question has the id ${describeAnswer(foreign[0])}; asked are ${knownIds.join(", ")}`;
+    return `no question has the id ${describeGivenWord(foreign[0])}; asked are ${knownIds.join(", ")}`;
   }
   const seen = new Set<string>();
   for (const [id] of pairs) {
@@ -77,18 +84,18 @@ function findIdProblem(pairs: readonly Pair[], questionList: readonly AskedQuest
 const SHOWN_IDS_MAX = 16;
 
 /** Null is an answer only where a schema may say so. */
-function isMissing(answer: unknown, schema: Values | undefined): boolean {
+function isUnanswered(answer: unknown, schema: Values | undefined): boolean {
   return answer === undefined || (answer === null && !schema);
 }
 
-/** `undefined` where an item is no answer to a question. */
-function readPairs(list: readonly unknown[]): readonly Pair[] | undefined {
+/** Reads a list of answers as pairs of id and answer; `undefined` where an item is no answer to a question. */
+function readAnswerList(list: readonly unknown[]): readonly Pair[] | undefined {
   const pairs = list.flatMap((item) =>
     isRecord(item) && typeof item["id"] === "string" ? [[item["id"], item["answer"]] as const] : [],
   );
   return pairs.length === list.length ? pairs : undefined;
 }
 
-function refuse(message: string): ReadAnswers {
+function refuseAnswers(message: string): ReadAnswers {
   return { ok: false, message };
 }

@@ -1,14 +1,14 @@
 /** Owns: which node of a run is next, by the rules of the edges that lead to it. */
 import type { GraphEdge, GraphNode, NodeGraph } from "./node-graph.ts";
 import {
-  findEndedBefore,
+  findExecutionEndedBefore,
   hasEnded,
   isAtWork,
   type EndedExecution,
   type NodeRun,
   type WorkflowRun,
 } from "./workflow-state.ts";
-import { isHolding } from "./values.ts";
+import { isConditionHolding } from "./values.ts";
 
 export type NextNode =
   { readonly kind: "start"; readonly node: GraphNode } | { readonly kind: "skip"; readonly node: GraphNode };
@@ -23,73 +23,84 @@ interface Moment {
   readonly rounds: Map<EndedExecution, number>;
 }
 
-/** Lists the nodes to start or skip now, in the order of the definition. */
+/**
+ * Lists the nodes of a run that are to be started or skipped now, each with which of both, in the order of the
+ * definition; nodes of loops wait for work before them.
+ */
 export function listNextNodes(run: WorkflowRun, graph: NodeGraph): NextNode[] {
   const moment: Moment = { run, graph, rounds: new Map() };
   const next: NextNode[] = [];
   for (const node of graph.nodes.values()) {
-    const kind = findDueStep(moment, node);
+    const kind = ruleOnNode(moment, node);
     if (kind) next.push({ kind, node });
   }
   if (!next.some(({ node }) => node.isLooped)) return next;
   const due = new Set(next.map(({ node }) => node.node.id));
   const working = [...due];
   for (const node of run.nodes.values()) if (isAtWork(node)) working.push(node.nodeId);
-  const behind = findNodesBehindWork(run, graph, working);
+  const nodesBehindWork = findNodesBehindWork(run, graph, working);
   const isFree = ({ kind, node }: NextNode): boolean => {
     if (kind === "skip" || !isStartedByOne(moment, node)) return false;
-    const { comingRound, beginnings } = findLoopsOf(graph, node);
+    const { comingRound, beginnings } = findLoopsOfNode(graph, node);
     return (
       !working.some((id) => comingRound.has(id)) &&
       beginnings.every((id) => run.nodes.has(id) && !due.has(id))
     );
   };
-  return next.filter((each) => !each.node.isLooped || !behind.has(each.node.node.id) || isFree(each));
+  return next.filter(
+    (each) => !each.node.isLooped || !nodesBehindWork.has(each.node.node.id) || isFree(each),
+  );
 }
 
-/** True when an edge waits for a failure of the node. */
+/** True when an edge out of the node is followed after a failure of the node. */
 export function isHandlingFailure({ outgoing }: GraphNode): boolean {
   return outgoing.some(({ rule }) => rule === "any_failed" || rule === "all_complete");
 }
 
-function findDueStep(moment: Moment, graphNode: GraphNode): NextNode["kind"] | undefined {
+/** Returns whether the node is to be started or skipped now; `undefined`: neither. */
+function ruleOnNode(moment: Moment, graphNode: GraphNode): NextNode["kind"] | undefined {
   const { run } = moment;
   const { node, incoming, isLooped } = graphNode;
   const nodeRun = run.nodes.get(node.id);
   if (nodeRun && isAtWork(nodeRun)) return undefined;
-  if (nodeRun === undefined) return ruleOf(run, listForward(incoming), createNewsTest(moment, graphNode));
+  if (nodeRun === undefined)
+    return ruleOnEdges(run, listForwardEdges(incoming), createNewsTest(moment, graphNode));
   // Where no loop leads here, a second edge that arrives is late, and nothing new.
-  return isLooped ? findLoopStep(moment, graphNode) : undefined;
+  return isLooped ? ruleOnLoopedNode(moment, graphNode) : undefined;
 }
 
-/** A loop came round: something that leads here ended after this node was last started or skipped. */
-function findLoopStep(moment: Moment, graphNode: GraphNode): NextNode["kind"] | undefined {
+/**
+ * Returns whether a loop that came round starts or skips the node again. Something that leads here must have ended
+ * after this node was last started or skipped.
+ */
+function ruleOnLoopedNode(moment: Moment, graphNode: GraphNode): NextNode["kind"] | undefined {
   const { run } = moment;
   const { node, incoming, outgoing } = graphNode;
   const isNews = createNewsTest(moment, graphNode);
   const closing = incoming.filter((edge) => edge.closesLoop && isNews(edge));
   if (closing.some((edge) => isFiring(edge, run.nodes.get(edge.sourceNodeId)))) return "start";
-  const forward = listForward(incoming);
+  const forward = listForwardEdges(incoming);
   if (!forward.some(isNews)) return undefined;
-  const ruled = ruleOf(run, forward, isNews);
+  const ruled = ruleOnEdges(run, forward, isNews);
   // A node that is skipped again has something to say only to nodes that have not moved since the loop came round.
   const isKnown = ruled === "skip" && run.nodes.get(node.id)?.status === "skipped";
-  const since = Math.max(...forward.map((edge) => endOf(run, edge)));
-  return isKnown && !outgoing.some((edge) => isBehindSince(run, edge, since)) ? undefined : ruled;
+  const since = Math.max(...forward.map((edge) => findSourceEnd(run, edge)));
+  return isKnown && !outgoing.some((edge) => isTargetOlder(run, edge, since)) ? undefined : ruled;
 }
 
 /** True when the edge leads on to a node that was last started or skipped before this event. */
-function isBehindSince(run: WorkflowRun, { closesLoop, targetNodeId }: GraphEdge, sequence: number): boolean {
+function isTargetOlder(run: WorkflowRun, { closesLoop, targetNodeId }: GraphEdge, sequence: number): boolean {
   const target = run.nodes.get(targetNodeId);
-  return !closesLoop && target !== undefined && beginOf(target) < sequence;
+  return !closesLoop && target !== undefined && findBeginning(target) < sequence;
 }
 
-function endOf(run: WorkflowRun, { sourceNodeId }: GraphEdge): number {
+function findSourceEnd(run: WorkflowRun, { sourceNodeId }: GraphEdge): number {
   return run.nodes.get(sourceNodeId)?.endedSequence ?? -1;
 }
 
+/** True when the outcome of its source is one for which the edge starts its target. */
 function isFiring(edge: GraphEdge, source: Outcome | undefined): boolean {
-  const signal = signalOf(edge, source);
+  const signal = readSignal(edge, source);
   switch (edge.rule) {
     case "any_failed":
       return signal === "failed";
@@ -107,23 +118,23 @@ function createNewsTest(moment: Moment, { node, incoming }: GraphNode): NewsTest
   const { run } = moment;
   const nodeRun = run.nodes.get(node.id);
   if (!nodeRun) return () => true;
-  const since = beginOf(nodeRun);
-  const isOneEnough = listForward(incoming).some(({ rule }) => ANY.has(rule));
+  const since = findBeginning(nodeRun);
+  const isOneEnough = listForwardEdges(incoming).some(({ rule }) => ANY.has(rule));
   return ({ closesLoop, sourceNodeId }) => {
     const source = run.nodes.get(sourceNodeId);
     if (!source || !hasEnded(source) || source.endedSequence <= since) return false;
     // Where one edge was enough, the others of that round are late.
-    return !isOneEnough || closesLoop || findRound(moment, sourceNodeId, source) > since;
+    return !isOneEnough || closesLoop || findRoundBeginning(moment, sourceNodeId, source) > since;
   };
 }
 
 /** Finds the beginning of the newest round of a loop that led to this execution of the node; -1 where none did. */
-function findRound(moment: Moment, nodeId: string, execution: EndedExecution): number {
+function findRoundBeginning(moment: Moment, nodeId: string, execution: EndedExecution): number {
   const cached = moment.rounds.get(execution);
   if (cached !== undefined) return cached;
-  const began = beginOf(execution);
-  const causes = listCauses(moment, nodeId, began);
-  const before = findBeginBefore(moment.run.nodes.get(nodeId), began);
+  const began = findBeginning(execution);
+  const causes = listCausingEdges(moment, nodeId, began);
+  const before = findPreviousBeginning(moment.run.nodes.get(nodeId), began);
   const round = causes.some(
     ({ edge, source }) => edge.closesLoop && source.endedSequence > before && isFiring(edge, source),
   )
@@ -132,28 +143,28 @@ function findRound(moment: Moment, nodeId: string, execution: EndedExecution): n
         -1,
         ...causes
           .filter(({ edge }) => !edge.closesLoop)
-          .map(({ edge, source }) => findRound(moment, edge.sourceNodeId, source)),
+          .map(({ edge, source }) => findRoundBeginning(moment, edge.sourceNodeId, source)),
       );
   moment.rounds.set(execution, round);
   return round;
 }
 
 /** Lists the edges to a node that began with this event, each with the execution that it came from; that need not be the newest one. */
-function listCauses({ run, graph }: Moment, nodeId: string, began: number) {
+function listCausingEdges({ run, graph }: Moment, nodeId: string, began: number) {
   return (graph.nodes.get(nodeId)?.incoming ?? []).flatMap((edge) => {
-    const source = findEndedBefore(run.nodes.get(edge.sourceNodeId), began);
+    const source = findExecutionEndedBefore(run.nodes.get(edge.sourceNodeId), began);
     return source ? [{ edge, source }] : [];
   });
 }
 
 /** Finds when the node began the time before. No loop leads to its first time. */
-function findBeginBefore(nodeRun: NodeRun | undefined, began: number): number {
-  const before = nodeRun?.earlierExecutions?.findLast((execution) => beginOf(execution) < began);
-  return before ? beginOf(before) : Infinity;
+function findPreviousBeginning(nodeRun: NodeRun | undefined, began: number): number {
+  const before = nodeRun?.earlierExecutions?.findLast((execution) => findBeginning(execution) < began);
+  return before ? findBeginning(before) : Infinity;
 }
 
-/** Returns when the node began, whatever retries followed, or was skipped. */
-function beginOf({
+/** Returns the sequence at which the node began, whatever retries followed, or was skipped. */
+function findBeginning({
   status,
   startedSequence,
   enteredSequence,
@@ -164,13 +175,16 @@ function beginOf({
 /** True where an edge that is enough by itself has brought something new. */
 function isStartedByOne(moment: Moment, graphNode: GraphNode): boolean {
   const isNews = createNewsTest(moment, graphNode);
-  return listForward(graphNode.incoming).some(
+  return listForwardEdges(graphNode.incoming).some(
     (edge) => ANY.has(edge.rule) && isFiring(edge, moment.run.nodes.get(edge.sourceNodeId)) && isNews(edge),
   );
 }
 
-/** Without edges a node is to start. Where one edge is enough, it must be news. */
-function ruleOf(
+/**
+ * Returns what a node's edges demand: start, skip or, as `undefined`, wait. Without edges a node is to start. Where
+ * one edge is enough, it must be news.
+ */
+function ruleOnEdges(
   run: WorkflowRun,
   edges: readonly GraphEdge[],
   isNews: NewsTest,
@@ -181,7 +195,7 @@ function ruleOf(
   for (const [rule, group] of byRule) {
     const ruled = RULES[rule](
       group.map((edge) => ({
-        signal: signalOf(edge, run.nodes.get(edge.sourceNodeId)),
+        signal: readSignal(edge, run.nodes.get(edge.sourceNodeId)),
         isNews: isNews(edge),
       })),
     );
@@ -208,35 +222,38 @@ const requireOne =
   (wanted: Signal): Rule =>
   (arrived) => {
     if (arrived.some(({ signal, isNews }) => signal === wanted && isNews)) return "start";
-    return hasAll(arrived) ? "skip" : undefined;
+    return hasEverySignal(arrived) ? "skip" : undefined;
   };
 
 const RULES: Readonly<Record<GraphEdge["rule"], Rule>> = {
   all_success: (arrived) => {
     if (arrived.some(({ signal }) => signal === "failed" || signal === "skipped")) return "skip";
-    return hasAll(arrived) ? "start" : undefined;
+    return hasEverySignal(arrived) ? "start" : undefined;
   },
   any_success: requireOne("success"),
   any_failed: requireOne("failed"),
-  all_complete: (arrived) => (hasAll(arrived) ? "start" : undefined),
+  all_complete: (arrived) => (hasEverySignal(arrived) ? "start" : undefined),
   none_failed: (arrived) => {
     if (arrived.some(({ signal }) => signal === "failed")) return "skip";
-    if (!hasAll(arrived)) return undefined;
+    if (!hasEverySignal(arrived)) return undefined;
     return arrived.some(({ signal }) => signal === "success") ? "start" : "skip";
   },
 };
 
-function hasAll(arrived: readonly Arrived[]): boolean {
+function hasEverySignal(arrived: readonly Arrived[]): boolean {
   return arrived.every(({ signal }) => signal !== undefined);
 }
 
 type Outcome = Pick<NodeRun, "status" | "outputs">;
 
-/** A condition that does not hold leaves its edge out, as if its source had been skipped. */
-function signalOf({ condition }: GraphEdge, source: Outcome | undefined): Signal | undefined {
+/**
+ * Returns how an edge's source ended; `undefined` while it has not. A condition that does not hold leaves its edge
+ * out, as if its source had been skipped.
+ */
+function readSignal({ condition }: GraphEdge, source: Outcome | undefined): Signal | undefined {
   switch (source?.status) {
     case "completed":
-      return !condition || isHolding(condition, source.outputs ?? {}) ? "success" : "skipped";
+      return !condition || isConditionHolding(condition, source.outputs ?? {}) ? "success" : "skipped";
     case "failed":
       return "failed";
     case "skipped":
@@ -253,11 +270,11 @@ function findNodesBehindWork(
   graph: NodeGraph,
   working: readonly string[],
 ): ReadonlySet<string> {
-  return findNodesFrom(graph, working, "outgoing", (nodeId) => isPassed(run, graph, nodeId));
+  return findNodesFrom(graph, working, "outgoing", (nodeId) => isBegunForGood(run, graph, nodeId));
 }
 
 /** True for a node that has begun and that no loop starts again: what leads to it starts nothing behind it any more. */
-function isPassed(run: WorkflowRun, graph: NodeGraph, nodeId: string): boolean {
+function isBegunForGood(run: WorkflowRun, graph: NodeGraph, nodeId: string): boolean {
   return run.nodes.has(nodeId) && graph.nodes.get(nodeId)?.isLooped === false;
 }
 
@@ -272,7 +289,7 @@ interface LoopsOfNode {
 /** Kept by node, because a graph does not change and this is asked with every step of a run. */
 const loopsOfNodes = new WeakMap<GraphNode, LoopsOfNode>();
 
-function findLoopsOf(graph: NodeGraph, graphNode: GraphNode): LoopsOfNode {
+function findLoopsOfNode(graph: NodeGraph, graphNode: GraphNode): LoopsOfNode {
   const cached = loopsOfNodes.get(graphNode);
   if (cached) return cached;
   const { id } = graphNode.node;
@@ -300,18 +317,18 @@ function findNodesFrom(
   direction: "incoming" | "outgoing",
   isLeftOut: (nodeId: string) => boolean = () => false,
 ): Set<string> {
-  const found = new Set<string>();
+  const reachedIds = new Set<string>();
   const pending = [...nodeIds];
   for (let id = pending.pop(); id !== undefined; id = pending.pop())
     for (const { closesLoop, sourceNodeId, targetNodeId } of graph.nodes.get(id)?.[direction] ?? []) {
       const nextId = direction === "incoming" ? sourceNodeId : targetNodeId;
-      if (closesLoop || found.has(nextId) || isLeftOut(nextId)) continue;
-      found.add(nextId);
+      if (closesLoop || reachedIds.has(nextId) || isLeftOut(nextId)) continue;
+      reachedIds.add(nextId);
       pending.push(nextId);
     }
-  return found;
+  return reachedIds;
 }
 
-function listForward(edges: readonly GraphEdge[]): readonly GraphEdge[] {
+function listForwardEdges(edges: readonly GraphEdge[]): readonly GraphEdge[] {
   return edges.filter(({ closesLoop }) => !closesLoop);
 }

@@ -4,9 +4,9 @@
  */
 import { assertInvariant } from "../../contracts/errors.ts";
 import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts";
-import { isAgreed } from "./review.ts";
+import { isAgreedAnswer } from "./review.ts";
 import {
-  reviewKeyOf,
+  createReviewKey,
   type Answer,
   type HandedOver,
   type Handoff,
@@ -21,13 +21,17 @@ export type HandoffEvent = Of<
   "core.workflowChain.event" | "node.dispatched" | "agent.verified" | "coordination.child_gave_up"
 >;
 
+/**
+ * Returns the run after an event about work that a node handed over: the node, the count of revisions and the worker's
+ * review are changed.
+ */
 export function evolveHandoff(run: WorkflowRun, event: HandoffEvent): WorkflowRun {
   const { nodeId = "" } = event;
   const before = run.nodes.get(nodeId);
   // Other agents rule on other things.
   if (event.type === "agent.verified" && !before?.handoff) return run;
   assertInvariant(before !== undefined, `node ${nodeId} has not been started`);
-  const after = moveHandoff(before, event, run.variables);
+  const after = applyHandoffEvent(before, event, run.variables);
   const isSentBack = event.type === "core.workflowChain.event" && isRevision(before.handoff, event);
   const { orchestrator } = run;
   return updateReview(
@@ -41,12 +45,12 @@ export function evolveHandoff(run: WorkflowRun, event: HandoffEvent): WorkflowRu
   );
 }
 
-function moveHandoff(node: NodeRun, event: HandoffEvent, variables: WorkflowRun["variables"]): NodeRun {
+function applyHandoffEvent(node: NodeRun, event: HandoffEvent, variables: WorkflowRun["variables"]): NodeRun {
   switch (event.type) {
     case "node.dispatched":
       return {
         ...node,
-        handoff: dispatchHandoff(node.handoff, event),
+        handoff: recordDispatch(node.handoff, event),
         childRunIds: [...new Set([...(node.childRunIds ?? []), event.payload.childRunId])],
       };
     case "coordination.child_gave_up":
@@ -73,8 +77,11 @@ function moveHandoff(node: NodeRun, event: HandoffEvent, variables: WorkflowRun[
   }
 }
 
-/** A sub-workflow without a gate has no phases of the handoff state machine. */
-function dispatchHandoff(
+/**
+ * Returns the handoff once its child was created. Without a gate a sub-workflow begins it here, because it has no
+ * phases of the state machine.
+ */
+function recordDispatch(
   before: Handoff | undefined,
   { eventId, sequence, payload }: Of<"node.dispatched">,
 ): Handoff {
@@ -94,7 +101,7 @@ function applyChainEvent(before: Handoff | undefined, event: Of<"core.workflowCh
   const { eventId, payload } = event;
   const { phase, workerId, childRunId, error, attestation } = payload;
   const place = { workerId, chainEventId: eventId, phase: PHASES[phase] };
-  if (phase === "dispatch.began" || !before) return { ...place, ...turnOf(before, event) };
+  if (phase === "dispatch.began" || !before) return { ...place, ...createHandoffTurn(before, event) };
   const childStatus = CHILD_STATUS[phase];
   return {
     ...before,
@@ -106,8 +113,8 @@ function applyChainEvent(before: Handoff | undefined, event: Of<"core.workflowCh
   };
 }
 
-/** The next worker of the decision, or the same one again. */
-function turnOf(
+/** Returns the place in the decision that a worker begins at: the next worker, or the same one again. */
+function createHandoffTurn(
   before: Handoff | undefined,
   event: Of<"core.workflowChain.event">,
 ): Pick<Handoff, "index" | "revision" | "unmet" | "earlier"> {
@@ -120,14 +127,19 @@ function turnOf(
         unmet: before.verdict?.criteria ?? [],
         ...(earlier && { earlier }),
       }
-    : { index: before.index + 1, revision: 0, unmet: [], earlier: [...(earlier ?? []), endOf(before)] };
+    : {
+        index: before.index + 1,
+        revision: 0,
+        unmet: [],
+        earlier: [...(earlier ?? []), summarizeHandoff(before)],
+      };
 }
 
-function endOf({ workerId, phase, childStatus, gaveUp }: Handoff): HandedOver {
+function summarizeHandoff({ workerId, phase, childStatus, gaveUp }: Handoff): HandedOver {
   return { workerId, phase, ...(childStatus && { childStatus }), ...(gaveUp && { gaveUp }) };
 }
 
-/** A worker that is to revise its work begins again, unless people ruled on it. */
+/** True when a worker begins again to revise its work, on which people have not ruled. */
 function isRevision(
   before: Handoff | undefined,
   { payload: { phase, workerId } }: Of<"core.workflowChain.event">,
@@ -145,7 +157,7 @@ function isRevision(
 function updateReview(run: WorkflowRun, event: HandoffEvent, { nodeId, handoff }: NodeRun): WorkflowRun {
   if (!handoff) return run;
   const { workerId, childRunId, verdict } = handoff;
-  const key = reviewKeyOf(nodeId, workerId);
+  const key = createReviewKey(nodeId, workerId);
   const review = run.reviews.get(key);
   const put = (review: Review): WorkflowRun => ({ ...run, reviews: run.reviews.set(key, review) });
   if (event.type === "agent.verified")
@@ -160,12 +172,15 @@ function updateReview(run: WorkflowRun, event: HandoffEvent, { nodeId, handoff }
   return isHarvested && review && review.childRunId === childRunId ? put({ ...review, isMerged: true }) : run;
 }
 
-/** People were asked whether what a child produced is merged. */
-export function evolveAnswer(run: WorkflowRun, nodeId: string, answer: Answer): WorkflowRun {
+/**
+ * Returns the run after people's answer to whether a child's outputs are merged, which is kept with the node and the
+ * worker's review; the same run where no child has ended.
+ */
+export function applyMergeAnswer(run: WorkflowRun, nodeId: string, answer: Answer): WorkflowRun {
   const node = run.nodes.get(nodeId);
   const handoff = node?.handoff;
   if (handoff?.phase !== "ended") return run;
-  const key = reviewKeyOf(nodeId, handoff.workerId);
+  const key = createReviewKey(nodeId, handoff.workerId);
   const knownReview = run.reviews.get(key);
   const isSame = knownReview?.childRunId === handoff.childRunId;
   const review: Review = {
@@ -174,7 +189,7 @@ export function evolveAnswer(run: WorkflowRun, nodeId: string, answer: Answer): 
     isMerged: false,
     ...(handoff.childRunId !== undefined && { childRunId: handoff.childRunId }),
     ...(isSame && knownReview),
-    ruling: isAgreed(answer) ? "accepted" : "rejected",
+    ruling: isAgreedAnswer(answer) ? "accepted" : "rejected",
   };
   return {
     ...run,

@@ -2,7 +2,7 @@
 import { assertInvariant } from "../../contracts/errors.ts";
 import type { EpochMs } from "../../contracts/ids.ts";
 import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts";
-import { evolveAnswer, evolveHandoff } from "./evolve-handoff.ts";
+import { applyMergeAnswer, evolveHandoff } from "./evolve-handoff.ts";
 import { evolveInvocation, type InvocationEvent } from "./invocation.ts";
 import {
   hasEnded,
@@ -14,14 +14,15 @@ import {
 
 type Of<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { type: T }>;
 
+/** Returns the run after an event about one of its nodes; the same run for any other event. */
 export function evolveNode(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs): WorkflowRun {
   switch (event.type) {
     case "node.started":
       return startNode(run, event, atMs);
     case "node.skipped":
-      return put(run, skipNode(run, event, atMs));
+      return putNode(run, skipNode(run, event, atMs));
     case "node.retried":
-      return change(run, event.payload.nodeId, (node) => ({
+      return changeNode(run, event.payload.nodeId, (node) => ({
         ...node,
         attempt: event.payload.attempt,
         isRetrying: true,
@@ -45,35 +46,35 @@ export function evolveNode(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs
     case "coordination.child_gave_up":
       return evolveHandoff(run, event);
     case "memory.written":
-      return evolveActs(run, event);
+      return evolveNodeActs(run, event);
     case "agent.toolCalled":
     case "agent.toolReturned":
-      return evolveAgent(evolveActs(run, event), event);
+      return evolveNodeInvocation(evolveNodeActs(run, event), event);
     case "agent.invocation.started":
     case "agent.invocation.completed":
     case "coordination.agent_bound":
     case "coordination.agent_turned":
     case "agent.handoff":
-      return evolveAgent(run, event);
+      return evolveNodeInvocation(run, event);
     default:
       return run;
   }
 }
 
-function put(run: WorkflowRun, node: NodeRun): WorkflowRun {
+function putNode(run: WorkflowRun, node: NodeRun): WorkflowRun {
   return { ...run, nodes: run.nodes.set(node.nodeId, node) };
 }
 
-function change(run: WorkflowRun, nodeId: string, to: (node: NodeRun) => NodeRun): WorkflowRun {
+function changeNode(run: WorkflowRun, nodeId: string, to: (node: NodeRun) => NodeRun): WorkflowRun {
   const node = run.nodes.get(nodeId);
   assertInvariant(node !== undefined, `node ${nodeId} has not been started`);
-  return put(run, to(node));
+  return putNode(run, to(node));
 }
 
 function startNode(run: WorkflowRun, event: Of<"node.started">, atMs: EpochMs): WorkflowRun {
   const { nodeId, attempt } = event.payload;
   const before = run.nodes.get(nodeId);
-  return put(
+  return putNode(
     { ...run, executions: run.executions + 1 },
     {
       nodeId,
@@ -83,20 +84,20 @@ function startNode(run: WorkflowRun, event: Of<"node.started">, atMs: EpochMs): 
       startedAtMs: atMs,
       startedSequence: event.sequence,
       startedEventId: event.eventId,
-      ...findEntry(before, event, atMs),
+      ...carryEntry(before, event, atMs),
       variablesAtStart: run.variables,
       answers: [],
       memoryIds: [],
-      ...keepAnswers(before),
-      ...keepExecutions(before),
-      ...countsOf(before),
-      loopbacks: loopbacksOf(before, attempt),
+      ...carryAnswers(before),
+      ...carryExecutions(before),
+      ...carryCounts(before),
+      loopbacks: countLoopbacks(before, attempt),
     },
   );
 }
 
 /** Returns what is counted and listed over all executions of the node. */
-function countsOf(
+function carryCounts(
   before: NodeRun | undefined,
 ): Pick<NodeRun, "interrupts" | "completedChildren" | "childRunIds" | "loopbacks"> {
   const {
@@ -108,30 +109,34 @@ function countsOf(
   return { interrupts, completedChildren, ...(childRunIds && { childRunIds }), loopbacks };
 }
 
-function keepAnswers(before: NodeRun | undefined): Pick<NodeRun, "earlierAnswers"> {
+function carryAnswers(before: NodeRun | undefined): Pick<NodeRun, "earlierAnswers"> {
   const { earlierAnswers = [], answers = [] }: Partial<NodeRun> = before ?? {};
   const all = [...earlierAnswers, ...answers];
   return all.length > 0 ? { earlierAnswers: all } : {};
 }
 
-/** Bounded by the executions that a run may have and the characters of its values. */
-function keepExecutions(before: NodeRun | undefined): Pick<NodeRun, "earlierExecutions"> {
+/**
+ * Returns the node's earlier executions. The executions that a run may have, and the characters of its values, bound
+ * them.
+ */
+function carryExecutions(before: NodeRun | undefined): Pick<NodeRun, "earlierExecutions"> {
   const { earlierExecutions = [] }: Partial<NodeRun> = before ?? {};
-  const all = before && hasEnded(before) ? [...earlierExecutions, executionOf(before)] : earlierExecutions;
+  const all =
+    before && hasEnded(before) ? [...earlierExecutions, createEndedExecution(before)] : earlierExecutions;
   return all.length > 0 ? { earlierExecutions: all } : {};
 }
 
-function executionOf(nodeRun: EndedExecution): EndedExecution {
+function createEndedExecution(nodeRun: EndedExecution): EndedExecution {
   const { status, outputs, startedSequence, enteredSequence, endedSequence } = nodeRun;
   return { status, startedSequence, enteredSequence, endedSequence, ...(outputs && { outputs }) };
 }
 
-function loopbacksOf(before: NodeRun | undefined, attempt: number): number {
+function countLoopbacks(before: NodeRun | undefined, attempt: number): number {
   return (before?.loopbacks ?? 0) + (before?.endedSequence !== undefined && attempt === 0 ? 1 : 0);
 }
 
-/** A retry goes on with what was entered. */
-function findEntry(
+/** Returns when the node was entered; a retry goes on with what was entered. */
+function carryEntry(
   before: NodeRun | undefined,
   { sequence, payload: { attempt } }: Of<"node.started">,
   atMs: EpochMs,
@@ -162,9 +167,9 @@ function skipNode(
     endedSequence: event.sequence,
     answers: [],
     memoryIds: [],
-    ...keepAnswers(before),
-    ...keepExecutions(before),
-    ...countsOf(before),
+    ...carryAnswers(before),
+    ...carryExecutions(before),
+    ...carryCounts(before),
   };
 }
 
@@ -174,7 +179,7 @@ function endNode(
   { sequence }: WorkflowEvent,
   end: Pick<NodeRun, "status" | "outputs" | "error">,
 ): WorkflowRun {
-  return change(run, nodeId, ({ interrupt: _, isRetrying: _retrying, ...node }) => ({
+  return changeNode(run, nodeId, ({ interrupt: _, isRetrying: _retrying, ...node }) => ({
     ...node,
     ...end,
     endedSequence: sequence,
@@ -185,7 +190,10 @@ type InterruptEvent = Of<
   "node.suspended" | "interrupt.requested" | "interrupt.resolved" | "approval.received"
 >;
 
-/** `node.suspended` opens an interrupt, `interrupt.requested` right behind it says what is asked. */
+/**
+ * Applies an event of a question. A `node.suspended` opens it; `interrupt.requested` right behind it says what is
+ * asked.
+ */
 function evolveInterrupt(run: WorkflowRun, event: InterruptEvent, atMs: EpochMs): WorkflowRun {
   const { eventId, nodeId = "" } = event;
   switch (event.type) {
@@ -201,7 +209,7 @@ function evolveInterrupt(run: WorkflowRun, event: InterruptEvent, atMs: EpochMs)
         votes: [],
         ...(reason !== undefined && { reason }),
       };
-      return change(run, nodeId, (node) => ({
+      return changeNode(run, nodeId, (node) => ({
         ...node,
         status: "suspended",
         interrupts: node.interrupts + 1,
@@ -210,7 +218,7 @@ function evolveInterrupt(run: WorkflowRun, event: InterruptEvent, atMs: EpochMs)
     }
     case "interrupt.requested": {
       const { data, timeoutMs, resumeSchema } = event.payload;
-      return change(run, nodeId, (node) => ({
+      return changeNode(run, nodeId, (node) => ({
         ...node,
         ...(node.interrupt && {
           interrupt: {
@@ -224,44 +232,45 @@ function evolveInterrupt(run: WorkflowRun, event: InterruptEvent, atMs: EpochMs)
       }));
     }
     case "approval.received":
-      return change(run, nodeId, (node) => recordVote(node, event.payload));
+      return changeNode(run, nodeId, (node) => recordVote(node, event.payload));
     case "interrupt.resolved": {
       const answer = readAnswer(event, run.nodes.get(nodeId));
-      const after = change(run, nodeId, ({ interrupt: _, ...node }) => ({
+      const after = changeNode(run, nodeId, ({ interrupt: _, ...node }) => ({
         ...node,
         status: "running",
         answers: [...node.answers, answer],
       }));
-      return evolveAnswer(clearActor(after, answer), nodeId, answer);
+      return applyMergeAnswer(clearDoubtedActor(after, answer), nodeId, answer);
     }
   }
 }
 
-/** Whoever answers has a name; the end of the time has none. */
+/** Reads the answer to the node's open question. Whoever answers has a name; the end of the time has none. */
 function readAnswer({ eventId, payload }: Of<"interrupt.resolved">, node: NodeRun | undefined): Answer {
   const { interruptId, kind, resumeValue, resolvedBy: by } = payload;
-  const answer = { interruptId, kind, resumeValue, eventId, asked: questionOf(node) };
+  const answer = { interruptId, kind, resumeValue, eventId, asked: readAskedQuestion(node) };
   return by === undefined ? { ...answer, isExpired: true } : { ...answer, by };
 }
 
-function questionOf(node: NodeRun | undefined): Answer["asked"] {
+function readAskedQuestion(node: NodeRun | undefined): Answer["asked"] {
   const { data = {}, reason }: Partial<Answer["asked"]> = node?.interrupt ?? {};
   return { data, ...(reason !== undefined && { reason }) };
 }
 
-/** Clears the actor: once people answered an agent's doubt, the decision is theirs. */
-function clearActor(run: WorkflowRun, { kind, asked: question }: Answer): WorkflowRun {
+/** Forgets which agent decided once people answered its doubt: the decision is theirs. */
+function clearDoubtedActor(run: WorkflowRun, { kind, asked: question }: Answer): WorkflowRun {
   const { actor, ...rest } = run;
   return actor && (kind === "low-confidence" || question.reason === "low-confidence") ? rest : run;
 }
 
-function evolveActs(
+/** Applies a kept note or a tool call to its node. */
+function evolveNodeActs(
   run: WorkflowRun,
   event: Of<"memory.written" | "agent.toolCalled" | "agent.toolReturned">,
 ): WorkflowRun {
   const { nodeId } = event;
   if (nodeId === undefined || !run.nodes.has(nodeId)) return run;
-  return change(run, nodeId, ({ openCall, ...node }) => {
+  return changeNode(run, nodeId, ({ openCall, ...node }) => {
     switch (event.type) {
       case "memory.written":
         return {
@@ -280,10 +289,10 @@ function evolveActs(
   });
 }
 
-function evolveAgent(run: WorkflowRun, event: InvocationEvent): WorkflowRun {
+function evolveNodeInvocation(run: WorkflowRun, event: InvocationEvent): WorkflowRun {
   const { nodeId } = event;
   if (nodeId === undefined || !run.nodes.has(nodeId)) return run;
-  return change(run, nodeId, (node) => {
+  return changeNode(run, nodeId, (node) => {
     const invocation = evolveInvocation(node.invocation, event);
     return invocation === node.invocation ? node : { ...node, ...(invocation && { invocation }) };
   });

@@ -11,13 +11,20 @@ import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts
 import { evolveNode } from "./evolve-node.ts";
 import { isAtWork, isEndedPhase, type NodeRun, type RunPhase, type WorkflowRun } from "./workflow-state.ts";
 
-/** `origin`: of a fork. */
+/**
+ * Returns the state of a run that the events of its log fold to; `undefined` where there are none. `origin`: of a
+ * fork.
+ */
 export function foldWorkflow(events: Iterable<WorkflowEvent>, origin?: RunOrigin): WorkflowRun | undefined {
   let run: WorkflowRun | undefined;
   for (const event of events) run = run ? evolveWorkflow(run, event) : beginWorkflow(event, origin);
   return run;
 }
 
+/**
+ * Returns the state of a run after the next event of its log; the first event creates it. Throws where the event is
+ * not the next one, or the run has ended.
+ */
 export function evolveWorkflow(earlier: WorkflowRun | undefined, event: WorkflowEvent): WorkflowRun {
   if (!earlier) return beginWorkflow(event);
   const before = isFirstOfFork(earlier) ? shiftAfterGap(earlier, epochMsOf(event.timestamp)) : earlier;
@@ -27,12 +34,12 @@ export function evolveWorkflow(earlier: WorkflowRun | undefined, event: Workflow
   );
   assertInvariant(!isEndedPhase(before.phase), `D5: ${event.type} after the end at ${event.eventId}`);
   const atMs = epochMsOf(event.timestamp);
-  const chars = before.chars + charsOf(event);
+  const chars = before.chars + countValueChars(event);
   const run = { ...before, nextSequence: event.sequence + 1, changedAtMs: atMs, chars };
-  return addWaitedTime(before, evolveKnown(run, event, atMs), atMs);
+  return addWaitedTime(before, evolveByType(run, event, atMs), atMs);
 }
 
-/** `origin`: of a fork. */
+/** Creates the state of a run from the first event of its log; throws for any other event. `origin`: of a fork. */
 export function beginWorkflow(event: WorkflowEvent, origin?: RunOrigin): WorkflowRun {
   assertInvariant(
     event.type === "run.started" && event.sequence === 0,
@@ -45,12 +52,12 @@ export function beginWorkflow(event: WorkflowEvent, origin?: RunOrigin): Workflo
     changedAtMs: atMs,
     startedAtMs: atMs,
     startedEventId: event.eventId,
-    started: optionsOf(event.payload, origin),
+    started: overlayOptions(event.payload, origin),
     ...(origin && { origin }),
     phase: { kind: "open" },
     nodes: ImmutableMap(),
     variables: ImmutableMap(),
-    chars: charsOf(event),
+    chars: countValueChars(event),
     executions: 0,
     orchestrator: { decided: 0, revisions: 0 },
     reviews: ImmutableMap(),
@@ -59,17 +66,20 @@ export function beginWorkflow(event: WorkflowEvent, origin?: RunOrigin): Workflo
 }
 
 /** Returns the options of the source with what the fork's caller put in their place. */
-function optionsOf(started: WorkflowRun["started"], origin: RunOrigin | undefined): WorkflowRun["started"] {
+function overlayOptions(
+  started: WorkflowRun["started"],
+  origin: RunOrigin | undefined,
+): WorkflowRun["started"] {
   const overlay = origin?.configurable;
   return overlay ? { ...started, configurable: { ...started.configurable, ...overlay } } : started;
 }
 
-/** True when the next event is the first that the fork, or a fork that it comes from, appends itself. */
+/** True when the run's next event is the first that the fork, or a fork that it comes from, appends itself. */
 export function isFirstOfFork({ origin, nextSequence }: WorkflowRun): boolean {
   return origin?.ids.some(({ before }) => before === nextSequence) === true;
 }
 
-/** The time between a source's event and the fork's own is nobody's: what runs out then has as long as it had. */
+/** Shifts the times of a fork by the gap behind its source's last event, so that nothing runs out early. */
 function shiftAfterGap(run: WorkflowRun, atMs: EpochMs): WorkflowRun {
   const gapMs = Math.max(0, atMs - run.changedAtMs);
   const nodes = run.nodes.map((node): NodeRun => {
@@ -104,11 +114,12 @@ const VALUES: ReadonlySet<WorkflowEvent["type"]> = new Set([
   "runOrchestrator.decided",
 ]);
 
-function charsOf({ type, payload }: WorkflowEvent): number {
+/** Counts the characters of an event's values; 0 for events that carry none. */
+function countValueChars({ type, payload }: WorkflowEvent): number {
   return VALUES.has(type) ? JSON.stringify(payload).length : 0;
 }
 
-function evolveKnown(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs): WorkflowRun {
+function evolveByType(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs): WorkflowRun {
   switch (event.type) {
     case "run.completed":
     case "run.failed":
@@ -127,8 +138,11 @@ function evolveKnown(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs): Wor
       const actor = { agentId, ...(confidence !== undefined && { confidence }) };
       return { ...run, actor };
     }
-    case "run.resuming":
-      return addUncountedTime(run, event.payload.awayMs ?? 0);
+    case "run.resuming": {
+      const { awayMs } = event.payload;
+      if (awayMs === undefined) return run;
+      return { ...addUncountedTime(run, awayMs), awaySequence: event.sequence };
+    }
     default:
       return evolveNode(run, event, atMs);
   }
@@ -192,6 +206,7 @@ type OrchestratorEvent = Extract<
   { type: "runOrchestrator.decided" | "core.workflowChain.confidence-escalated" }
 >;
 
+/** Applies a supervisor's recorded or held decision. */
 function evolveOrchestrator(run: WorkflowRun, event: OrchestratorEvent): WorkflowRun {
   const { held: heldDecisions = [], ...others } = run.orchestrator;
   const { eventId, sequence, nodeId = "" } = event;
@@ -217,17 +232,20 @@ function evolveOrchestrator(run: WorkflowRun, event: OrchestratorEvent): Workflo
   };
 }
 
-/** Time in which a person, a child with a limit of its own, or nobody was awaited does not count as the run's own. */
+/**
+ * Begins or ends a wait, which does not count as the run's own time. It waits for a person, for a child with a limit
+ * of its own, or for nobody.
+ */
 function addWaitedTime(before: WorkflowRun, run: WorkflowRun, atMs: EpochMs): WorkflowRun {
   const since = before.waitingSinceMs;
-  const waits = isWaiting(run);
+  const waits = isRunWaiting(run);
   if (since === undefined) return waits ? { ...run, waitingSinceMs: atMs } : run;
   if (waits) return run;
   const { waitingSinceMs: _, ...rest } = run;
   return { ...rest, waitedMs: run.waitedMs + Math.max(0, atMs - since) };
 }
 
-function isWaiting({ phase, nodes }: WorkflowRun): boolean {
+function isRunWaiting({ phase, nodes }: WorkflowRun): boolean {
   if (phase.kind === "paused") return true;
   if (phase.kind !== "open") return false;
   let isAwaiting = false;

@@ -11,10 +11,11 @@ export type Compiled =
   | { readonly ok: true; readonly graph: NodeGraph }
   | { readonly ok: false; readonly problems: readonly string[] };
 
+/** Compiles a workflow definition into the graph that runs follow, or lists the problems for which it cannot be run. */
 export function compileWorkflow(authored: WorkflowDefinition, sha256: string): Compiled {
-  const problems = problemsOf(authored);
+  const problems = listDefinitionProblems(authored);
   if (problems.length > 0) return { ok: false, problems };
-  const definition = { ...authored, edges: [...authored.edges, ...addSupervisorLoop(authored)] };
+  const definition = { ...authored, edges: [...authored.edges, ...createSupervisorLoop(authored)] };
   const closing = findLoopEdges(definition);
   const edges = definition.edges.map((edge): GraphEdge => ({
     ...edge,
@@ -56,10 +57,11 @@ export const DISPATCH = "core.dispatch";
 export const AGENT = "openclaw.agent";
 
 /**
- * The first supervisor and its dispatch are a loop also where no edge says so (RFC 0037). Its dispatch is the first to which an edge
- * of it leads, else the first to which it leads over other nodes, else the first to which no supervisor leads.
+ * Returns the edges that make the first supervisor and its dispatch a loop also where no edge says so (RFC 0037). Its
+ * dispatch is the first to which an edge of it leads, else the first to which it leads over other nodes, else the
+ * first to which no supervisor leads.
  */
-function addSupervisorLoop({ nodes, edges }: WorkflowDefinition): WorkflowEdge[] {
+function createSupervisorLoop({ nodes, edges }: WorkflowDefinition): WorkflowEdge[] {
   const incoming = Map.groupBy(edges, ({ targetNodeId }) => targetNodeId);
   const drawn = new Map(nodes.map((node) => [node.id, { node, incoming: incoming.get(node.id) ?? [] }]));
   const hasEdge = (sourceNodeId: string, targetNodeId: string): boolean =>
@@ -68,7 +70,7 @@ function addSupervisorLoop({ nodes, edges }: WorkflowDefinition): WorkflowEdge[]
   if (!supervisor) return [];
   const dispatches = nodes
     .filter(({ typeId }) => typeId === DISPATCH)
-    .map(({ id }) => ({ id, supervisors: findSupervisors(drawn, id) }));
+    .map(({ id }) => ({ id, supervisors: findSupervisorsOfNode(drawn, id) }));
   const dispatch =
     dispatches.find(({ id }) => hasEdge(supervisor.id, id)) ??
     dispatches.find(({ supervisors }) => supervisors.has(supervisor.id)) ??
@@ -84,8 +86,8 @@ function addSupervisorLoop({ nodes, edges }: WorkflowDefinition): WorkflowEdge[]
 /** A node with the edges that lead to it, whether its graph is whole or not. */
 type EnteredNode = Pick<GraphNode, "node"> & { readonly incoming: readonly WorkflowEdge[] };
 
-/** Returns the supervisors that lead to a node without another supervisor between. */
-export function findSupervisors(
+/** Returns the ids of the supervisors that lead to a node without another supervisor between. */
+export function findSupervisorsOfNode(
   nodes: ReadonlyMap<string, EnteredNode>,
   nodeId: string,
 ): ReadonlySet<string> {
@@ -98,12 +100,12 @@ export function findSupervisors(
   return supervisors;
 }
 
-function problemsOf({ nodes, edges, variables }: WorkflowDefinition): string[] {
+function listDefinitionProblems({ nodes, edges, variables }: WorkflowDefinition): string[] {
   const ids = new Set(nodes.map(({ id }) => id));
   return [
-    ...findRepeated(nodes.map(({ id }) => id)).map((id) => `node ${id} is there more than once`),
-    ...findRepeated(edges.map(({ id }) => id)).map((id) => `edge ${id} is there more than once`),
-    ...findRepeated(variables.map(({ name }) => name)).map(
+    ...listRepeatedIds(nodes.map(({ id }) => id)).map((id) => `node ${id} is there more than once`),
+    ...listRepeatedIds(edges.map(({ id }) => id)).map((id) => `edge ${id} is there more than once`),
+    ...listRepeatedIds(variables.map(({ name }) => name)).map(
       (name) => `variable ${name} is there more than once`,
     ),
     ...edges.flatMap(({ id, sourceNodeId, targetNodeId }) =>
@@ -125,11 +127,11 @@ function problemsOf({ nodes, edges, variables }: WorkflowDefinition): string[] {
   ];
 }
 
-function findRepeated(ids: readonly string[]): string[] {
+function listRepeatedIds(ids: readonly string[]): string[] {
   return [...new Set(ids.filter((id, index) => ids.indexOf(id) !== index))];
 }
 
-/** The nodes that are started again when a loop comes round: where the edges that close loops lead, and all behind. */
+/** Finds the nodes that a loop starts again: where the edges that close loops lead, and all behind. */
 function findLoopedNodes(outgoing: ReadonlyMap<string, readonly GraphEdge[]>): Set<string> {
   const looped = new Set<string>();
   const pending = [...outgoing.values()].flat().filter(({ closesLoop }) => closesLoop);
@@ -141,7 +143,10 @@ function findLoopedNodes(outgoing: ReadonlyMap<string, readonly GraphEdge[]>): S
   return looped;
 }
 
-/** The edges that lead back to a node on the way to their source, walking from the nodes in the order of the definition. */
+/**
+ * Finds the edges that lead back to a node on the way to their source. The walk takes the nodes in the order of the
+ * definition.
+ */
 function findLoopEdges({ nodes, edges }: WorkflowDefinition): Set<string> {
   const outgoing = new Map<string, WorkflowEdge[]>();
   const targets = new Set<string>();

@@ -47,7 +47,10 @@ export type InvocationEvent = Extract<
   }
 >;
 
-/** Applies an event of an agent. Without an invocation, events of agents without a manifest are ignored. */
+/**
+ * Returns an agent's invocation after an event; the same where it is completed. `undefined` where none was started,
+ * because events of agents without a manifest are ignored.
+ */
 export function evolveInvocation(
   before: Invocation | undefined,
   event: InvocationEvent,
@@ -59,12 +62,12 @@ export function evolveInvocation(
     case "coordination.agent_bound":
       return { ...before, bound: event.payload };
     case "coordination.agent_turned":
-      return recordTurn(before, event.payload);
+      return addTurn(before, event.payload);
     case "agent.toolCalled":
       return { ...before, called: new Map(before.called).set(event.payload.callId, event.eventId) };
     case "agent.toolReturned": {
       const { payload } = event;
-      const chars = before.chars + describeReturned(payload).length;
+      const chars = before.chars + formatToolReturn(payload).length;
       return { ...before, chars, returned: new Map(before.returned).set(payload.callId, payload) };
     }
     case "agent.handoff":
@@ -74,7 +77,7 @@ export function evolveInvocation(
   }
 }
 
-function recordTurn(before: Invocation, turn: Turned): Invocation {
+function addTurn(before: Invocation, turn: Turned): Invocation {
   const args = turn.calls.reduce((sum, { args }) => sum + JSON.stringify(args).length, 0);
   return {
     ...before,
@@ -84,30 +87,33 @@ function recordTurn(before: Invocation, turn: Turned): Invocation {
   };
 }
 
-/** Describes what came back from a call, for the model. */
-export function describeReturned({ outcome, error, status }: Returned): string {
+/** Returns the text that an agent's model is told of a tool call that returned: its text or JSON, or its error. */
+export function formatToolReturn({ outcome, error, status }: Returned): string {
   if (error) return `${status ?? "error"}: ${error.message}`;
   const { text } = (typeof outcome === "object" && outcome !== null ? outcome : {}) as { text?: unknown };
   return typeof text === "string" ? text : JSON.stringify(outcome ?? null);
 }
 
-/** The calls of the newest turn that are to be made and have not returned, in order. */
-export function openCalls({ turns, returned }: Invocation): AskedCall[] {
+/** Lists the tool calls of an invocation's newest turn that are to be made and have not returned, in order. */
+export function listOpenCalls({ turns, returned }: Invocation): AskedCall[] {
   return (turns.at(-1)?.calls ?? []).filter(
     ({ callId, problem }) => problem === undefined && !returned.has(callId),
   );
 }
 
-/** Calls of all turns that were made. */
-export function countCalls({ turns }: Invocation): number {
+/** Counts the tool calls of all turns of an invocation, without those that could not be made. */
+export function countMadeCalls({ turns }: Invocation): number {
   return turns.reduce(
     (sum, { calls }) => sum + calls.filter(({ problem }) => problem === undefined).length,
     0,
   );
 }
 
-/** I1: how the invocation of a node that ends before its agent did is told of. Nothing where there is none that is open. */
-export function draftClosings(
+/**
+ * Drafts the end, refused or failed, of an agent's invocation whose node ends before the agent did; empty where none
+ * is open (I1).
+ */
+export function draftInvocationClosing(
   nodeId: string,
   invocation: Invocation | undefined,
   code?: string,

@@ -1,7 +1,10 @@
 /** Owns: which memory a node or an agent of a run has. */
 import type { WorkflowRun } from "./workflow-state.ts";
 
-/** The scope that is named, or the run's. An isolated run has its own whatever is named, because others may have the named one. */
+/**
+ * Returns the scope of memory that a run uses where one is named: that one, and for an isolated run always its own,
+ * because others may have the named one.
+ */
 export function resolveMemoryScope(
   { started }: { readonly started: WorkflowRun["started"] },
   named: string,

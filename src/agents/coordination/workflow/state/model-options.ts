@@ -16,30 +16,37 @@ const TEMPERATURE_MAX = 2;
 /** The options that are read beside `ai` too. Any other name there belongs to the workflow. */
 const PLAIN: ReadonlySet<string> = new Set(["model", "modelClass", "temperature", "maxTokens"]);
 
-/** Lists what `configurable.ai` has of an option, nested and with dots. Null stands for nothing. */
-export function listBelowAi(configurable: Values, key: string): unknown[] {
-  return [readNested(configurable)[key], configurable[`ai.${key}`]].filter(
+/**
+ * Lists the values that a run gives for one of its model options, nested in `configurable.ai` and as `ai.<name>`. Null
+ * stands for nothing.
+ */
+export function listAiOptionValues(configurable: Values, key: string): unknown[] {
+  return [readNestedOptions(configurable)[key], configurable[`ai.${key}`]].filter(
     (value) => value !== undefined && value !== null,
   );
 }
 
-function readNested({ ai }: Values): Values {
+function readNestedOptions({ ai }: Values): Values {
   return isRecord(ai) ? ai : {};
 }
 
-/** Reads an option of `configurable.ai`; what the protocol has beside it comes second. A value that cannot be read hides no other. */
+/**
+ * Returns the first value of a run's model option that `read` takes, from `configurable.ai`, then beside it;
+ * `undefined` where there is none.
+ */
 export function readAiOption<T>(
   configurable: Values,
   key: string,
   read: (value: unknown) => T | undefined,
 ): T | undefined {
-  const values = [...listBelowAi(configurable, key), ...(PLAIN.has(key) ? [configurable[key]] : [])];
+  const values = [...listAiOptionValues(configurable, key), ...(PLAIN.has(key) ? [configurable[key]] : [])];
   return values.map(read).find((value) => value !== undefined);
 }
 
 /**
- * Returns the overlay with which a branch's options of a model count once it is put over those of the source, name by name: each
- * option has its value in every spelling that the source has, and `ai` has the members of the source's that the overlay lacks.
+ * Returns the overlay of a branch completed so that its model options count once it is put over those of the source,
+ * name by name: each option has its value in every spelling that the source has, and `ai` has the members of the
+ * source's that the overlay lacks.
  */
 export function completeOverlay(source: Values, overlay: Values): Values {
   const values = readOverlaidOptions(overlay);
@@ -48,10 +55,10 @@ export function completeOverlay(source: Values, overlay: Values): Values {
       Object.hasOwn(source, spelling) ? [[spelling, value] as const] : [],
     ),
   );
-  const ofSource = readNested(source);
+  const ofSource = readNestedOptions(source);
   const nested = [...values].filter(([key]) => Object.hasOwn(ofSource, key));
   const isNested = overlay["ai"] === undefined ? nested.length > 0 : isRecord(overlay["ai"]);
-  const ai = { ...ofSource, ...Object.fromEntries(nested), ...readNested(overlay) };
+  const ai = { ...ofSource, ...Object.fromEntries(nested), ...readNestedOptions(overlay) };
   return { ...Object.fromEntries(flat), ...overlay, ...(isNested && { ai }) };
 }
 
@@ -61,17 +68,19 @@ function readOverlaidOptions(overlay: Values): ReadonlyMap<string, unknown> {
     if (name.startsWith("ai.")) return [name.slice("ai.".length)];
     return PLAIN.has(name) ? [name] : [];
   });
-  const keys = [...Object.keys(readNested(overlay)), ...flat];
+  const keys = [...Object.keys(readNestedOptions(overlay)), ...flat];
   return new Map(keys.map((key) => [key, readAiOption(overlay, key, (value) => value ?? undefined) ?? null]));
 }
 
+/** Lists the names by which an option may stand beside the nested `ai` object. */
 function listFlatSpellings(key: string): string[] {
   return PLAIN.has(key) ? [`ai.${key}`, key] : [`ai.${key}`];
 }
 
 /**
- * Returns the model's name for a host that routes to several providers; `undefined` where there is none. A model that the run
- * names is the one of its provider, whatever slashes are in its name; any other may be of another provider.
+ * Returns the name by which a host that routes to several providers knows the model of a call; `undefined` where there
+ * is none. A model that the run names is the one of its provider, whatever slashes are in its name; any other may be
+ * of another provider.
  */
 export function findRoutedModel(
   { model, provider }: { readonly model?: string | undefined; readonly provider?: string | undefined },
@@ -80,25 +89,28 @@ export function findRoutedModel(
   const name = model ?? otherModel;
   if (name === undefined || provider === undefined || name.startsWith(`${provider}/`)) return name;
   const isOfOther = model === undefined && name.includes("/");
-  return isOfOther ? undefined : readName(`${provider}/${name}`);
+  return isOfOther ? undefined : readOptionName(`${provider}/${name}`);
 }
 
-/** Reads the options of a call. The run's go before the node's; the smaller bound of tokens counts, so neither can be exceeded. */
+/**
+ * Reads the options of a model call from the run's and the node's configuration. The run's go before the node's; the
+ * smaller bound of tokens counts, so neither can be exceeded.
+ */
 export function readModelOptions(
   configurable: Values | undefined,
   config: Values,
   defaultTokens: number,
 ): ModelOptions {
   const options = configurable ?? {};
-  const modelOfRun = readAiOption(options, "model", readName);
+  const modelOfRun = readAiOption(options, "model", readOptionName);
   const modelOfNode = readText(config["model"]);
   const model = modelOfRun ?? modelOfNode;
-  const provider = readAiOption(options, "provider", readName);
+  const provider = readAiOption(options, "provider", readOptionName);
   const routedModel = provider && findRoutedModel({ model: modelOfRun, provider }, modelOfNode);
   const temperature =
-    readAiOption(options, "temperature", (value) => readNumber(value, 0, TEMPERATURE_MAX)) ??
+    readAiOption(options, "temperature", (value) => readNumberWithin(value, 0, TEMPERATURE_MAX)) ??
     config["temperature"];
-  const tokens = readAiOption(options, "maxTokens", (value) => readNumber(value, 1));
+  const tokens = readAiOption(options, "maxTokens", (value) => readNumberWithin(value, 1));
   const bounds = [tokens, config["maxTokens"]].filter(isNumber);
   return {
     ...(model !== undefined && { model }),
@@ -109,7 +121,10 @@ export function readModelOptions(
   };
 }
 
-/** Reads the options as releases did in which the node's configuration went first. Replays of their runs compare with these. */
+/**
+ * Reads the options of a model call as releases did in which the node's configuration went before the run's. Replays
+ * of their runs compare with these.
+ */
 export function readEarlierModelOptions(
   configurable: Values | undefined,
   config: Values,
@@ -127,13 +142,13 @@ function readText(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Reads the name of a model, a class or a provider. */
-export function readName(value: unknown): string | undefined {
+/** Reads the name of a model, a class or a provider, cut to its bound; `undefined` where the value is no such text. */
+export function readOptionName(value: unknown): string | undefined {
   return readText(value)?.slice(0, WORKFLOW_BOUNDS.nameCharsMax);
 }
 
-/** Reads a number within bounds. */
-export function readNumber(
+/** Returns the value where it is a number within the bounds; `undefined` for any other value. */
+export function readNumberWithin(
   value: unknown,
   least: number,
   most = Number.MAX_SAFE_INTEGER,

@@ -4,24 +4,27 @@
  */
 import type { Answer, Review, WorkflowRun } from "./workflow-state.ts";
 
-/** True when people said yes. Anything else is a no. */
-export function isAgreed({ resumeValue }: Pick<Answer, "resumeValue">): boolean {
+/** True when people's answer accepts the work, edited or not. Anything else is a no. */
+export function isAgreedAnswer({ resumeValue }: Pick<Answer, "resumeValue">): boolean {
   if (typeof resumeValue !== "object" || resumeValue === null || !("action" in resumeValue)) return false;
   return resumeValue.action === "accept" || resumeValue.action === "edit-accept";
 }
 
 type ReviewedRun = Pick<WorkflowRun, "reviews">;
 
-/** Work that was not accepted, in whose place nothing better came, and on which nobody has ruled. */
-export function listUnresolved({ reviews }: ReviewedRun): Review[] {
+/** Lists the reviews of workers whose work did not pass, and was neither merged nor ruled on by people. */
+export function listUnresolvedReviews({ reviews }: ReviewedRun): Review[] {
   return [...reviews.values()].filter(
     ({ verdict, isMerged, ruling }) =>
       verdict !== undefined && verdict.verdict !== "pass" && !isMerged && ruling === undefined,
   );
 }
 
-/** Returns what a supervisor is told of the reviews: names and keys, and nothing of the work. */
-export function reviewsOf({ reviews }: ReviewedRun): Readonly<Record<string, unknown>>[] {
+/**
+ * Returns what a supervisor's model is told of each review: the worker, the verdict with its criteria, and whether the
+ * work was merged; nothing of the work itself.
+ */
+export function summarizeReviews({ reviews }: ReviewedRun): Readonly<Record<string, unknown>>[] {
   return [...reviews.values()].map(({ workerId, verdict, isMerged, ruling }) => ({
     worker: workerId,
     ...(verdict && { verdict: verdict.verdict, criteria: verdict.criteria ?? [] }),
@@ -38,8 +41,11 @@ export interface Convergence {
   readonly notAccepted: readonly string[];
 }
 
-/** Returns whether a completed run reached its goal; `undefined` where that is not known. */
-export function convergenceOf({
+/**
+ * Returns whether a completed run reached its goal, with the criteria that are not met and the workers whose work was
+ * not accepted; `undefined` for any other run, and where nothing was judged.
+ */
+export function assessConvergence({
   phase,
   orchestrator: { last },
   reviews,

@@ -6,7 +6,7 @@ import {
   type WorkflowSummary,
 } from "../../contracts/workflows/workflow-summary.ts";
 import type { GraphNode, NodeGraph } from "./node-graph.ts";
-import { convergenceOf } from "./review.ts";
+import { assessConvergence } from "./review.ts";
 import {
   isAtWork,
   isMaterialising,
@@ -14,7 +14,7 @@ import {
   type RunPhase,
   type WorkflowRun,
 } from "./workflow-state.ts";
-import { variablesOf, type Values } from "./values.ts";
+import { readVariables, type Values } from "./values.ts";
 
 export interface ChildRun {
   readonly runId: string;
@@ -25,8 +25,11 @@ export interface ChildRun {
   readonly childRuns?: readonly ChildRun[];
 }
 
-/** `children`: the runs that it waits for. A run whose child waits for somebody waits for them too. */
-export function statusOf(run: WorkflowRun, children: readonly ChildRun[] = []): WorkflowStatus {
+/**
+ * Returns the status of a run as others are told it. A run whose child, one of `children`, waits for somebody waits
+ * for them too.
+ */
+export function computeRunStatus(run: WorkflowRun, children: readonly ChildRun[] = []): WorkflowStatus {
   const { phase } = run;
   // A fork that still takes events is running: the states that it passes through are its source's past.
   if (isMaterialising(run)) return "running";
@@ -44,10 +47,10 @@ const WAITING = {
   "external-event": "waiting-external",
 } as const;
 
-/** `driver`: the process that goes on with it. */
+/** Creates the summary with which the ledger lists a workflow run. `driver`: the process that goes on with it. */
 export function summarizeRun(run: WorkflowRun, driver: string): WorkflowSummary {
   const { owner, workflowId, parent } = run.started;
-  const status = statusOf(run);
+  const status = computeRunStatus(run);
   const isAsking = isAskingUnseen(run, status);
   return {
     kind: "workflow",
@@ -68,13 +71,18 @@ function isAskingUnseen(run: WorkflowRun, status: WorkflowStatus): boolean {
   return findAskingNode(run) !== undefined;
 }
 
-/** Returns the node that has waited longest for somebody, unless another one works. */
+/**
+ * Returns the node of a run that has waited longest for somebody's answer; `undefined` where none waits, or another
+ * node works.
+ */
 export function findWaitingNode(run: WorkflowRun): NodeRun | undefined {
   for (const { status } of run.nodes.values()) if (status === "running") return undefined;
   return findAskingNode(run);
 }
 
-/** Returns the node that asked somebody something first, whatever else works. */
+/**
+ * Returns the node of a run whose open question was asked first, whatever else works; `undefined` where none is open.
+ */
 export function findAskingNode(run: WorkflowRun): NodeRun | undefined {
   let first: NodeRun | undefined;
   for (const node of run.nodes.values())
@@ -91,17 +99,20 @@ function readAskedMs({ interrupt, startedAtMs }: NodeRun): EpochMs {
   return interrupt?.atMs ?? startedAtMs;
 }
 
-/** The child runs that nodes at work wait for, by their ids, in the order in which the nodes began. */
-export function childrenOf(run: WorkflowRun): string[] {
+/** Lists the ids of the child runs that nodes at work wait for, in the order in which the nodes began. */
+export function listAwaitedChildRuns(run: WorkflowRun): string[] {
   return [...run.nodes.values()]
     .filter((node) => isAtWork(node) && node.handoff?.phase === "running")
     .toSorted((one, other) => one.startedSequence - other.startedSequence)
     .flatMap(({ handoff }) => handoff?.childRunId ?? []);
 }
 
-export function snapshotOf(run: WorkflowRun, graph: NodeGraph, children: readonly ChildRun[]): Values {
+/**
+ * Creates what callers are shown of a run: its status, inputs, variables and nodes, with sensitive variables masked.
+ */
+export function createRunSnapshot(run: WorkflowRun, graph: NodeGraph, children: readonly ChildRun[]): Values {
   const { started, phase, pauseRequested } = run;
-  const status = statusOf(run, children);
+  const status = computeRunStatus(run, children);
   const waiting = findWaitingNode(run);
   return {
     runId: run.runId,
@@ -112,20 +123,20 @@ export function snapshotOf(run: WorkflowRun, graph: NodeGraph, children: readonl
     startedAt: formatTimestamp(run.startedAtMs),
     ...viewPhase(phase),
     ...(pauseRequested && { pauseRequested }),
-    inputs: maskSensitive(started.inputs, graph),
-    variables: maskSensitive(variablesOf(run, graph), graph),
+    inputs: maskSensitiveVariables(started.inputs, graph),
+    variables: maskSensitiveVariables(readVariables(run, graph), graph),
     nodeStates: Object.fromEntries([...run.nodes.values()].map((node) => [node.nodeId, viewNode(node)])),
     ...viewCaller(started, run.origin),
     ...(children.length > 0 && { childRuns: children }),
-    ...agentsOf(run, graph),
+    ...viewAgents(run, graph),
     ...viewConvergence(run),
     eventLogSchemaVersion: 1,
   };
 }
 
-/** RFC 0090 §C: a run that gave up completed, and did not reach its goal. */
+/** Views whether a completed run reached its goal: one that gave up completed, and did not (RFC 0090 §C). */
 function viewConvergence(run: WorkflowRun): Values {
-  const convergence = convergenceOf(run);
+  const convergence = assessConvergence(run);
   return convergence ? { convergence } : {};
 }
 
@@ -136,15 +147,15 @@ function viewPhase(phase: RunPhase): Values {
     case "paused":
       return { pausedAt: formatTimestamp(phase.atMs) };
     case "completed":
-      return { ...endView(phase.atMs), outputs: phase.outputs };
+      return { ...viewRunEnd(phase.atMs), outputs: phase.outputs };
     case "failed":
-      return { ...endView(phase.atMs), error: phase.error };
+      return { ...viewRunEnd(phase.atMs), error: phase.error };
     case "cancelled":
-      return endView(phase.atMs);
+      return viewRunEnd(phase.atMs);
   }
 }
 
-function endView(atMs: EpochMs): Values {
+function viewRunEnd(atMs: EpochMs): Values {
   const endedAt = formatTimestamp(atMs);
   return { completedAt: endedAt, endedAt };
 }
@@ -170,16 +181,16 @@ function viewNode({ status, executions, attempt, error }: NodeRun): Values {
 
 export const MASK = "[masked]";
 
-/** A sensitive variable is there for its nodes only. */
-export function maskSensitive(values: Values, graph: NodeGraph): Values {
+/** Returns the variables with the sensitive ones masked, because those are there for the run's nodes only. */
+export function maskSensitiveVariables(values: Values, graph: NodeGraph): Values {
   const shown = { ...values };
   for (const { name, sensitive } of graph.variables)
     if (sensitive && Object.hasOwn(shown, name)) shown[name] = MASK;
   return shown;
 }
 
-/** The supervisor for the whole run; the agent that was at work last. */
-function agentsOf(run: WorkflowRun, graph: NodeGraph): Values {
+/** Views the run's supervisor, and the agent whose node was started last. */
+function viewAgents(run: WorkflowRun, graph: NodeGraph): Values {
   const { agentId } = run.orchestrator;
   let last: { readonly node: GraphNode; readonly sequence: number } | undefined;
   for (const nodeRun of run.nodes.values()) {
@@ -196,7 +207,7 @@ function agentsOf(run: WorkflowRun, graph: NodeGraph): Values {
 
 const AGENT_KEYS = ["agentId", "name", "modelClass", "memoryRef", "version", "channel", "sourceManifestId"];
 
-/** agent-ref.schema.json, which is closed. */
+/** Selects the members that an agent has in agent-ref.schema.json, which is closed. */
 function selectAgentRef(agent: Values): Values {
   return Object.fromEntries(
     AGENT_KEYS.filter((key) => agent[key] !== undefined).map((key) => [key, agent[key]]),

@@ -2,7 +2,7 @@
 import { RE2JS } from "re2js";
 import type { EdgeCondition, PortValue } from "../../contracts/workflows/workflow-definition.ts";
 import type { GraphEdge, GraphNode, NodeGraph } from "./node-graph.ts";
-import { findEndedBefore, type WorkflowRun } from "./workflow-state.ts";
+import { findExecutionEndedBefore, type WorkflowRun } from "./workflow-state.ts";
 
 export type Values = Readonly<Record<string, unknown>>;
 
@@ -10,13 +10,17 @@ export type Values = Readonly<Record<string, unknown>>;
 const ALL_OUTPUTS = "output";
 const INPUT = "input";
 
-/** Returns the variables: defaults, then the inputs of `run.started`, then later changes. */
-export function variablesOf(run: WorkflowRun, graph: NodeGraph): Values {
+/**
+ * Returns the variables of a run by name: their defaults, overridden by the inputs of `run.started`, then by later
+ * changes.
+ */
+export function readVariables(run: WorkflowRun, graph: NodeGraph): Values {
   const values: Record<string, unknown> = createInitialVariables(graph, run.started.inputs);
   for (const [name, value] of run.variables) values[name] = value;
   return values;
 }
 
+/** Returns the variables with which a run of a graph begins: its inputs, and the defaults of the others. */
 export function createInitialVariables(graph: NodeGraph, inputs: Values): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const { name, defaultValue } of graph.variables)
@@ -24,21 +28,22 @@ export function createInitialVariables(graph: NodeGraph, inputs: Values): Record
   return Object.assign(values, inputs);
 }
 
-export function variableOf(run: WorkflowRun, graph: NodeGraph, name: string): unknown {
+/** Returns the value of a run's variable as it is now; `undefined` where it has none. */
+export function readVariable(run: WorkflowRun, graph: NodeGraph, name: string): unknown {
   if (run.variables.has(name)) return run.variables.get(name);
   if (Object.hasOwn(run.started.inputs, name)) return run.started.inputs[name];
   return graph.variables.find((variable) => variable.name === name)?.defaultValue;
 }
 
 /**
- * Returns the inputs of a node: variables as they are now, outputs of other nodes as they were when it began. A port
- * without a value is not there.
+ * Returns the inputs of a node by port: variables as they are now, outputs of other nodes as they were when it began.
+ * A port without a value is left out.
  */
-export function inputsOf(run: WorkflowRun, graph: NodeGraph, graphNode: GraphNode): Values {
+export function readNodeInputs(run: WorkflowRun, graph: NodeGraph, graphNode: GraphNode): Values {
   const began = run.nodes.get(graphNode.node.id)?.enteredSequence ?? Infinity;
   const values = new Map<string, unknown>();
   for (const [port, value] of Object.entries(graphNode.node.inputs))
-    values.set(port, portValueOf({ run, graph, began }, value));
+    values.set(port, readPortValue({ run, graph, began }, value));
   for (const { port, value } of listBroughtValues(run, graphNode, began))
     if (values.get(port) === undefined) values.set(port, value);
   return Object.fromEntries([...values].filter(([, value]) => value !== undefined));
@@ -53,10 +58,10 @@ function listBroughtValues(run: WorkflowRun, { incoming }: GraphNode, began: num
   return incoming
     .filter(isNamingPort)
     .flatMap(({ sourceNodeId, sourceOutput = ALL_OUTPUTS, targetInput: port = INPUT, condition }) => {
-      const source = findEndedBefore(run.nodes.get(sourceNodeId), began);
+      const source = findExecutionEndedBefore(run.nodes.get(sourceNodeId), began);
       if (source?.status !== "completed") return [];
       const { outputs = {}, endedSequence } = source;
-      if (condition && !isHolding(condition, outputs)) return [];
+      if (condition && !isConditionHolding(condition, outputs)) return [];
       return [{ port, value: readOutput(outputs, sourceOutput), endedSequence }];
     })
     .toSorted((one, other) => other.endedSequence - one.endedSequence);
@@ -69,31 +74,34 @@ interface Reading {
   readonly began: number;
 }
 
-function portValueOf({ run, graph, began }: Reading, value: PortValue): unknown {
+function readPortValue({ run, graph, began }: Reading, value: PortValue): unknown {
   switch (value.type) {
     case "static":
       return value.value;
     case "variable":
-      return variableOf(run, graph, value.variableName);
+      return readVariable(run, graph, value.variableName);
     case "connection": {
       const source = run.nodes.get(value.nodeId);
-      return readPath((findEndedBefore(source, began) ?? source)?.outputs, value.outputKey);
+      return readPath((findExecutionEndedBefore(source, began) ?? source)?.outputs, value.outputKey);
     }
     case "expression":
-      return readPath(variablesOf(run, graph), value.expression.replace(/^\$\.?|^variables\./, ""));
+      return readPath(readVariables(run, graph), value.expression.replace(/^\$\.?|^variables\./, ""));
   }
 }
 
-/** The value of this name, or at a path such as `output.approved`; `undefined` where there is none. */
+/**
+ * Returns the member of a value with this name, or at a path such as `output.approved`; `undefined` where there is
+ * none.
+ */
 export function readPath(value: unknown, path: string): unknown {
   if (typeof value === "object" && value !== null && Object.hasOwn(value, path))
     return (value as Values)[path];
-  let found = value;
+  let current = value;
   for (const key of path.split(".")) {
-    if (typeof found !== "object" || found === null || !Object.hasOwn(found, key)) return undefined;
-    found = (found as Values)[key];
+    if (typeof current !== "object" || current === null || !Object.hasOwn(current, key)) return undefined;
+    current = (current as Values)[key];
   }
-  return found;
+  return current;
 }
 
 const PATTERN_CHARS_MAX = 200;
@@ -105,17 +113,21 @@ const COMPARISON = /^\s*(!?)([\w.$-]+)\s*(?:(===?|!==?)(.+))?$/s;
 /** The outcome of each condition on each outputs: an edge is looked at again with every step of the run. */
 const outcomesOf = new WeakMap<Values, Map<EdgeCondition, boolean>>();
 
-export function isHolding(condition: EdgeCondition, outputs: Values): boolean {
+/**
+ * True when an edge's condition holds on a node's outputs; remembered for each outputs, because edges are looked at
+ * again with every step.
+ */
+export function isConditionHolding(condition: EdgeCondition, outputs: Values): boolean {
   const outcomes = outcomesOf.get(outputs) ?? new Map<EdgeCondition, boolean>();
   outcomesOf.set(outputs, outcomes);
   const before = outcomes.get(condition);
   if (before !== undefined) return before;
-  const now = evaluate(condition, outputs);
+  const now = evaluateCondition(condition, outputs);
   outcomes.set(condition, now);
   return now;
 }
 
-function evaluate(condition: EdgeCondition, outputs: Values): boolean {
+function evaluateCondition(condition: EdgeCondition, outputs: Values): boolean {
   const { type = "expression", left = "", right } = condition;
   const value = readOutput(outputs, left);
   switch (type) {
@@ -126,25 +138,32 @@ function evaluate(condition: EdgeCondition, outputs: Values): boolean {
     case "contains":
       return isContaining(value, right);
     case "regex":
-      return typeof value === "string" && typeof right === "string" && isMatching(right, value);
+      return typeof value === "string" && typeof right === "string" && isMatchingRegex(right, value);
     case "expression":
       return isExpressionHolding(condition.expression ?? "", outputs);
   }
 }
 
-/** Returns the value at a path. `output` is all outputs, or an output of that name where the path leads nowhere among them. */
+/**
+ * Returns the value at a path among a node's outputs. The name `output` is all of them, or an output of that name
+ * where the path leads nowhere among them.
+ */
 function readOutput(outputs: Values, path: string): unknown {
   const [first, ...rest] = path.split(".");
   const found = first === ALL_OUTPUTS && rest.length > 0 ? readPath(outputs, rest.join(".")) : undefined;
   return found === undefined ? readPath({ [ALL_OUTPUTS]: outputs, ...outputs }, path) : found;
 }
 
+/** True when a list has the value, or a text the part. */
 function isContaining(value: unknown, part: unknown): boolean {
   if (Array.isArray(value)) return value.some((item) => isSameValue(item, part));
   return typeof value === "string" && typeof part === "string" && value.includes(part);
 }
 
-/** `!` negates the value before it is compared, as in JavaScript. An expression that cannot be read does not hold. */
+/**
+ * True when an expression holds; one that cannot be read does not. A leading `!` negates the value before it is
+ * compared, as in JavaScript.
+ */
 function isExpressionHolding(expression: string, outputs: Values): boolean {
   const [, not, path, operator, literal] = COMPARISON.exec(expression) ?? [];
   if (path === undefined) return false;
@@ -153,15 +172,15 @@ function isExpressionHolding(expression: string, outputs: Values): boolean {
   if (operator === undefined || literal === undefined) return Boolean(value);
   const text = literal.trim();
   // Space without a literal behind it counts as one: so were runs judged that are read again.
-  const isSame = isSameValue(value, literalOf(text === "" ? literal.slice(-1) : text));
+  const isSame = isSameValue(value, parseLiteral(text === "" ? literal.slice(-1) : text));
   return operator.startsWith("!") ? !isSame : isSame;
 }
 
-/** JSON, a text in single quotes, or the text itself. */
-function literalOf(text: string): unknown {
+/** Parses what an expression compares with: JSON, a text in single quotes, or the text itself. */
+function parseLiteral(text: string): unknown {
   const inSingleQuotes = /^'(.*)'$/s.exec(text)?.[1];
   try {
-    return JSON.parse(inSingleQuotes === undefined ? text : quote(inSingleQuotes));
+    return JSON.parse(inSingleQuotes === undefined ? text : quoteAsJson(inSingleQuotes));
   } catch {
     return text;
   }
@@ -170,10 +189,11 @@ function literalOf(text: string): unknown {
 const REQUOTED: Readonly<Record<string, string>> = { "\\'": "'", '"': '\\"' };
 
 /** Renders the inside of single quotes as a text of JSON: `it\\'s "so"` becomes `"it's \\"so\\""`. */
-function quote(inside: string): string {
+function quoteAsJson(inside: string): string {
   return `"${inside.replace(/\\.|"/gs, (found) => REQUOTED[found] ?? found)}"`;
 }
 
+/** True when two JSON values are equal, in whatever order their members are. */
 export function isSameValue(one: unknown, other: unknown): boolean {
   if (one === other) return true;
   if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) return false;
@@ -193,22 +213,23 @@ const MATCHED_CHARS_MAX = 2_000;
 const PATTERN_SIZE_MAX = 500;
 
 /** Patterns of definitions come from whoever may register one: the engine's time is linear in the text. */
-function isMatching(pattern: string, value: string): boolean {
-  return value.length <= MATCHED_CHARS_MAX && (compilePattern(pattern)?.matcher(value).find() ?? false);
+function isMatchingRegex(pattern: string, value: string): boolean {
+  return value.length <= MATCHED_CHARS_MAX && (compileCachedPattern(pattern)?.matcher(value).find() ?? false);
 }
 
 const PATTERNS_MAX = 200;
 const patterns = new Map<string, RE2JS | undefined>();
 
-function compilePattern(pattern: string): RE2JS | undefined {
+function compileCachedPattern(pattern: string): RE2JS | undefined {
   if (patterns.has(pattern)) return patterns.get(pattern);
   if (patterns.size >= PATTERNS_MAX) patterns.clear();
-  const found = compile(pattern);
+  const found = compileBounded(pattern);
   patterns.set(pattern, found);
   return found;
 }
 
-function compile(pattern: string): RE2JS | undefined {
+/** Compiles a pattern; `undefined` for one that is no pattern, or too large to be matched in short time. */
+function compileBounded(pattern: string): RE2JS | undefined {
   if (pattern.length > PATTERN_CHARS_MAX) return undefined;
   try {
     const program = RE2JS.compile(pattern);
@@ -218,7 +239,7 @@ function compile(pattern: string): RE2JS | undefined {
   }
 }
 
-/** Returns why a condition cannot be evaluated; `undefined` when it can. */
+/** Returns why the condition of an edge cannot be evaluated; `undefined` when it can. */
 export function findConditionProblem({
   type = "expression",
   right,
@@ -228,5 +249,5 @@ export function findConditionProblem({
     return `its expression is longer than ${EXPRESSION_CHARS_MAX} characters`;
   if (type !== "regex") return undefined;
   if (typeof right !== "string" || right.length > PATTERN_CHARS_MAX) return "its pattern is no short text";
-  return compile(right) ? undefined : "its pattern is none that is matched in short time";
+  return compileBounded(right) ? undefined : "its pattern is none that is matched in short time";
 }

@@ -37,6 +37,8 @@ export interface WorkflowRun {
   /** Milliseconds in which nothing worked because people were waited for, or the run was paused. */
   readonly waitedMs: number;
   readonly waitingSinceMs?: EpochMs;
+  /** The sequence of the newest `run.resuming` that says how long nobody drove the run. */
+  readonly awaySequence?: number;
   /** A pause that begins when the running nodes have ended. */
   readonly pauseRequested?: { readonly drainPolicy: DrainPolicy; readonly reason?: string | undefined };
 }
@@ -217,15 +219,17 @@ export interface Review {
   readonly ruling?: "accepted" | "rejected";
 }
 
-/** A worker of a node. */
-export function reviewKeyOf(nodeId: string, workerId: string): string {
+/** Returns the key under which a run keeps the review of a node's worker. */
+export function createReviewKey(nodeId: string, workerId: string): string {
   return `${nodeId}\n${workerId}`;
 }
 
+/** True for the phase of a run that has ended, however it ended. */
 export function isEndedPhase({ kind }: RunPhase): boolean {
   return kind !== "open" && kind !== "paused";
 }
 
+/** True for a node that is running, or suspended until its question is answered. */
 export function isAtWork({ status }: NodeRun): boolean {
   return status === "running" || status === "suspended";
 }
@@ -233,34 +237,45 @@ export function isAtWork({ status }: NodeRun): boolean {
 /** A run by its id and the source that its log begins with. */
 type RunOfLog = Pick<WorkflowRun, "runId" | "origin">;
 
-/** True for a node that is not at work: it ended, or was skipped. */
+/** True for a node that is not at work, because it ended or was skipped. */
 export function hasEnded(nodeRun: NodeRun): nodeRun is NodeRun & EndedExecution {
   return nodeRun.endedSequence !== undefined;
 }
 
-/** Returns the newest execution of the node that had ended before this event. */
-export function findEndedBefore(nodeRun: NodeRun | undefined, sequence: number): EndedExecution | undefined {
+/**
+ * Returns the newest execution of a node that had ended before the event of that sequence; `undefined` where none had.
+ */
+export function findExecutionEndedBefore(
+  nodeRun: NodeRun | undefined,
+  sequence: number,
+): EndedExecution | undefined {
   if (!nodeRun) return undefined;
   if (hasEnded(nodeRun) && nodeRun.endedSequence < sequence) return nodeRun;
   return nodeRun.earlierExecutions?.findLast(({ endedSequence }) => endedSequence < sequence);
 }
 
-/** The run that stands in what is recorded: of a replay its source's, so that its log is the same. */
-export function identityOf({ runId, origin }: RunOfLog): CoordinationId {
+/**
+ * Returns the run id that events inside of a run's log name: for a replay it is the source's, so that both logs are
+ * the same.
+ */
+export function findLogIdentity({ runId, origin }: RunOfLog): CoordinationId {
   return origin?.identity ?? runId;
 }
 
-/** The id of an event of the run, which is its source's for what was taken from there. */
-export function eventIdOf({ runId, origin }: RunOfLog, sequence: number): EventId {
+/** Returns the id of a run's event of that sequence, which is the source's for an event that was taken from there. */
+export function computeEventId({ runId, origin }: RunOfLog, sequence: number): EventId {
   return findEventId(runId, origin, sequence);
 }
 
-/** A fork that has not yet taken all it takes from its source: nothing is planned for it, and nobody may ask it for anything. */
+/**
+ * True for a fork that has not yet taken all events from its source. Nothing is planned for it, and nobody may ask it
+ * for anything.
+ */
 export function isMaterialising({ origin, nextSequence, phase }: WorkflowRun): boolean {
   return origin !== undefined && nextSequence < origin.until && !isEndedPhase(phase);
 }
 
-/** A fork that has taken all, and has no event of its own yet. */
+/** True for a fork that has taken all events from its source, and has no event of its own yet. */
 export function isAtFork({ origin, nextSequence, phase }: WorkflowRun): boolean {
   return origin !== undefined && nextSequence === origin.until && !isEndedPhase(phase);
 }

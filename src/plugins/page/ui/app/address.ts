@@ -14,6 +14,10 @@ export interface Address {
   readonly query: Readonly<Record<string, string>>;
 }
 
+/**
+ * Returns the view, run, tab and query that the fragment of the page's address names; defaults replace what is
+ * unknown.
+ */
 export function parseAddress(fragment: string): Address {
   const [path = "", search = ""] = fragment.replace(/^#\/?/u, "").split("?");
   const [first = "", id, third = ""] = path.split("/").map(decodeSegment);
@@ -22,6 +26,7 @@ export function parseAddress(fragment: string): Address {
   return { place, ...(id && { id }), tab, query: Object.fromEntries(new URLSearchParams(search)) };
 }
 
+/** Returns a segment decoded, or as it is where it cannot be decoded. */
 function decodeSegment(segment: string): string {
   try {
     return decodeURIComponent(segment);
@@ -37,24 +42,32 @@ export interface AddressParts {
   readonly query?: Readonly<Record<string, string | undefined>> | undefined;
 }
 
+/** Returns the fragment of the page's address for a view, which `parseAddress` reads. */
 export function formatAddress({ place, id, tab, query = {} }: AddressParts): string {
   const path = [place, ...(id === undefined ? [] : [id, tab ?? "timeline"])]
     .map(encodeURIComponent)
     .join("/");
+  return `#/${path}${formatQuery(query)}`;
+}
+
+/** Formats the query of an address, with its `?`; an entry without a value is left out. */
+export function formatQuery(query: Readonly<Record<string, string | undefined>>): string {
   const entries = Object.entries(query).flatMap(([name, value]) => (value ? [[name, value]] : []));
-  const search = new URLSearchParams(entries).toString();
-  return `#/${path}${search === "" ? "" : `?${search}`}`;
+  return entries.length === 0 ? "" : `?${new URLSearchParams(entries).toString()}`;
 }
 
 const LINK = /^#link=(.+)$/u;
 
-/** Tells whether a fragment is no place of the page but a one-time link. */
-export function isLink(fragment: string): boolean {
+/** True where the fragment of an address is a one-time link by which to sign in, and no place of the page. */
+export function isOneTimeLink(fragment: string): boolean {
   return LINK.test(fragment);
 }
 
-/** Takes the one-time link out of the address, so that nobody copies it, and out of what the gateway put into the document. */
-export function takeLink(): string | undefined {
+/**
+ * Returns the one-time link in the address or the document, and removes it from both, so that nobody copies it;
+ * `undefined` where there is none.
+ */
+export function takeOneTimeLink(): string | undefined {
   const link = LINK.exec(location.hash)?.[1];
   if (link !== undefined) history.replaceState(null, "", "#/runs");
   const meta = document.querySelector('meta[name="coordination-link"]');

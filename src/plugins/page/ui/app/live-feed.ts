@@ -52,7 +52,7 @@ export class LiveFeed {
     return Date.now() + this.#aheadMs;
   }
 
-  /** Returns what ends it. */
+  /** Tells a listener of changes, states and beats; returns a function that ends it. */
   listen(listener: FeedListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -1,5 +1,6 @@
 /** Owns: asking the server. The token is kept here, in memory, and nowhere else. */
 import type { PageError, SignedIn } from "../../contract/session.ts";
+import { formatQuery } from "./address.ts";
 
 /** An answer that says no, or no answer at all. */
 export class ApiProblem extends Error {
@@ -27,9 +28,12 @@ export const IS_IN_TAB = typeof pageOfTab === "string";
 /** Beside the document, wherever the page is mounted. */
 const ROOT = `${pageOfTab ?? "./"}api/`;
 
-/** @throws ApiProblem */
+/**
+ * Signs in at the server by a one-time link, and returns the session with access to the API by its token. @throws
+ * ApiProblem
+ */
 export async function signIn(link: string): Promise<{ readonly api: PageApi; readonly session: SignedIn }> {
-  const session = await ask<SignedIn>("session", {
+  const session = await requestJson<SignedIn>("session", {
     method: "POST",
     body: JSON.stringify({ link }),
     headers: JSON_BODY,
@@ -42,24 +46,24 @@ const JSON_BODY = { "content-type": "application/json" };
 function createPageApi(token: string): PageApi {
   const authorization = `Bearer ${token}`;
   return {
-    get: (path, query) => ask(path + formatQuery(query), { headers: { authorization } }),
+    get: (path, query = {}) => requestJson(path + formatQuery(query), { headers: { authorization } }),
     post: (path, body) =>
-      ask(path, { method: "POST", body: JSON.stringify(body), headers: { ...JSON_BODY, authorization } }),
-    stream: (path, headers, signal) => request(path, { headers: { ...headers, authorization }, signal }),
+      requestJson(path, {
+        method: "POST",
+        body: JSON.stringify(body),
+        headers: { ...JSON_BODY, authorization },
+      }),
+    stream: (path, headers, signal) => sendRequest(path, { headers: { ...headers, authorization }, signal }),
   };
 }
 
-function formatQuery(query: Readonly<Record<string, string | undefined>> = {}): string {
-  const entries = Object.entries(query).flatMap(([name, value]) => (value ? [[name, value]] : []));
-  return entries.length === 0 ? "" : `?${new URLSearchParams(entries).toString()}`;
-}
-
-async function ask<T>(path: string, init: RequestInit): Promise<T> {
-  const response = await request(path, init);
+async function requestJson<T>(path: string, init: RequestInit): Promise<T> {
+  const response = await sendRequest(path, init);
   return (await response.json()) as T;
 }
 
-async function request(path: string, init: RequestInit): Promise<Response> {
+/** Sends a request; throws an `ApiProblem` for a refusal, and where the server does not answer. */
+async function sendRequest(path: string, init: RequestInit): Promise<Response> {
   const response = await fetch(ROOT + path, { ...init, credentials: "omit", cache: "no-store" }).catch(
     (error: unknown) => {
       if (init.signal?.aborted) throw error;
@@ -71,7 +75,10 @@ async function request(path: string, init: RequestInit): Promise<Response> {
   throw new ApiProblem(error, message ?? `The server answered ${response.status}. Look into its log.`);
 }
 
-/** Says what went wrong, in words for people. */
+/**
+ * Returns the sentence for people about an error of the page; one that is no `ApiProblem` is written to the console
+ * and told in general words.
+ */
 export function describeProblem(error: unknown): string {
   if (error instanceof ApiProblem) return error.message;
   console.error(error);

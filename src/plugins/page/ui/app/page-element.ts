@@ -56,11 +56,12 @@ export abstract class LoadedElement<T> extends PageElement {
 
   /** @throws ApiProblem */
   protected abstract read(): Promise<T>;
-  protected abstract isConcerned(change: LiveChange): boolean;
-  protected abstract show(loaded: T): TemplateResult;
+  /** True where a change may have changed what is shown, so that it is read again. */
+  protected abstract isAffectedBy(change: LiveChange): boolean;
+  protected abstract showLoaded(loaded: T): TemplateResult;
 
   /** Returns what is shown below the problem where nothing could be read. */
-  protected showInstead(_problem: unknown): TemplateResult | typeof nothing {
+  protected showWithoutData(_problem: unknown): TemplateResult | typeof nothing {
     return nothing;
   }
 
@@ -68,7 +69,7 @@ export abstract class LoadedElement<T> extends PageElement {
     super.connectedCallback();
     this.#stopListening = this.page.feed.listen({
       onChange: (change) => {
-        if (!change || this.isConcerned(change)) this.reload();
+        if (!change || this.isAffectedBy(change)) this.reload();
         else if (this.#isReading) this.#meanwhile.push(change);
       },
       onState: () => undefined,
@@ -83,18 +84,18 @@ export abstract class LoadedElement<T> extends PageElement {
     clearTimeout(this.#timer);
   }
 
-  /** Tells ages and what is left of a time anew. */
+  /** Renders anew with each beat of the server, so that ages and remaining times go on. */
   protected onBeat(): void {
     this.requestUpdate();
   }
 
-  /** Reads at once, and then at most once in a while. */
+  /** Reads again: at once, or after the reading under way and a pause. */
   protected reload(): void {
     this.#isStale = true;
     if (!this.#isReading) void this.#readAll();
   }
 
-  /** Reads without a pause: somebody wants to see something else. */
+  /** Reads again without the pause and drops the reading under way: somebody wants to see something else. */
   protected reloadNow(): void {
     this.#wanted += 1;
     this.reload();
@@ -113,7 +114,7 @@ export abstract class LoadedElement<T> extends PageElement {
         if (wanted !== this.#wanted) continue;
         this.loaded = loaded;
         this.problem = undefined;
-        if (this.#meanwhile.some((change) => this.isConcerned(change))) this.#isStale = true;
+        if (this.#meanwhile.some((change) => this.isAffectedBy(change))) this.#isStale = true;
       } catch (error) {
         if (wanted !== this.#wanted) continue;
         this.#failure = error;
@@ -136,8 +137,8 @@ export abstract class LoadedElement<T> extends PageElement {
       loaded === undefined
         ? problem === undefined
           ? html`<p class="quiet" role="status">Reading …</p>`
-          : this.showInstead(this.#failure)
-        : this.show(loaded)
+          : this.showWithoutData(this.#failure)
+        : this.showLoaded(loaded)
     }`;
   }
 }
@@ -149,8 +150,11 @@ export interface ActionButton {
   readonly className?: string;
 }
 
-/** Whoever may not is told why when the button is pressed: a button that is only grey explains nothing. */
-export function showAction(
+/**
+ * Returns the template of an action's button; without the right, pressing it tells why not, because a button that is
+ * only grey explains nothing.
+ */
+export function showActionButton(
   page: PageContext,
   { label, right, action, className = "" }: ActionButton,
 ): TemplateResult {

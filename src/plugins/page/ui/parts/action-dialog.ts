@@ -3,7 +3,7 @@ import { html, nothing, type PropertyValues, type TemplateResult } from "lit";
 import type { Action, LateOutcome, OfferedAction } from "../app/action.ts";
 import { ApiProblem, describeProblem } from "../app/page-api.ts";
 import { PageElement, type PageContext } from "../app/page-element.ts";
-import { showLine } from "../../drawing/visible-text.ts";
+import { formatVisibleLine } from "../../drawing/visible-text.ts";
 
 type Progress =
   | { readonly kind: "asked" }
@@ -47,7 +47,7 @@ class ActionDialog extends PageElement {
     return html`<dialog class="action" aria-labelledby="action-title" @close=${() => this.#onClose()}>
       ${
         action
-          ? html`<h2 id="action-title">${showLine(action.title, 160)}</h2>
+          ? html`<h2 id="action-title">${formatVisibleLine(action.title, 160)}</h2>
               ${this.#showBody(action)}`
           : nothing
       }
@@ -60,11 +60,11 @@ class ActionDialog extends PageElement {
       return html`<p>${action.before}</p>
         ${this.#showClose()}`;
     if (progress.kind === "done")
-      return html`<p class="happened" role="status">✓ ${showLine(progress.happened)}</p>
+      return html`<p class="happened" role="status">✓ ${formatVisibleLine(progress.happened)}</p>
         ${this.#showClose()}`;
     const isDoing = progress.kind === "doing";
     return html`<form method="dialog" @submit=${(event: SubmitEvent) => this.#onSubmit(event, action)}>
-      <p>${showLine(action.before, 2_000)}</p>
+      <p>${formatVisibleLine(action.before, 2_000)}</p>
       ${action.details?.() ?? nothing}
       ${
         action.field
@@ -77,7 +77,7 @@ class ActionDialog extends PageElement {
             </label>`
           : nothing
       }
-      ${progress.kind === "refused" ? html`<p class="problem" role="alert">${showLine(progress.because)}</p>` : nothing}
+      ${progress.kind === "refused" ? html`<p class="problem" role="alert">${formatVisibleLine(progress.because)}</p>` : nothing}
       <p class="buttons">
         <button
           type="submit"
@@ -115,14 +115,14 @@ class ActionDialog extends PageElement {
       this.#tell(action, { isDone: true, sentence: happened, address });
       action.onDone?.();
     } catch (error) {
-      this.#tell(action, { isDone: false, sentence: describeOutcome(error) });
+      this.#tell(action, { isDone: false, sentence: describeFailedAction(error) });
     }
   }
 
   /** The dialog may have been closed meanwhile, or be about something else: then whoever looks at the page stays where they are. */
   #tell(action: OfferedAction, { isDone, sentence, address }: LateOutcome): void {
     if (this.action !== action) {
-      this.page.tellLate({ isDone, sentence: showLine(`${action.title}: ${sentence}`), address });
+      this.page.tellLate({ isDone, sentence: formatVisibleLine(`${action.title}: ${sentence}`), address });
       return;
     }
     this.progress = isDone ? { kind: "done", happened: sentence } : { kind: "refused", because: sentence };
@@ -136,8 +136,11 @@ class ActionDialog extends PageElement {
   }
 }
 
-/** Nothing repeats an action by itself. */
-function describeOutcome(error: unknown): string {
+/**
+ * Returns why an action failed, and where no answer came that it may have been done. Nothing repeats an action by
+ * itself.
+ */
+function describeFailedAction(error: unknown): string {
   const isUnknown = error instanceof ApiProblem && error.code === "unreachable";
   return `${describeProblem(error)}${isUnknown ? " Whether it was done is not known: look, and then try again." : ""}`;
 }

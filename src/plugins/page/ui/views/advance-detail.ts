@@ -3,7 +3,10 @@ import type { Timeline } from "../../../reports/timeline.ts";
 import type { TreeNode } from "../../../reports/tree.ts";
 import type { CoordinationDetail } from "../../contract/runs.ts";
 
-/** Returns work as the server would tell of it at that time, by the server's clock, if nothing happened since. */
+/**
+ * Returns a coordination's detail with the durations of what goes on advanced to `nowMs`, by the server's clock, as if
+ * nothing happened since; the same detail where no time passed.
+ */
 export function advanceDetail(detail: CoordinationDetail, nowMs: number): CoordinationDetail {
   const passedMs = nowMs - detail.atMs;
   if (passedMs <= 0) return detail;
@@ -18,8 +21,11 @@ export function advanceDetail(detail: CoordinationDetail, nowMs: number): Coordi
 /** Steps in other states have the duration of an attempt that has ended. */
 const GROWING: ReadonlySet<string> = new Set(["waiting", "dispatched", "running"]);
 
-/** True while durations grow: the work goes on, or a plan of one of its agents, which may outlive it. */
-export function isGoingOn({ tree }: CoordinationDetail): boolean {
+/**
+ * True while any duration in a coordination's tree grows: its own work goes on, or a plan of one of its agents, which
+ * may outlive it.
+ */
+export function hasGrowingDurations({ tree }: CoordinationDetail): boolean {
   return hasGrowingNode(tree.tree);
 }
 

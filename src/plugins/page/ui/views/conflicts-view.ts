@@ -4,12 +4,12 @@ import { formatCount, formatDuration } from "../../../../agents/coordination/std
 import { formatShellArguments } from "../../../../agents/coordination/std/shell-arguments.ts";
 import type { Done } from "../../contract/actions.ts";
 import type { ClaimsList, ConflictsList, ShownClaim, ShownConflict } from "../../contract/questions.ts";
-import { formatWords } from "../../drawing/row-marks.ts";
+import { separateWords } from "../../drawing/row-marks.ts";
 import { describeShownResource } from "../../../reports/shown-resource.ts";
-import { showLine } from "../../drawing/visible-text.ts";
+import { formatVisibleLine } from "../../drawing/visible-text.ts";
 import { formatAddress } from "../app/address.ts";
-import { LoadedElement, showAction } from "../app/page-element.ts";
-import { showEmpty, showInstant } from "../parts/words.ts";
+import { LoadedElement, showActionButton } from "../app/page-element.ts";
+import { showSentenceIf, showInstant } from "../parts/words.ts";
 
 interface Contention {
   readonly openConflicts: ConflictsList;
@@ -29,11 +29,11 @@ class ConflictsView extends LoadedElement<Contention> {
     return { openConflicts, newestConflicts, claims };
   }
 
-  protected override isConcerned({ types }: { readonly types: readonly string[] }): boolean {
+  protected override isAffectedBy({ types }: { readonly types: readonly string[] }): boolean {
     return types.some((type) => /^(?:conflict|claim|resource|coordination)\./u.test(type));
   }
 
-  protected override show({ openConflicts, newestConflicts, claims }: Contention): TemplateResult {
+  protected override showLoaded({ openConflicts, newestConflicts, claims }: Contention): TemplateResult {
     const settled = newestConflicts.conflicts.filter(({ resolution }) => resolution);
     const settledIds = new Set(settled.map(({ conflictId }) => conflictId));
     const stillOpen = openConflicts.conflicts.filter(({ conflictId }) => !settledIds.has(conflictId));
@@ -42,13 +42,14 @@ class ConflictsView extends LoadedElement<Contention> {
     const damaged = `The conflicts of at least ${formatCount(unreadable, "damaged coordination")} cannot be read: run \`verify\`.`;
     return html`<h1>Conflicts and claims</h1>
       <h2>Conflicts</h2>
-      ${showEmpty(isEmpty, "No two steps wanted the same thing yet.")} ${showEmpty(unreadable > 0, damaged)}
-      ${showConflicts("Open conflicts", stillOpen)} ${showEmpty(openConflicts.isMore, MORE_OPEN)}
-      ${showConflicts("Settled conflicts", settled)} ${showEmpty(newestConflicts.isMore, MORE_SETTLED)}
+      ${showSentenceIf(isEmpty, "No two steps wanted the same thing yet.")}
+      ${showSentenceIf(unreadable > 0, damaged)} ${showConflictTable("Open conflicts", stillOpen)}
+      ${showSentenceIf(openConflicts.isMore, MORE_OPEN)} ${showConflictTable("Settled conflicts", settled)}
+      ${showSentenceIf(newestConflicts.isMore, MORE_SETTLED)}
       <h2>Claims</h2>
-      ${showEmpty(claims.claims.length === 0, "Nothing is claimed.")}
+      ${showSentenceIf(claims.claims.length === 0, "Nothing is claimed.")}
       ${claims.claims.length === 0 ? nothing : this.#showClaims(claims.claims)}
-      ${showEmpty(claims.isMore, "There are more claims; the command `claims` lists them all.")}`;
+      ${showSentenceIf(claims.isMore, "There are more claims; the command `claims` lists them all.")}`;
   }
 
   #showClaims(claims: ClaimsList["claims"]): TemplateResult {
@@ -74,12 +75,12 @@ class ConflictsView extends LoadedElement<Contention> {
   #showClaim(claim: ShownClaim): TemplateResult {
     const { token, resource, coordinationId, stepId, acquiredAtMs, expiresAtMs } = claim;
     const leftMs = expiresAtMs - this.page.feed.nowMs;
-    const release = showAction(this.page, {
+    const release = showActionButton(this.page, {
       label: "Release",
       right: "write",
       action: () => ({
         title: `Release the claim ${token}`,
-        before: describeRelease(claim),
+        before: describeClaimRelease(claim),
         confirm: "Release the claim",
         isDangerous: true,
         perform: () => this.page.api.post<Done>(`claims/${encodeURIComponent(String(token))}/release`, {}),
@@ -88,10 +89,10 @@ class ConflictsView extends LoadedElement<Contention> {
     });
     return html`<tr>
       <td class="number">${token}</td>
-      <td class="mono wide">${showLine(describeShownResource(resource))}</td>
+      <td class="mono wide">${formatVisibleLine(describeShownResource(resource))}</td>
       <td>
         <a href=${formatAddress({ place: "runs", id: coordinationId, query: { step: stepId } })}
-          >${showLine(stepId, 40)}</a
+          >${formatVisibleLine(stepId, 40)}</a
         >
       </td>
       <td>${showInstant(acquiredAtMs)}</td>
@@ -102,9 +103,9 @@ class ConflictsView extends LoadedElement<Contention> {
 }
 
 /** Says what releasing a claim does to its holder. */
-function describeRelease({ resource, coordinationId, stepId, isOfOwner }: ShownClaim): string {
+function describeClaimRelease({ resource, coordinationId, stepId, isOfOwner }: ShownClaim): string {
   const holder = isOfOwner ? "The owner's session" : `Step ${stepId}`;
-  const free = `${showLine(describeShownResource(resource), 200)} becomes free for other steps.`;
+  const free = `${formatVisibleLine(describeShownResource(resource), 200)} becomes free for other steps.`;
   const effect = `${holder} keeps working, and its next write there is ruled on anew.`;
   if (isOfOwner) return `${free} ${effect}`;
   const command = `cancel ${formatShellArguments(coordinationId, stepId)}`;
@@ -115,7 +116,10 @@ const MORE_OPEN =
   "There are older open conflicts; the command `conflicts --open` lists them with a larger `--limit`.";
 const MORE_SETTLED = "There are older conflicts; the command `conflicts` lists them with a larger `--limit`.";
 
-function showConflicts(name: string, conflicts: readonly ShownConflict[]): TemplateResult | typeof nothing {
+function showConflictTable(
+  name: string,
+  conflicts: readonly ShownConflict[],
+): TemplateResult | typeof nothing {
   if (conflicts.length === 0) return nothing;
   return html`<h3>${name}</h3>
     <div class="table" tabindex="0" role="region" aria-label="${name}, newest first">
@@ -134,15 +138,17 @@ function showConflicts(name: string, conflicts: readonly ShownConflict[]): Templ
             ({ detectedAtMs, resource, requesterName, outcome, coordinationId, contest, resolution }) =>
               html`<tr>
                 <td>${showInstant(detectedAtMs)}</td>
-                <td class="mono wide">${showLine(describeShownResource(resource))}</td>
+                <td class="mono wide">${formatVisibleLine(describeShownResource(resource))}</td>
                 <td>
                   <a
                     href=${formatAddress({ place: "runs", id: coordinationId, query: { step: contest?.requester } })}
-                    >${showLine(requesterName, 60)}</a
+                    >${formatVisibleLine(requesterName, 60)}</a
                   >
                 </td>
-                <td>◆ ${showLine(outcome)}</td>
-                <td>${resolution ? formatWords(showLine(resolution.because)) : "people are asked"}</td>
+                <td>◆ ${formatVisibleLine(outcome)}</td>
+                <td>
+                  ${resolution ? separateWords(formatVisibleLine(resolution.because)) : "people are asked"}
+                </td>
               </tr>`,
           )}
         </tbody>

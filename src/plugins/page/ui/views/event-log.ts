@@ -1,7 +1,7 @@
 /** Owns: the log of a coordination or workflow run: cause and effect linked, filtered, as raw JSON, to be saved. */
 import { html, nothing, type PropertyValues, type TemplateResult } from "lit";
 import type { EventsPage, LoggedEvent, ReadableEvent } from "../../contract/runs.ts";
-import { showLine, showText } from "../../drawing/visible-text.ts";
+import { formatVisibleLine, formatVisibleText } from "../../drawing/visible-text.ts";
 import { describeProblem } from "../app/page-api.ts";
 import { PageElement, type PageContext } from "../app/page-element.ts";
 import { saveFile, showSaveButton } from "../parts/words.ts";
@@ -90,8 +90,8 @@ class EventLog extends PageElement {
 
   protected override render(): TemplateResult {
     const wanted = this.filter.toLowerCase();
-    const shown = wanted === "" ? this.events : this.events.filter((event) => isMatching(event, wanted));
-    const effects = Map.groupBy(this.events.filter(isReadable), ({ causationId = "" }) => causationId);
+    const shown = wanted === "" ? this.events : this.events.filter((event) => hasEventText(event, wanted));
+    const effects = Map.groupBy(this.events.filter(isReadableEvent), ({ causationId = "" }) => causationId);
     return html`<p class="tools">
         <label
           >Filter
@@ -114,9 +114,10 @@ class EventLog extends PageElement {
   }
 
   #showEvent(event: LoggedEvent, effects: ReadonlyMap<string, readonly ReadableEvent[]>): TemplateResult {
-    if (!isReadable(event))
+    if (!isReadableEvent(event))
       return html`<li class="damaged" id=${`event-${event.sequence}`}>
-        <span class="sequence">${event.sequence}</span> <strong>Damaged:</strong> ${showLine(event.damage)}
+        <span class="sequence">${event.sequence}</span>
+        <strong>Damaged:</strong> ${formatVisibleLine(event.damage)}
       </li>`;
     const { sequence, type, timestamp, nodeId, payload } = event;
     const stepId = (payload as { readonly stepId?: unknown }).stepId ?? nodeId;
@@ -124,8 +125,8 @@ class EventLog extends PageElement {
     return html`<li id=${`event-${sequence}`} class=${sequence === this.marked ? "marked" : ""} tabindex="-1">
       <span class="sequence">${sequence}</span>
       <time class="quiet" datetime=${timestamp}>${timestamp.slice(11, 23)}</time>
-      <strong class="mono">${showLine(type, 80)}</strong>
-      ${typeof stepId === "string" ? html`<span class="mono quiet">${showLine(stepId, 40)}</span>` : nothing}
+      <strong class="mono">${formatVisibleLine(type, 80)}</strong>
+      ${typeof stepId === "string" ? html`<span class="mono quiet">${formatVisibleLine(stepId, 40)}</span>` : nothing}
       <span class="links">${this.#showCause(event)} ${this.#showEffects(caused)}</span>
       ${
         this.isForkable
@@ -140,7 +141,7 @@ class EventLog extends PageElement {
       }
       <details>
         <summary>JSON</summary>
-        <pre>${showText(JSON.stringify(event, null, 2))}</pre>
+        <pre>${formatVisibleText(JSON.stringify(event, null, 2))}</pre>
       </details>
     </li>`;
   }
@@ -149,10 +150,11 @@ class EventLog extends PageElement {
     if (causationId === undefined) return nothing;
     const cause = this.events.find(
       (event) =>
-        isReadable(event) &&
+        isReadableEvent(event) &&
         (event.eventId === causationId || `${event.runId}:${event.sequence}` === causationId),
     );
-    if (!cause) return html`<span class="quiet" title=${showLine(causationId)}>caused elsewhere</span>`;
+    if (!cause)
+      return html`<span class="quiet" title=${formatVisibleLine(causationId)}>caused elsewhere</span>`;
     return html`<button type="button" class="plain" @click=${() => this.#mark(cause.sequence)}>
       because of ${cause.sequence}
     </button>`;
@@ -195,11 +197,12 @@ class EventLog extends PageElement {
   }
 }
 
-function isReadable(event: LoggedEvent): event is ReadableEvent {
+function isReadableEvent(event: LoggedEvent): event is ReadableEvent {
   return "eventId" in event;
 }
 
-function isMatching(event: LoggedEvent, wanted: string): boolean {
+/** True where the event's JSON contains the text, which is in lower case. */
+function hasEventText(event: LoggedEvent, wanted: string): boolean {
   return JSON.stringify(event).toLowerCase().includes(wanted);
 }
 

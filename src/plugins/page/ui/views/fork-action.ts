@@ -2,7 +2,7 @@
 import { html, type TemplateResult } from "lit";
 import type { Forked, ForkPreview } from "../../contract/actions.ts";
 import { formatCount } from "../../../../agents/coordination/std/quantities.ts";
-import { showLine } from "../../drawing/visible-text.ts";
+import { formatVisibleLine } from "../../drawing/visible-text.ts";
 import { formatAddress } from "../app/address.ts";
 import { describeProblem } from "../app/page-api.ts";
 import type { PageContext } from "../app/page-element.ts";
@@ -14,7 +14,10 @@ interface ForkRequest {
   readonly kind: "plan" | "run";
 }
 
-/** Reads the preview, then offers the fork or says why there is none. */
+/**
+ * Reads what a fork would keep and run anew, and opens the dialog that offers it, or one that says why it cannot be
+ * made; nothing is forked before the person confirms.
+ */
 export async function offerFork(page: PageContext, { path, event, kind }: ForkRequest): Promise<void> {
   const title = `Fork from event ${event}`;
   const { rights, refusals } = page.session;
@@ -28,7 +31,7 @@ export async function offerFork(page: PageContext, { path, event, kind }: ForkRe
       title,
       before: `A new ${kind} begins. It keeps ${formatCount(preview.kept.length, "result")} and runs ${formatCount(preview.anew.length, kind === "plan" ? "step" : "node")} anew. This one stays as it is.`,
       confirm: "Run the fork",
-      details: () => showPreview(preview),
+      details: () => showForkPreview(preview),
       perform: async () => {
         const { id, happened } = await page.api.post<Forked>(`${path}/fork`, { event });
         return { happened, address: formatAddress({ place: "runs", id }) };
@@ -39,15 +42,15 @@ export async function offerFork(page: PageContext, { path, event, kind }: ForkRe
   }
 }
 
-function showPreview({ kept, anew }: ForkPreview): TemplateResult {
-  return html`<div class="columns">${showNames("Kept", kept)} ${showNames("Anew", anew)}</div>`;
+function showForkPreview({ kept, anew }: ForkPreview): TemplateResult {
+  return html`<div class="columns">${showNameList("Kept", kept)} ${showNameList("Anew", anew)}</div>`;
 }
 
-function showNames(title: string, names: readonly string[]): TemplateResult {
+function showNameList(title: string, names: readonly string[]): TemplateResult {
   return html`<div>
     <h3>${title} (${names.length})</h3>
     <ul>
-      ${names.slice(0, 40).map((name) => html`<li class="mono">${showLine(name, 80)}</li>`)}
+      ${names.slice(0, 40).map((name) => html`<li class="mono">${formatVisibleLine(name, 80)}</li>`)}
       ${names.length > 40 ? html`<li>and ${names.length - 40} more</li>` : ""}
     </ul>
   </div>`;

@@ -10,7 +10,7 @@ import {
 import { describeGateways } from "../../../reports/gateway-report.ts";
 import type { HealthReport, LastVerification } from "../../contract/health.ts";
 import type { Home } from "../../contract/session.ts";
-import { formatWords } from "../../drawing/row-marks.ts";
+import { separateWords } from "../../drawing/row-marks.ts";
 import { LoadedElement } from "../app/page-element.ts";
 import { showFields, showInstant } from "../parts/words.ts";
 import "./hours-chart.ts";
@@ -38,11 +38,11 @@ class HealthView extends LoadedElement<HealthReport> {
     return report;
   }
 
-  protected override isConcerned(): boolean {
+  protected override isAffectedBy(): boolean {
     return true;
   }
 
-  protected override show(report: HealthReport): TemplateResult {
+  protected override showLoaded(report: HealthReport): TemplateResult {
     const { contents, hours, isHoursCut } = report;
     return html`<h1>Health</h1>
       <ul class="tiles">
@@ -68,7 +68,7 @@ function showTile(name: string, count: number): TemplateResult {
   return html`<li class="tile"><strong>${count}</strong> ${name}</li>`;
 }
 
-function showVerification(verification: LastVerification | undefined): string | TemplateResult {
+function describeLastVerification(verification: LastVerification | undefined): string | TemplateResult {
   if (!verification) return "never; run `openclaw coordination verify`";
   const { atMs, ok, problems, isCut, events } = verification;
   const outcome = ok
@@ -84,7 +84,7 @@ function showLedger(
   const { runningUsage, answerByMs } = contents;
   return html`<h2>Ledger</h2>
     ${showFields([
-      ["state", formatWords(health.state)],
+      ["state", separateWords(health.state)],
       [
         "spawns not coordinated",
         health.uncoordinatedSpawns > 0 ? formatCount(health.uncoordinatedSpawns, "spawn") : undefined,
@@ -93,7 +93,7 @@ function showLedger(
       ["size", formatBytes(ledgerBytes)],
       ["claims", String(claims)],
       ["gateways", describeGateways(contents.gateways)],
-      ["verified", showVerification(verification)],
+      ["verified", describeLastVerification(verification)],
       [
         "running work used",
         runningUsage

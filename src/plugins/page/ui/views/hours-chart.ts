@@ -24,8 +24,11 @@ const WHOLE_STEPS = Array.from({ length: 10 }, (_, zeros) => 10 ** zeros).flatMa
 /** Between two hours that are named, in seconds. */
 const HOUR_STEPS = [1, 2, 3, 4, 6, 12, 24].map((hours) => hours * 3_600);
 
-/** Formats in UTC, as all times of the page, which the library cannot do in hours that the clocks of the browser skip. */
-function formatHours(_plot: uPlot, seconds: readonly number[]): string[] {
+/**
+ * Returns the labels of the time axis in UTC, as all times of the page. The library cannot do that in hours that the
+ * clocks of the browser skip.
+ */
+function formatHourLabels(_plot: uPlot, seconds: readonly number[]): string[] {
   return seconds.map((each) => {
     const instant = new Date(each * 1_000).toISOString();
     const hour = instant.slice(11, 16);
@@ -78,7 +81,7 @@ class HoursChart extends PageElement {
         cursor: { show: false },
         scales: { x: { time: false }, y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.1)] } },
         axes: [
-          { ...axis, incrs: HOUR_STEPS, values: formatHours },
+          { ...axis, incrs: HOUR_STEPS, values: formatHourLabels },
           { ...axis, size: 44, incrs: WHOLE_STEPS },
         ],
         series: [

@@ -3,14 +3,15 @@ import type { Timeline } from "../../../reports/timeline.ts";
 
 const COLUMNS = 300;
 
-export function drawLoad({ rows, durationMs }: Timeline, height: number): string {
+/** Returns the path data of the SVG curve that shows how many steps were at work at each part of a timeline. */
+export function drawLoadPath({ rows, durationMs }: Timeline, height: number): string {
   const changes = new Array<number>(COLUMNS + 1).fill(0);
   const columnOf = (ms: number): number =>
     Math.min(COLUMNS - 1, Math.max(0, Math.floor((ms / Math.max(1, durationMs)) * COLUMNS)));
   for (const row of rows) {
     if (row.status === "skipped" || row.status === "waiting" || row.carriedFrom !== undefined) continue;
-    addTo(changes, columnOf(row.startMs), 1);
-    addTo(changes, columnOf(row.startMs + row.durationMs) + 1, -1);
+    addToColumn(changes, columnOf(row.startMs), 1);
+    addToColumn(changes, columnOf(row.startMs + row.durationMs) + 1, -1);
   }
   const counts: number[] = [];
   let atWork = 0;
@@ -25,6 +26,6 @@ export function drawLoad({ rows, durationMs }: Timeline, height: number): string
   return `M0 ${height - 2}${steps.join("")}V${height - 2}z`;
 }
 
-function addTo(changes: number[], column: number, change: number): void {
+function addToColumn(changes: number[], column: number, change: number): void {
   changes[column] = (changes[column] ?? 0) + change;
 }

@@ -1,7 +1,7 @@
 /** Owns: the measures of the last seven days, with their targets. */
 import { html, nothing, type TemplateResult } from "lit";
 import { formatCount } from "../../../../agents/coordination/std/quantities.ts";
-import { describeMeasure } from "../../../reports/measure-words.ts";
+import { createMeasureWords } from "../../../reports/measure-words.ts";
 import type { MeasuresReport } from "../../contract/measures-report.ts";
 import { LoadedElement } from "../app/page-element.ts";
 
@@ -10,12 +10,12 @@ class MeasuresTable extends LoadedElement<MeasuresReport> {
     return this.page.api.get("measures");
   }
 
-  /** Numbers of a week need not be counted anew with each event. */
-  protected override isConcerned(): boolean {
+  /** Returns false for every change: numbers of a week need not be counted anew with each event. */
+  protected override isAffectedBy(): boolean {
     return false;
   }
 
-  protected override show({
+  protected override showLoaded({
     measures,
     coordinations,
     isCut,
@@ -34,7 +34,7 @@ class MeasuresTable extends LoadedElement<MeasuresReport> {
           </thead>
           <tbody>
             ${measures.map((measure) => {
-              const { name, value, target, verdict, countedOf } = describeMeasure(measure);
+              const { name, value, target, verdict, countedOf } = createMeasureWords(measure);
               return html`<tr>
                 <td>${name}</td>
                 <td class="number">${value}</td>

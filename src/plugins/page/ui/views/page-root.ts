@@ -1,6 +1,13 @@
 /** Owns: the page as a whole: signing in, the places that it has, whether it is live, and what is read out. */
 import { html, nothing, type TemplateResult } from "lit";
-import { formatAddress, isLink, parseAddress, takeLink, type Address, type Place } from "../app/address.ts";
+import {
+  formatAddress,
+  isOneTimeLink,
+  parseAddress,
+  takeOneTimeLink,
+  type Address,
+  type Place,
+} from "../app/address.ts";
 import { LiveFeed, type FeedState } from "../app/live-feed.ts";
 import { describeProblem, signIn } from "../app/page-api.ts";
 import { PageElement, type PageContext } from "../app/page-element.ts";
@@ -58,7 +65,7 @@ class PageRoot extends PageElement {
 
   constructor() {
     super();
-    const link = takeLink();
+    const link = takeOneTimeLink();
     this.address = parseAddress(location.hash);
     this.feedState = "connecting";
     this.sentence = "";
@@ -66,7 +73,7 @@ class PageRoot extends PageElement {
     void this.#enter(link);
     window.addEventListener("hashchange", () => {
       // Somebody pasted a new link, as where the session has ended.
-      if (isLink(location.hash)) location.reload();
+      if (isOneTimeLink(location.hash)) location.reload();
       else this.address = parseAddress(location.hash);
     });
   }

@@ -2,11 +2,11 @@
 import { html, nothing, type TemplateResult } from "lit";
 import { formatCount } from "../../../../agents/coordination/std/quantities.ts";
 import type { PlacedProblem, PlanCheck, PlanRun } from "../../contract/actions.ts";
-import { showLine } from "../../drawing/visible-text.ts";
+import { formatVisibleLine } from "../../drawing/visible-text.ts";
 import type { ActionOutcome } from "../app/action.ts";
 import { formatAddress } from "../app/address.ts";
 import { describeProblem } from "../app/page-api.ts";
-import { PageElement, showAction, type PageContext } from "../app/page-element.ts";
+import { PageElement, showActionButton, type PageContext } from "../app/page-element.ts";
 import "./work-graph.ts";
 
 const TYPING_MS = 300;
@@ -88,8 +88,8 @@ class PlanView extends PageElement {
                       line ${line}${column === undefined ? "" : `:${column}`}
                     </button>`
               }
-              <span class="mono">${showLine(path, 120)}</span> ${showLine(message)}
-              ${line === undefined ? nothing : html`<pre>${showLine(this.text.split("\n")[line - 1] ?? "", 200)}</pre>`}
+              <span class="mono">${formatVisibleLine(path, 120)}</span> ${formatVisibleLine(message)}
+              ${line === undefined ? nothing : html`<pre>${formatVisibleLine(this.text.split("\n")[line - 1] ?? "", 200)}</pre>`}
             </li>`,
         )}
       </ol>`;
@@ -97,10 +97,10 @@ class PlanView extends PageElement {
 
   #showPlan(check: Extract<PlanCheck, { ok: true }>, text: string): TemplateResult {
     const { id, objective, plan } = check;
-    return html`<h2>${showLine(objective, 200)}</h2>
+    return html`<h2>${formatVisibleLine(objective, 200)}</h2>
       <p>
         ${formatCount(plan.steps.length, "step")}, no problem.
-        ${showAction(this.page, {
+        ${showActionButton(this.page, {
           label: "Run it",
           right: "write",
           className: "primary",

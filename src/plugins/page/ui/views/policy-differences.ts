@@ -2,8 +2,8 @@
 import { html, nothing, type TemplateResult } from "lit";
 import { formatCount } from "../../../../agents/coordination/std/quantities.ts";
 import type { WhatIfAnswer } from "../../contract/actions.ts";
-import { formatWords } from "../../drawing/row-marks.ts";
-import { showLine } from "../../drawing/visible-text.ts";
+import { separateWords } from "../../drawing/row-marks.ts";
+import { formatVisibleLine } from "../../drawing/visible-text.ts";
 import { describeShownResource } from "../../../reports/shown-resource.ts";
 import { describeProblem } from "../app/page-api.ts";
 import { PageElement, type PageContext } from "../app/page-element.ts";
@@ -44,8 +44,8 @@ class WhatIf extends PageElement {
         </button>
       </p>
       <div aria-live="polite">
-        ${this.problem === undefined ? nothing : html`<p class="problem">${showLine(this.problem, 2_000)}</p>`}
-        ${this.answer ? showAnswer(this.answer) : nothing}
+        ${this.problem === undefined ? nothing : html`<p class="problem">${formatVisibleLine(this.problem, 2_000)}</p>`}
+        ${this.answer ? showWhatIfAnswer(this.answer) : nothing}
       </div>`;
   }
 
@@ -55,7 +55,7 @@ class WhatIf extends PageElement {
     this.problem = undefined;
     this.answer = undefined;
     try {
-      const policy = readPolicy(text);
+      const policy = parsePolicyJson(text);
       this.answer = await this.page.api.post(`runs/${encodeURIComponent(this.runId)}/what-if`, { policy });
     } catch (error) {
       this.problem =
@@ -65,7 +65,7 @@ class WhatIf extends PageElement {
   }
 }
 
-function readPolicy(text: string): unknown {
+function parsePolicyJson(text: string): unknown {
   return JSON.parse(text) as unknown;
 }
 
@@ -77,19 +77,21 @@ const CERTAINTIES = {
 
 type Under = NonNullable<WhatIfAnswer["whatIf"]>;
 
-function showAnswer({ difference, whatIf }: WhatIfAnswer): TemplateResult {
+function showWhatIfAnswer({ difference, whatIf }: WhatIfAnswer): TemplateResult {
   if (difference)
     return html`<p class="problem">
       Event ${difference.sequence} (${difference.type}) does not follow from the events before it:
-      ${showLine(difference.why, 2_000)}. What would follow under another policy cannot be told.
+      ${formatVisibleLine(difference.why, 2_000)}. What would follow under another policy cannot be told.
     </p>`;
   return whatIf
     ? html`${showDifferences(whatIf)}
       ${whatIf.uncertain.map(
         ({ stepId, why }) =>
-          html`<p class="quiet">No longer certain: ${showLine(stepId, 120)} (${showLine(why)})</p>`,
+          html`<p class="quiet">
+            No longer certain: ${formatVisibleLine(stepId, 120)} (${formatVisibleLine(why)})
+          </p>`,
       )}
-      ${whatIf.limits.map((limit) => html`<p class="quiet">${showLine(limit, 2_000)}</p>`)}`
+      ${whatIf.limits.map((limit) => html`<p class="quiet">${formatVisibleLine(limit, 2_000)}</p>`)}`
     : html``;
 }
 
@@ -98,7 +100,7 @@ function showDifferences({ points, recorded, would, leftOut }: Under): TemplateR
     return html`<p class="happened">Under this policy the same would have been decided.</p>`;
   return html`<p>
       <strong>${formatCount(points.length, "decision")}</strong> would have been another. Recorded:
-      ${formatWords(recorded)}. As far as it is certain: ${formatWords(would)}.
+      ${separateWords(recorded)}. As far as it is certain: ${separateWords(would)}.
       ${leftOut > 0 ? `${formatCount(leftOut, "recorded fact")} left out: about work that would not have been the recorded work.` : ""}
     </p>
     <div class="table" tabindex="0" role="region" aria-label="Differences">
@@ -117,10 +119,10 @@ function showDifferences({ points, recorded, would, leftOut }: Under): TemplateR
             (point) =>
               html`<tr>
                 <td class="number">${point.sequence}</td>
-                <td class="mono">${showLine(describePlace(point), 120)}</td>
-                <td><del>${showLine(point.decided)}</del></td>
-                <td><ins>${showLine(point.would)}</ins>${CERTAINTIES[point.certainty]}</td>
-                <td>${showLine(point.why)}</td>
+                <td class="mono">${formatVisibleLine(describeDecisionSubject(point), 120)}</td>
+                <td><del>${formatVisibleLine(point.decided)}</del></td>
+                <td><ins>${formatVisibleLine(point.would)}</ins>${CERTAINTIES[point.certainty]}</td>
+                <td>${formatVisibleLine(point.why)}</td>
               </tr>`,
           )}
         </tbody>
@@ -128,8 +130,8 @@ function showDifferences({ points, recorded, would, leftOut }: Under): TemplateR
     </div>`;
 }
 
-/** A decision is about a step, a resource, both, or the coordination as a whole. */
-function describePlace({ stepId, resource }: Under["points"][number]): string {
+/** Returns the step, the resource, or both that a decision is about; `coordination` where it is about the whole. */
+function describeDecisionSubject({ stepId, resource }: Under["points"][number]): string {
   const parts = [...(stepId ? [stepId] : []), ...(resource ? [describeShownResource(resource)] : [])];
   return parts.join(" ") || "coordination";
 }

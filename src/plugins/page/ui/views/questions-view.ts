@@ -4,7 +4,7 @@ import { formatCount, formatDuration } from "../../../../agents/coordination/std
 import type { AnswerBody, Done } from "../../contract/actions.ts";
 import type { QuestionDetail, QuestionsList, ShownQuestion } from "../../contract/questions.ts";
 import {
-  checkText,
+  formatCheck,
   describeAnswers,
   describeCause,
   describeClosing,
@@ -13,13 +13,13 @@ import {
   describeNotice,
   describeSubject,
 } from "../../../reports/question-lines.ts";
-import { formatWords } from "../../drawing/row-marks.ts";
-import { showLine, showText } from "../../drawing/visible-text.ts";
+import { separateWords } from "../../drawing/row-marks.ts";
+import { formatVisibleLine, formatVisibleText } from "../../drawing/visible-text.ts";
 import { formatAddress } from "../app/address.ts";
 import { describeProblem } from "../app/page-api.ts";
-import { LoadedElement, showAction, type PageContext } from "../app/page-element.ts";
+import { LoadedElement, showActionButton, type PageContext } from "../app/page-element.ts";
 import type { Action } from "../app/action.ts";
-import { showEmpty, showFields, showInstant } from "../parts/words.ts";
+import { showSentenceIf, showFields, showInstant } from "../parts/words.ts";
 
 type Answer = ShownQuestion["answers"][number];
 
@@ -50,7 +50,7 @@ class QuestionsView extends LoadedElement<QuestionsList> {
     return list;
   }
 
-  protected override isConcerned({ types }: { readonly types: readonly string[] }): boolean {
+  protected override isAffectedBy({ types }: { readonly types: readonly string[] }): boolean {
     return types.some((type) => /^(?:escalation|coordination|step|verification|gate|result)\./u.test(type));
   }
 
@@ -94,10 +94,10 @@ class QuestionsView extends LoadedElement<QuestionsList> {
       ${super.render()}`;
   }
 
-  protected override show({ questions, isMore, unreadable = 0 }: QuestionsList): TemplateResult {
+  protected override showLoaded({ questions, isMore, unreadable = 0 }: QuestionsList): TemplateResult {
     const damaged = `The questions of ${formatCount(unreadable, "damaged coordination")} cannot be read: run \`verify\`.`;
-    return html`${showEmpty(questions.length === 0 && unreadable === 0, "Nobody waits for an answer.")}
-      ${showEmpty(unreadable > 0, damaged)} ${showEmpty(isMore, this.#isAll ? OLDER : LATER)}
+    return html`${showSentenceIf(questions.length === 0 && unreadable === 0, "Nobody waits for an answer.")}
+      ${showSentenceIf(unreadable > 0, damaged)} ${showSentenceIf(isMore, this.#isAll ? OLDER : LATER)}
       <div class="split">
         <ul
           class="cards"
@@ -121,9 +121,9 @@ class QuestionsView extends LoadedElement<QuestionsList> {
         aria-pressed=${isChosen ? "true" : "false"}
         @click=${() => this.#choose(questionId)}
       >
-        <span class="kind">? ${formatWords(cause)}</span>
-        <strong>${showLine(stepName ?? stepId ?? "the coordination", 100)}</strong>
-        <span class="quiet">${showLine(ownerSession, 60)}</span>
+        <span class="kind">? ${separateWords(cause)}</span>
+        <strong>${formatVisibleLine(stepName ?? stepId ?? "the coordination", 100)}</strong>
+        <span class="quiet">${formatVisibleLine(ownerSession, 60)}</span>
         <span class="quiet">${status === "open" ? this.#describeDeadline(deadlineAtMs) : "closed"}</span>
       </button>
     </li>`;
@@ -150,7 +150,7 @@ class QuestionsView extends LoadedElement<QuestionsList> {
 
   #offer(detail: QuestionDetail, answer: Answer): void {
     const { rights, refusals } = this.page.session;
-    if (rights.approve) this.page.act(createAnswer(this.page, detail, answer));
+    if (rights.approve) this.page.act(createAnswerAction(this.page, detail, answer));
     else
       this.page.act({
         title: `Answer: ${answer}`,
@@ -170,12 +170,12 @@ class QuestionsView extends LoadedElement<QuestionsList> {
     if (!detail) return nothing;
     const { coordinationId, stepId, askedAtMs, deadlineAtMs, status, answers, notices = [] } = detail;
     return html`<article class="panel" aria-label="The question">
-      <h2>${showLine(`${describeSubject(detail)}: ${describeCause(detail)}`)}</h2>
+      <h2>${formatVisibleLine(`${describeSubject(detail)}: ${describeCause(detail)}`)}</h2>
       ${showFields([
         [
           "work",
           html`<a href=${formatAddress({ place: "runs", id: coordinationId, query: { step: stepId } })}
-            >${showLine(coordinationId)}</a
+            >${formatVisibleLine(coordinationId)}</a
           >`,
         ],
         ["asked", showInstant(askedAtMs)],
@@ -194,16 +194,16 @@ class QuestionsView extends LoadedElement<QuestionsList> {
         ["told", notices.map(describeNotice).join(", ")],
         ["closed", describeClosing(detail)],
       ])}
-      ${showAsked(detail)} ${showChecks(detail)} ${this.#showHeld(detail)}
+      ${showAgentQuestion(detail)} ${showChecks(detail)} ${this.#showHeld(detail)}
       ${
         status === "open"
           ? html`<p class="buttons">
               ${answers.map((answer) =>
-                showAction(this.page, {
+                showActionButton(this.page, {
                   label: ANSWER_NAMES[answer],
                   right: "approve",
                   className: answer === "approve" ? "primary" : "",
-                  action: () => createAnswer(this.page, detail, answer),
+                  action: () => createAnswerAction(this.page, detail, answer),
                 }),
               )}
             </p>`
@@ -221,7 +221,7 @@ class QuestionsView extends LoadedElement<QuestionsList> {
         : nothing;
     if (heldText === null) return html`<p class="quiet">The held result is no longer kept.</p>`;
     return html`<h3>The held result, as it would count</h3>
-      <pre class="held-text" tabindex="0" aria-label="The held result">${showText(heldText)}</pre>
+      <pre class="held-text" tabindex="0" aria-label="The held result">${formatVisibleText(heldText)}</pre>
       <p class="quiet">
         ${isCut ? "Only its beginning is shown. " : ""}${result ? html`sha256 <span class="mono">${result.sha256}</span>` : nothing}
       </p>`;
@@ -240,7 +240,7 @@ const ANSWER_NAMES: Readonly<Record<Answer, string>> = {
 
 const RESOLUTIONS = { approve: "approved", deny: "denied", answer: "answered" } as const;
 
-function createAnswer({ api }: PageContext, detail: QuestionDetail, answer: Answer): Action {
+function createAnswerAction({ api }: PageContext, detail: QuestionDetail, answer: Answer): Action {
   const { questionId, revision } = detail;
   const isText = answer === "answer";
   return {
@@ -256,21 +256,26 @@ function createAnswer({ api }: PageContext, detail: QuestionDetail, answer: Answ
   };
 }
 
-function showAsked({ asked: words, reason, wordsWithheld }: QuestionDetail): TemplateResult | typeof nothing {
+/** Shows what the agent asks, or why it could not do its work; a sentence where that is no longer kept or withheld. */
+function showAgentQuestion({
+  asked: words,
+  reason,
+  wordsWithheld,
+}: QuestionDetail): TemplateResult | typeof nothing {
   if (reason !== undefined)
     return html`<h3>Why the agent could not do it</h3>
-      <blockquote>${showText(reason)}</blockquote>`;
+      <blockquote>${formatVisibleText(reason)}</blockquote>`;
   if (words === null) return html`<p class="quiet">What was asked is no longer kept.</p>`;
   if (!words)
     return wordsWithheld
       ? html`<p class="quiet">What the agent asks is withheld as its result is.</p>`
       : nothing;
   return html`<h3>The agent asks</h3>
-    <blockquote>${showText(words.question)}</blockquote>
+    <blockquote>${formatVisibleText(words.question)}</blockquote>
     ${
       words.options && words.options.length > 0
         ? html`<ul>
-            ${words.options.map((option) => html`<li>${showLine(option)}</li>`)}
+            ${words.options.map((option) => html`<li>${formatVisibleLine(option)}</li>`)}
           </ul>`
         : nothing
     }
@@ -278,7 +283,7 @@ function showAsked({ asked: words, reason, wordsWithheld }: QuestionDetail): Tem
       words.otherwise === undefined
         ? nothing
         : html`<h3>If nobody answers, it takes</h3>
-            <blockquote>${showText(words.otherwise)}</blockquote>`
+            <blockquote>${formatVisibleText(words.otherwise)}</blockquote>`
     }`;
 }
 
@@ -286,7 +291,7 @@ function showChecks({ checks = [] }: QuestionDetail): TemplateResult | typeof no
   if (checks.length === 0) return nothing;
   return html`<h3>Checks</h3>
     <ul>
-      ${checks.map((check) => html`<li>${showLine(checkText(check))}</li>`)}
+      ${checks.map((check) => html`<li>${formatVisibleLine(formatCheck(check))}</li>`)}
     </ul>`;
 }
 

@@ -3,10 +3,10 @@ import { html, nothing, type PropertyValues, type TemplateResult } from "lit";
 import { formatCount, formatDuration, formatUsd } from "../../../../agents/coordination/std/quantities.ts";
 import { describeGateway } from "../../../reports/gateway-report.ts";
 import type { ListedRun, RunsPage } from "../../contract/runs.ts";
-import { showLine } from "../../drawing/visible-text.ts";
+import { formatVisibleLine } from "../../drawing/visible-text.ts";
 import { formatAddress } from "../app/address.ts";
 import { LoadedElement } from "../app/page-element.ts";
-import { describeAge, showEmpty, showStatus } from "../parts/words.ts";
+import { describeAge, showSentenceIf, showStatus } from "../parts/words.ts";
 
 const STATES = ["running", "ended", "success", "partial", "failed", "escalated", "cancelled"] as const;
 const KINDS = ["coordination", "plan", "run"] as const;
@@ -35,7 +35,7 @@ class RunList extends LoadedElement<FoundRuns> {
   protected override async read(): Promise<FoundRuns> {
     const { query } = this;
     let found: FoundRuns = await this.#readPage(query);
-    while (isToBeContinued(found) && this.query === query && this.isConnected) {
+    while (shouldContinueSearch(found) && this.query === query && this.isConnected) {
       this.loaded = found;
       found = joinPages(found, await this.#readPage({ ...query, cursor: found.nextCursor }));
     }
@@ -56,8 +56,8 @@ class RunList extends LoadedElement<FoundRuns> {
     });
   }
 
-  /** A long search is not done again for each event. */
-  protected override isConcerned(): boolean {
+  /** Returns false after a long search, which is not done again for each event. */
+  protected override isAffectedBy(): boolean {
     return this.loaded?.searched === undefined;
   }
 
@@ -79,9 +79,9 @@ class RunList extends LoadedElement<FoundRuns> {
       /></label>
       <label>Agent <input name="agent" .value=${agent} /></label>
       <label>Session <input name="session" .value=${session} /></label>
-      <label>State ${showChoice("state", STATES, state)}</label>
-      <label>Kind ${showChoice("kind", KINDS, kind)}</label>
-      <label>Opened ${showChoice("since", Object.keys(SINCE), since)}</label>
+      <label>State ${showSelectField("state", STATES, state)}</label>
+      <label>Kind ${showSelectField("kind", KINDS, kind)}</label>
+      <label>Opened ${showSelectField("since", Object.keys(SINCE), since)}</label>
     </form>`;
   }
 
@@ -108,7 +108,7 @@ class RunList extends LoadedElement<FoundRuns> {
     }, TYPING_MS);
   }
 
-  protected override show({ runs, nextCursor, lookedAt, searched }: FoundRuns): TemplateResult {
+  protected override showLoaded({ runs, nextCursor, lookedAt, searched }: FoundRuns): TemplateResult {
     const now = this.page.feed.nowMs;
     const isFiltered = Object.keys(this.query).length > 0;
     return html`<div class="table" tabindex="0" role="region" aria-label="Work, newest first">
@@ -127,11 +127,11 @@ class RunList extends LoadedElement<FoundRuns> {
             </tr>
           </thead>
           <tbody>
-            ${runs.map((run) => showRun(run, now))}
+            ${runs.map((run) => showRunRow(run, now))}
           </tbody>
         </table>
       </div>
-      ${showEmpty(runs.length === 0 && lookedAt === undefined, isFiltered ? "Nothing matches." : "Nothing was coordinated yet. Spawn a subagent or run a plan.")}
+      ${showSentenceIf(runs.length === 0 && lookedAt === undefined, isFiltered ? "Nothing matches." : "Nothing was coordinated yet. Spawn a subagent or run a plan.")}
       ${lookedAt === undefined ? nothing : html`<p class="quiet" role="status">${formatCount(lookedAt, "entry")} looked through; there are more.</p>`}
       ${
         searched === undefined
@@ -154,7 +154,8 @@ class RunList extends LoadedElement<FoundRuns> {
   }
 }
 
-function isToBeContinued({ runs, nextCursor, lookedAt }: FoundRuns): boolean {
+/** True where the server cut a search short, and too little was found or looked through so far. */
+function shouldContinueSearch({ runs, nextCursor, lookedAt }: FoundRuns): boolean {
   const isCut = nextCursor !== undefined && lookedAt !== undefined;
   return isCut && runs.length < FOUND_MIN && lookedAt < LOOKED_AT_MAX;
 }
@@ -169,21 +170,21 @@ function joinPages(found: FoundRuns, next: RunsPage): FoundRuns {
   };
 }
 
-function showChoice(name: string, values: readonly string[], chosen: string): TemplateResult {
+function showSelectField(name: string, values: readonly string[], chosen: string): TemplateResult {
   return html`<select name=${name}>
     <option value="" ?selected=${chosen === ""}>any</option>
     ${values.map((value) => html`<option value=${value} ?selected=${value === chosen}>${value}</option>`)}
   </select>`;
 }
 
-function showRun(run: ListedRun, now: number): TemplateResult {
-  const cells = run.kind === "run" ? readWorkflowCells(run) : readCoordinationCells(run, now);
+function showRunRow(run: ListedRun, now: number): TemplateResult {
+  const cells = run.kind === "run" ? createWorkflowCells(run) : createCoordinationCells(run, now);
   return html`<tr>
     <td>${showStatus(cells.status)}</td>
     <td class="wide"><a href=${formatAddress({ place: "runs", id: run.id })}>${cells.title}</a></td>
-    <td class="mono" title=${showLine(run.id)}>${showLine(run.id, 14)}</td>
+    <td class="mono" title=${formatVisibleLine(run.id)}>${formatVisibleLine(run.id, 14)}</td>
     <td class="mono" title=${cells.owner}>
-      ${showLine(cells.owner, 32)}${cells.gateway === "" ? nothing : html`<br /><span class="quiet">gateway ${cells.gateway}</span>`}
+      ${formatVisibleLine(cells.owner, 32)}${cells.gateway === "" ? nothing : html`<br /><span class="quiet">gateway ${cells.gateway}</span>`}
     </td>
     <td class="number">${cells.steps}</td>
     <td>${cells.attention}</td>
@@ -209,7 +210,7 @@ interface Cells {
   readonly cost: string;
 }
 
-function readCoordinationCells(run: Exclude<ListedRun, { kind: "run" }>, now: number): Cells {
+function createCoordinationCells(run: Exclude<ListedRun, { kind: "run" }>, now: number): Cells {
   const { status, objective, ownerSession, steps, usage, questions, conflicts, createdAtMs, endedAtMs } = run;
   const attention = [
     ...(questions > 0 ? [`? ${formatCount(questions, "question")}`] : []),
@@ -217,26 +218,26 @@ function readCoordinationCells(run: Exclude<ListedRun, { kind: "run" }>, now: nu
   ];
   return {
     status,
-    title: showLine(objective ?? "(no longer kept)", 160),
-    owner: showLine(ownerSession, 80),
-    gateway: showLine(describeGateway(run), 80),
-    steps: describeSteps(steps),
+    title: formatVisibleLine(objective ?? "(no longer kept)", 160),
+    owner: formatVisibleLine(ownerSession, 80),
+    gateway: formatVisibleLine(describeGateway(run), 80),
+    steps: describeStepCounts(steps),
     attention: attention.join(", "),
     took: formatDuration(Math.max(0, (endedAtMs ?? now) - createdAtMs)),
     cost: usage ? formatUsd(usage.costMicroUsd) : "",
   };
 }
 
-function describeSteps({ total, open, failed }: Exclude<ListedRun, { kind: "run" }>["steps"]): string {
+function describeStepCounts({ total, open, failed }: Exclude<ListedRun, { kind: "run" }>["steps"]): string {
   const parts = [...(open > 0 ? [`${open} open`] : []), ...(failed > 0 ? [`${failed} failed`] : [])];
   return parts.length > 0 ? `${total} (${parts.join(", ")})` : String(total);
 }
 
-function readWorkflowCells(run: Extract<ListedRun, { kind: "run" }>): Cells {
+function createWorkflowCells(run: Extract<ListedRun, { kind: "run" }>): Cells {
   const { status, workflowId } = run;
   return {
     status,
-    title: showLine(workflowId, 160),
+    title: formatVisibleLine(workflowId, 160),
     owner: "workflow",
     gateway: "",
     steps: "",

@@ -11,13 +11,13 @@ import type { TreeNode } from "../../../reports/tree.ts";
 import type { Done } from "../../contract/actions.ts";
 import type { LiveChange } from "../../contract/live.ts";
 import type { CoordinationDetail, RunDetail, WorkflowDetail } from "../../contract/runs.ts";
-import { writeTimelineDocument } from "../../drawing/timeline-document.ts";
-import { showLine } from "../../drawing/visible-text.ts";
+import { renderTimelineHtml } from "../../drawing/timeline-document.ts";
+import { formatVisibleLine } from "../../drawing/visible-text.ts";
 import { formatAddress, TABS, type Tab } from "../app/address.ts";
 import { ApiProblem } from "../app/page-api.ts";
-import { LoadedElement, showAction } from "../app/page-element.ts";
+import { LoadedElement, showActionButton } from "../app/page-element.ts";
 import { saveFile, showFields, showInstant, showSaveButton, showStatus } from "../parts/words.ts";
-import { advanceDetail, isGoingOn } from "./advance-detail.ts";
+import { advanceDetail, hasGrowingDurations } from "./advance-detail.ts";
 import "./event-log.ts";
 import { offerFork } from "./fork-action.ts";
 import "./step-panel.ts";
@@ -59,26 +59,35 @@ class RunView extends LoadedElement<RunDetail> {
     return detail;
   }
 
-  /** A plan that begins may be one of an agent of the work, or of an agent of its plans. */
-  protected override isConcerned({ id, parentId }: LiveChange): boolean {
+  /**
+   * True for a change of the work or of a plan within it. A plan that begins may be one of an agent of the work, or of
+   * an agent of its plans.
+   */
+  protected override isAffectedBy({ id, parentId }: LiveChange): boolean {
     return [id, parentId].some(
       (each) => each !== undefined && (each === this.runId || this.#planIds.has(each)),
     );
   }
 
-  /** Nothing is read: telling large work takes the server long, and only its durations have changed. */
+  /**
+   * Lets the durations of ongoing work grow. Nothing is read: telling large work takes the server long, and only its
+   * durations have changed.
+   */
   protected override onBeat(): void {
     const detail = this.loaded;
-    if (!detail || detail.kind === "run" || !isGoingOn(detail)) return;
+    if (!detail || detail.kind === "run" || !hasGrowingDurations(detail)) return;
     this.loaded = advanceDetail(detail, this.page.feed.nowMs);
   }
 
-  protected override show(detail: RunDetail): TemplateResult {
+  protected override showLoaded(detail: RunDetail): TemplateResult {
     return detail.kind === "run" ? this.#showWorkflow(detail) : this.#showCoordination(detail);
   }
 
-  /** A log that cannot be understood as a whole can still be read, and says which event is damaged. */
-  protected override showInstead(problem: unknown): TemplateResult | typeof nothing {
+  /**
+   * Shows the single events of a damaged log. A log that cannot be understood as a whole can still be read, and says
+   * which event is damaged.
+   */
+  protected override showWithoutData(problem: unknown): TemplateResult | typeof nothing {
     if (!(problem instanceof ApiProblem) || problem.code !== "refused") return nothing;
     return html`<h2>Its events</h2>
       <event-log .page=${this.page} .runId=${this.runId} .sequence=${0} .query=${this.query}></event-log>`;
@@ -87,17 +96,17 @@ class RunView extends LoadedElement<RunDetail> {
   #showWorkflow(detail: WorkflowDetail): TemplateResult {
     const { view, id } = detail;
     return html`<div class="head">
-        <h1>${showLine(view.workflowId, 200)}</h1>
+        <h1>${formatVisibleLine(view.workflowId, 200)}</h1>
         <p class="buttons">${this.#showCancelOfRun(detail)}</p>
       </div>
       <p class="facts">
-        ${showStatus(view.status)} <span class="mono">${showLine(id)}</span> · opened
+        ${showStatus(view.status)} <span class="mono">${formatVisibleLine(id)}</span> · opened
         ${showInstant(view.createdAtMs)}
         ${
           view.fork
             ? html` · fork of
                 <a class="mono" href=${formatAddress({ place: "runs", id: view.fork.sourceRunId })}
-                  >${showLine(view.fork.sourceRunId)}</a
+                  >${formatVisibleLine(view.fork.sourceRunId)}</a
                 >
                 at event ${view.fork.fromSeq}`
             : nothing
@@ -122,7 +131,7 @@ class RunView extends LoadedElement<RunDetail> {
 
   #showCancel(before: string): TemplateResult {
     const path = `runs/${encodeURIComponent(this.runId)}/cancel`;
-    return showAction(this.page, {
+    return showActionButton(this.page, {
       label: "Cancel",
       right: "write",
       className: "danger",
@@ -138,7 +147,7 @@ class RunView extends LoadedElement<RunDetail> {
 
   #showCoordination(detail: CoordinationDetail): TemplateResult {
     const { view, timeline } = detail;
-    const title = showLine(view.objective ?? "(the objective is no longer kept)", 400);
+    const title = formatVisibleLine(view.objective ?? "(the objective is no longer kept)", 400);
     return html`<div class="head">
         <h1>${title}</h1>
         <p class="buttons">${this.#showActions(detail)}</p>
@@ -155,7 +164,7 @@ class RunView extends LoadedElement<RunDetail> {
         · started ${showInstant(timeline.startedAtMs)}
       </p>
       ${showFields([
-        ["id", html`<span class="mono">${showLine(detail.id)}</span>`],
+        ["id", html`<span class="mono">${formatVisibleLine(detail.id)}</span>`],
         ["owner", view.ownerSession],
         ["gateway", describeGateway(view)],
         ["trace", view.trace.traceId],
@@ -172,7 +181,7 @@ class RunView extends LoadedElement<RunDetail> {
     const source = view.forkedFrom;
     if (!source) return undefined;
     return html`<a href=${formatAddress({ place: "runs", id: source.coordinationId })}
-        >${showLine(source.coordinationId)}</a
+        >${formatVisibleLine(source.coordinationId)}</a
       >
       at event ${source.sequence}`;
   }
@@ -243,7 +252,7 @@ class RunView extends LoadedElement<RunDetail> {
   #save({ id, timeline, view }: CoordinationDetail): void {
     const writtenAtMs = this.page.feed.nowMs;
     const page = { timeline, steps: view.steps, objective: view.objective, writtenAtMs };
-    saveFile(`timeline-${id}.html`, writeTimelineDocument(page), "text/html");
+    saveFile(`timeline-${id}.html`, renderTimelineHtml(page), "text/html");
     this.page.announce("The timeline was saved as a file.");
   }
 
@@ -252,6 +261,7 @@ class RunView extends LoadedElement<RunDetail> {
   }
 }
 
+/** Lists the ids of all coordinations and plans in a tree. */
 function listPlanIds({ coordinationId, planId, children }: TreeNode): string[] {
   const ids = [coordinationId, planId].filter((id) => id !== undefined);
   return [...ids, ...children.flatMap(listPlanIds)];

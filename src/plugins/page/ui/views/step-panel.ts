@@ -10,12 +10,12 @@ import {
 import type { Done } from "../../contract/actions.ts";
 import type { CoordinationDetail, StepResult } from "../../contract/runs.ts";
 import { describeDifference } from "../../../reports/question-lines.ts";
-import { formatWords } from "../../drawing/row-marks.ts";
+import { separateWords } from "../../drawing/row-marks.ts";
 import { describeShownResource, findShownOutput } from "../../../reports/shown-resource.ts";
-import { showLine, showText } from "../../drawing/visible-text.ts";
+import { formatVisibleLine, formatVisibleText } from "../../drawing/visible-text.ts";
 import { formatAddress } from "../app/address.ts";
 import { describeProblem } from "../app/page-api.ts";
-import { PageElement, showAction, type PageContext } from "../app/page-element.ts";
+import { PageElement, showActionButton, type PageContext } from "../app/page-element.ts";
 import { showFields, showInstant, showStatus, type Field } from "../parts/words.ts";
 
 type Step = CoordinationDetail["view"]["steps"][number];
@@ -37,7 +37,7 @@ class StepPanel extends PageElement {
 
   protected override willUpdate(changed: PropertyValues<this>): void {
     const before = changed.get("step");
-    if (before && nameResult(before) !== nameResult(this.step)) {
+    if (before && identifyResult(before) !== identifyResult(this.step)) {
       this.result = undefined;
       this.problem = undefined;
     }
@@ -49,20 +49,21 @@ class StepPanel extends PageElement {
       <p class="buttons end">
         <button type="button" @click=${() => this.dispatchEvent(new Event("dismiss"))}>Close</button>
       </p>
-      <h2>${showLine(step.name ?? step.stepId, 120)}</h2>
+      <h2>${formatVisibleLine(step.name ?? step.stepId, 120)}</h2>
       <p>
         ${showStatus(step.status)} ${step.durationMs === undefined ? "" : formatDuration(step.durationMs)}
       </p>
       ${this.#showActions()}
-      ${step.error ? html`<p class="problem">${showLine(`${step.error.code}: ${step.error.message}`)}</p>` : nothing}
+      ${step.error ? html`<p class="problem">${formatVisibleLine(`${step.error.code}: ${step.error.message}`)}</p>` : nothing}
       <h3>Envelope</h3>
-      ${showFields(listEnvelope(step))}
+      ${showFields(listEnvelopeFields(step))}
       <h3>Asked and ran</h3>
-      ${showFields(listTruth(step))}
+      ${showFields(listRequestedAndActualFields(step))}
       <h3>Attempts and times</h3>
-      ${this.#showAttempts()} ${showFields(listTimes(step))} ${this.#showFindings()} ${this.#showClaims()}
+      ${this.#showAttempts()} ${showFields(listTimeFields(step))} ${this.#showFindings()}
+      ${this.#showClaims()}
       <h3>Used</h3>
-      ${showFields(listUsage(step))}
+      ${showFields(listUsageFields(step))}
       <h3>Result</h3>
       ${this.#showResult()}
     </aside>`;
@@ -73,7 +74,7 @@ class StepPanel extends PageElement {
     const path = `runs/${encodeURIComponent(detail.id)}/steps/${encodeURIComponent(step.stepId)}`;
     if (step.status !== "blocked") return nothing;
     return html`<p class="buttons">
-      ${showAction(page, {
+      ${showActionButton(page, {
         label: "Retry",
         right: "write",
         className: "primary",
@@ -95,10 +96,10 @@ class StepPanel extends PageElement {
       ${earlier.map(
         ({ attempt, status, startMs, durationMs }) =>
           html`<li value=${attempt}>
-            ${formatWords(status)} after ${formatDuration(durationMs)}, begun at ${formatDuration(startMs)}
+            ${separateWords(status)} after ${formatDuration(durationMs)}, begun at ${formatDuration(startMs)}
           </li>`,
       )}
-      <li value=${this.step.attempt}>${formatWords(this.step.status)}</li>
+      <li value=${this.step.attempt}>${separateWords(this.step.status)}</li>
     </ol>`;
   }
 
@@ -112,7 +113,7 @@ class StepPanel extends PageElement {
         ${verdicts.map(
           ({ attempt, check, verdict, ruledMs }) =>
             html`<li>
-              ${showLine(check, 80)}: <strong>${verdict}</strong> for attempt ${attempt}, at
+              ${formatVisibleLine(check, 80)}: <strong>${verdict}</strong> for attempt ${attempt}, at
               ${formatDuration(ruledMs)}
             </li>`,
         )}
@@ -126,12 +127,12 @@ class StepPanel extends PageElement {
     if (claims.length === 0 && conflicts.length === 0) return nothing;
     return html`<h3>Claims and conflicts</h3>
       <ul>
-        ${claims.map(({ resource, token }) => html`<li>holds <span class="mono">${showLine(describeShownResource(resource), 200)}</span> (token ${token})</li>`)}
+        ${claims.map(({ resource, token }) => html`<li>holds <span class="mono">${formatVisibleLine(describeShownResource(resource), 200)}</span> (token ${token})</li>`)}
         ${conflicts.map(
           ({ resource, outcome, because }) =>
             html`<li>
-              ◆ <span class="mono">${showLine(describeShownResource(resource), 200)}</span>:
-              ${formatWords(outcome)}${because === undefined ? "" : `, ${formatWords(because)}`}
+              ◆ <span class="mono">${formatVisibleLine(describeShownResource(resource), 200)}</span>:
+              ${separateWords(outcome)}${because === undefined ? "" : `, ${separateWords(because)}`}
             </li>`,
         )}
       </ul>`;
@@ -159,45 +160,45 @@ class StepPanel extends PageElement {
         <button type="button" @click=${() => void this.#readResult()}>Show the result</button>`;
     if (result.text === null) return html`<p class="quiet">It is no longer kept.</p>`;
     return html`${step.held ? html`<p>It is held and does not count yet.</p>` : nothing}
-      <pre class="held-text" tabindex="0" aria-label="The result">${showText(result.text)}</pre>
+      <pre class="held-text" tabindex="0" aria-label="The result">${formatVisibleText(result.text)}</pre>
       ${result.isCut ? html`<p class="quiet">Only its beginning is shown.</p>` : nothing}`;
   }
 
   async #readResult(): Promise<void> {
     const { detail, step, page } = this;
-    const wanted = nameResult(step);
+    const wanted = identifyResult(step);
     this.problem = undefined;
     try {
       const result = await page.api.get<StepResult>(
         `runs/${encodeURIComponent(detail.id)}/steps/${encodeURIComponent(step.stepId)}/result`,
       );
-      if (wanted !== nameResult(this.step)) return;
+      if (wanted !== identifyResult(this.step)) return;
       if (result.sha256 === findShownOutput(step)?.sha256) this.result = result;
       else this.problem = "The step has another result by now.";
     } catch (error) {
-      if (wanted === nameResult(this.step)) this.problem = describeProblem(error);
+      if (wanted === identifyResult(this.step)) this.problem = describeProblem(error);
     }
   }
 }
 
-/** Returns the same for a step as long as it has the same result. */
-function nameResult(step: Step): string {
+/** Returns a text that stays the same for a step as long as its result does. */
+function identifyResult(step: Step): string {
   return `${step.stepId} ${findShownOutput(step)?.sha256}`;
 }
 
-function listEnvelope(step: Step): Field[] {
+function listEnvelopeFields(step: Step): Field[] {
   const { dependsOn = [], fanIn, retryBudget } = step;
   const names =
     dependsOn.slice(0, 20).join(", ") + (dependsOn.length > 20 ? ` and ${dependsOn.length - 20} more` : "");
   return [
-    ["step", html`<span class="mono">${showLine(step.stepId)}</span>`],
+    ["step", html`<span class="mono">${formatVisibleLine(step.stepId)}</span>`],
     ["under", step.parentStepId],
     ["agent", `${step.agentId} (${step.runner})`],
     ["lane", `${step.lane}, ${step.priority}`],
-    ["delivery", formatWords(step.deliveryMode)],
+    ["delivery", separateWords(step.deliveryMode)],
     ["depends on", fanIn !== undefined && fanIn < dependsOn.length ? `any ${fanIn} of ${names}` : names],
     ["retries", retryBudget === undefined ? undefined : String(retryBudget)],
-    ["key", html`<span class="mono">${showLine(step.idempotencyKey)}</span>`],
+    ["key", html`<span class="mono">${formatVisibleLine(step.idempotencyKey)}</span>`],
     ["input", `${formatBytes(step.input.bytes)}, sha256 ${step.input.sha256.slice(0, 16)}`],
     [
       "privileges",
@@ -214,11 +215,11 @@ function listEnvelope(step: Step): Field[] {
   ];
 }
 
-function listTruth({ requested, ran, differences = [], childSessionKey }: Step): Field[] {
-  const differs = showLine(differences.map(describeDifference).join("; "));
+function listRequestedAndActualFields({ requested, ran, differences = [], childSessionKey }: Step): Field[] {
+  const differs = formatVisibleLine(differences.map(describeDifference).join("; "));
   return [
-    ["asked", describeChild(requested)],
-    ["ran", describeChild(ran)],
+    ["asked", describeSubagentSettings(requested)],
+    ["ran", describeSubagentSettings(ran)],
     ["differs", differs === "" ? undefined : html`<strong class="warning">! ${differs}</strong>`],
     ["child", childSessionKey],
   ];
@@ -230,13 +231,14 @@ interface ChildParts {
   readonly folder?: string | undefined;
 }
 
-function describeChild({ model, thinking, folder }: ChildParts = {}): string {
+/** Returns the model, the thinking and the folder of a subagent, those that are known. */
+function describeSubagentSettings({ model, thinking, folder }: ChildParts = {}): string {
   return [model, thinking === undefined ? undefined : `thinking ${thinking}`, folder]
     .filter((part) => part !== undefined)
     .join(", ");
 }
 
-function listTimes(step: Step): Field[] {
+function listTimeFields(step: Step): Field[] {
   const showMoment = (atMs: number | undefined): TemplateResult | undefined =>
     atMs === undefined ? undefined : showInstant(atMs);
   return [
@@ -250,7 +252,7 @@ function listTimes(step: Step): Field[] {
   ];
 }
 
-function listUsage({ usage }: Step): Field[] {
+function listUsageFields({ usage }: Step): Field[] {
   if (!usage) return [["usage", "not known"]];
   return [
     ["tokens", formatTokens(usage.tokens)],

@@ -9,13 +9,13 @@ import { formatDuration } from "../../../../agents/coordination/std/quantities.t
 import {
   AXIS_HEIGHT,
   describeRow,
-  drawName,
-  drawRow,
+  drawRowName,
+  drawTimelineRow,
   NAME_WIDTH,
   ROW_HEIGHT,
 } from "../../drawing/draw-row.ts";
-import { markRows, type AdmittedStep, type RowMarks } from "../../drawing/row-marks.ts";
-import { round, type Shape } from "../../drawing/shapes.ts";
+import { markTimelineRows, type AdmittedStep, type RowMarks } from "../../drawing/row-marks.ts";
+import { roundToTenth, type Shape } from "../../drawing/shapes.ts";
 import {
   createTimeScale,
   listTicks,
@@ -26,7 +26,7 @@ import {
 } from "../../drawing/time-scale.ts";
 import { PATTERNS } from "../../drawing/timeline-style.ts";
 import { PageElement } from "../app/page-element.ts";
-import { drawLoad } from "./load-curve.ts";
+import { drawLoadPath } from "./load-curve.ts";
 
 const OVERVIEW_HEIGHT = 34;
 const MARGIN = 10;
@@ -75,8 +75,8 @@ class TimeChart extends PageElement {
     const isChosenAnew = changed.has("chosen") && this.chosen !== undefined;
     const activeId = isChosenAnew ? this.chosen : this.#marks[this.active]?.row.stepId;
     if (changed.has("timeline") || changed.has("steps")) {
-      this.#marks = markRows(this.timeline, this.steps);
-      this.#load = drawLoad(this.timeline, OVERVIEW_HEIGHT);
+      this.#marks = markTimelineRows(this.timeline, this.steps);
+      this.#load = drawLoadPath(this.timeline, OVERVIEW_HEIGHT);
     } else if (!isChosenAnew) return;
     this.active = Math.max(
       0,
@@ -193,7 +193,7 @@ class TimeChart extends PageElement {
       @pointerup=${(event: PointerEvent) => this.#onDrop(event)}
       @pointercancel=${() => this.#letGo()}
     >
-      ${showPatterns()} ${rows.map(({ row }, index) => this.#showStripe(row.stepId, first + index))}
+      ${showHatchPatterns()} ${rows.map(({ row }, index) => this.#showStripe(row.stepId, first + index))}
       ${listTicks(scale).map(({ x }) => svg`<path class="tick" d="M${NAME_WIDTH + x} 0V${this.height}"></path>`)}
       ${rows.map((marks, index) => this.#showRow(marks, { index: first + index, scale }))}
     </svg>`;
@@ -207,9 +207,9 @@ class TimeChart extends PageElement {
     const { stepId } = marks.row;
     const isChosen = stepId === this.chosen;
     return svg`<g id=${`row-${index}`} role="option" aria-selected=${isChosen ? "true" : "false"} aria-label=${guard([marks], () => describeRow(marks))} class=${index === this.active ? "active" : "row"}>
-      ${drawRow(marks, { y, scale }).map(showShape)}
+      ${drawTimelineRow(marks, { y, scale }).map(showShape)}
       <rect class=${`cover ${this.#chooseStripe(stepId, index)}`} x="0" y=${y} width=${NAME_WIDTH - 2} height=${ROW_HEIGHT}></rect>
-      ${guard([marks, y], () => drawName(marks, y).map(showShape))}
+      ${guard([marks, y], () => drawRowName(marks, y).map(showShape))}
     </g>`;
   }
 
@@ -347,15 +347,15 @@ function showLegend(): TemplateResult {
 function showShape(shape: Shape): SVGTemplateResult {
   switch (shape.kind) {
     case "box":
-      return svg`<rect class=${shape.className} x=${round(shape.x)} y=${round(shape.y)} width=${round(shape.width)} height=${round(shape.height)}><title>${shape.label ?? ""}</title></rect>`;
+      return svg`<rect class=${shape.className} x=${roundToTenth(shape.x)} y=${roundToTenth(shape.y)} width=${roundToTenth(shape.width)} height=${roundToTenth(shape.height)}><title>${shape.label ?? ""}</title></rect>`;
     case "words":
-      return svg`<text class=${shape.className} x=${round(shape.x)} y=${round(shape.y)}>${shape.text}</text>`;
+      return svg`<text class=${shape.className} x=${roundToTenth(shape.x)} y=${roundToTenth(shape.y)}>${shape.text}</text>`;
     case "outline":
       return svg`<path class=${shape.className} d=${shape.path}><title>${shape.label ?? ""}</title></path>`;
   }
 }
 
-function showPatterns(): SVGTemplateResult {
+function showHatchPatterns(): SVGTemplateResult {
   return svg`<defs>${PATTERNS.map(
     ({ id, turn }) =>
       svg`<pattern id=${id} width="6" height="6" patternUnits="userSpaceOnUse" patternTransform=${turn}><path class="hatch-${id}" d="M0 0V6"></path></pattern>`,

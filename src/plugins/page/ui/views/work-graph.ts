@@ -10,8 +10,8 @@ import {
 import type { TreeNode } from "../../../reports/tree.ts";
 import type { CoordinationDetail, PlanShape } from "../../contract/runs.ts";
 import { STATUS_SIGNS } from "../../drawing/draw-row.ts";
-import { formatWords } from "../../drawing/row-marks.ts";
-import { showLine } from "../../drawing/visible-text.ts";
+import { separateWords } from "../../drawing/row-marks.ts";
+import { formatVisibleLine } from "../../drawing/visible-text.ts";
 import { formatAddress } from "../app/address.ts";
 import { PageElement } from "../app/page-element.ts";
 import { showStatus } from "../parts/words.ts";
@@ -34,8 +34,11 @@ interface GraphNode {
 
 type Step = CoordinationDetail["view"]["steps"][number];
 
-/** Reads the graph of a plan's text, with the fate of each step where it is known. */
-export function readGraph(plan: PlanShape, detail?: CoordinationDetail): GraphNode[] {
+/**
+ * Returns the steps of a plan as nodes of the drawn graph, each with the name and status that the coordination's
+ * detail has for it, else its id and `waiting`.
+ */
+export function createGraphNodes(plan: PlanShape, detail?: CoordinationDetail): GraphNode[] {
   const steps = new Map<string, Step>(detail?.view.steps.map((step) => [step.stepId, step]));
   const critical = new Set(plan.criticalPath);
   return plan.steps.map(({ stepId, dependsOn, fanIn }) => ({
@@ -48,8 +51,8 @@ export function readGraph(plan: PlanShape, detail?: CoordinationDetail): GraphNo
   }));
 }
 
-/** Reads a plan whose text is no longer kept from its admitted steps. */
-function readAdmittedPlan(detail: CoordinationDetail | undefined): PlanShape | undefined {
+/** Returns a plan's shape as its admitted steps tell it, where its text is no longer kept; `undefined` for spawns. */
+function rebuildPlanShape(detail: CoordinationDetail | undefined): PlanShape | undefined {
   if (detail?.kind !== "plan") return undefined;
   const steps = detail.view.steps.filter(({ stepId }) => !stepId.startsWith("@"));
   return {
@@ -78,8 +81,8 @@ class WorkGraph extends PageElement {
   #drawing: Drawing | undefined;
 
   protected override render(): TemplateResult {
-    const plan = this.detail?.plan ?? this.plan ?? readAdmittedPlan(this.detail);
-    if (plan) return this.#showPlan(readGraph(plan, this.detail));
+    const plan = this.detail?.plan ?? this.plan ?? rebuildPlanShape(this.detail);
+    if (plan) return this.#showPlan(createGraphNodes(plan, this.detail));
     const tree = this.detail?.tree;
     return html`${
       tree
@@ -117,7 +120,7 @@ class WorkGraph extends PageElement {
   #draw(nodes: readonly GraphNode[]): Drawing {
     const shape = JSON.stringify(nodes.map(({ stepId, dependsOn }) => [stepId, dependsOn]));
     if (this.#drawing?.shape !== shape) {
-      const graph = layOut(nodes);
+      const graph = layOutGraph(nodes);
       const edges = graph.edges().map(({ v: before, w: after }) => drawEdge(graph, before, after));
       const lines = edges.map(({ line }) => line).join("");
       const arrows = edges.map(({ arrow }) => arrow).join("");
@@ -128,18 +131,18 @@ class WorkGraph extends PageElement {
 
   #showGraphNode(node: GraphNode, { x, y }: Point): SVGTemplateResult {
     const { stepId, status, isCritical, fanIn } = node;
-    const name = showLine(node.name, NAME_CHARS);
-    const words = `${STATUS_SIGNS[status] ?? ""} ${formatWords(status)}${fanIn ? ` · ${fanIn}` : ""}`;
+    const name = formatVisibleLine(node.name, NAME_CHARS);
+    const words = `${STATUS_SIGNS[status] ?? ""} ${separateWords(status)}${fanIn ? ` · ${fanIn}` : ""}`;
     const className = [
       "node",
       status,
       ...(isCritical ? ["critical"] : []),
       ...(stepId === this.chosen ? ["picked"] : []),
     ];
-    return svg`<g class=${className.join(" ")} role="button" tabindex="0" aria-label=${`${showLine(node.name)}: ${words}; after ${node.dependsOn.length} others`}
+    return svg`<g class=${className.join(" ")} role="button" tabindex="0" aria-label=${`${formatVisibleLine(node.name)}: ${words}; after ${node.dependsOn.length} others`}
       transform=${`translate(${x - NODE.width / 2} ${y - NODE.height / 2})`}
       @click=${() => this.#choose(stepId)} @keydown=${(event: KeyboardEvent) => this.#onKey(event, stepId)}>
-      <title>${showLine(node.name)}</title>
+      <title>${formatVisibleLine(node.name)}</title>
       <rect class="card" width=${NODE.width} height=${NODE.height} rx="5"></rect>
       <text class="name" x="10" y="19">${name}</text>
       <text class="end" x="10" y="35">${words}</text>
@@ -167,7 +170,7 @@ class WorkGraph extends PageElement {
 
   #showName(node: TreeNode): TemplateResult {
     const { stepId, coordinationId } = node;
-    const name = showLine(node.name, 120);
+    const name = formatVisibleLine(node.name, 120);
     if (stepId === undefined) return html`<strong>${name}</strong>`;
     if (this.#isStepHere(node))
       return html`<button type="button" class="plain" @click=${() => this.#choose(stepId)}>${name}</button>`;
@@ -182,7 +185,7 @@ class WorkGraph extends PageElement {
     return html`<li>
       <p class=${this.#isChosen(node) ? "leaf picked" : "leaf"}>
         ${showStatus(status)} ${this.#showName(node)}
-        ${agentId === undefined ? nothing : html`<span class="quiet">${showLine(agentId, 40)}</span>`}
+        ${agentId === undefined ? nothing : html`<span class="quiet">${formatVisibleLine(agentId, 40)}</span>`}
         <span class="quiet">${durationMs === undefined ? "" : formatDuration(durationMs)} ${used}</span>
         ${planId === undefined ? nothing : html`<a href=${formatAddress({ place: "runs", id: planId })}>its plan</a>`}
       </p>
@@ -216,7 +219,8 @@ interface Drawing {
   readonly arrows: string;
 }
 
-function layOut(nodes: readonly GraphNode[]): Graph {
+/** Returns a graph in which each step has its place, from left to right. */
+function layOutGraph(nodes: readonly GraphNode[]): Graph {
   const graph = new Graph();
   graph.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 46 });
   graph.setDefaultEdgeLabel(() => ({}));
@@ -227,7 +231,10 @@ function layOut(nodes: readonly GraphNode[]): Graph {
   return graph;
 }
 
-/** Draws from the middle of a side to the middle of a side, because arrows point to the right. */
+/**
+ * Returns the SVG paths of a line and of the arrow at its end. Both go from side to side, because arrows point to the
+ * right.
+ */
 function drawEdge(
   graph: Graph,
   before: string,

@@ -8,10 +8,10 @@ import {
   type InstalledAgent,
 } from "../../../contracts/workflows/agent-manifest.ts";
 import { workflowDefinitionSchema } from "../../../contracts/workflows/workflow-definition.ts";
-import { workflowIdOf } from "../../../workflow/node-contract/agent-tools.ts";
+import { createAgentWorkflowId } from "../../../workflow/node-contract/agent-tools.ts";
 import { AGENT } from "../../../workflow/state/graph.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
-import { mayInvoke } from "../../../workflow/nodes/node-types.ts";
+import { canInvokeAgent } from "../../../workflow/nodes/node-types.ts";
 import type { AgentHostDependencies } from "../records/agent-dependencies.ts";
 import type { RunBook, RunnableWorkflow } from "../records/run-book.ts";
 import type { HashedStore } from "../records/workflow-dependencies.ts";
@@ -49,6 +49,10 @@ interface Entry {
 
 const KNOWN_MAX = 500;
 
+/**
+ * Creates the store of agents: the installed ones by id, and by the hash of their manifest also those that earlier
+ * runs were begun with.
+ */
 export function createAgentBook(
   dependencies: HashedStore,
   { installed }: AgentHostDependencies,
@@ -65,25 +69,32 @@ export function createAgentBook(
   return {
     installed: sorted,
     find: (agentId) => entries.get(agentId)?.agent,
-    problemOf: (pin) => problemOf(book, pin),
-    pin: (graph) => pin(book, graph),
-    load: (sha256) => loadAgent(book, sha256),
-    workflowOf: (agentId) => workflowOf(book, agentId),
+    problemOf: (pin) => findPinProblem(book, pin),
+    pin: (graph) => storePinnedAgents(book, graph),
+    load: (sha256) => loadAgentByHash(book, sha256),
+    workflowOf: (agentId) => compileAgentWorkflow(book, agentId),
   };
 }
 
-function problemOf({ entries }: Book, { agentId, version, channel }: AgentPin): string | undefined {
+/**
+ * Returns why a node's version or channel of an agent cannot be meant here; `undefined` where it can. An agent that is
+ * not installed is no problem here.
+ */
+function findPinProblem({ entries }: Book, { agentId, version, channel }: AgentPin): string | undefined {
   if (channel !== undefined) return `agent ${agentId}: this host knows no channels of agents`;
   const entry = entries.get(agentId);
   if (!entry || version === undefined || version === entry.agent.packVersion) return undefined;
   return `agent ${agentId} is installed in version ${entry.agent.packVersion}, and not in ${version.slice(0, 64)}`;
 }
 
-/** The agents that the nodes of a graph name, of those types that an agent may execute. */
+/**
+ * Lists the agents that nodes of a graph name, with version and channel as far as they are stated; nodes of types that
+ * may run no agent are left out.
+ */
 export function listAgentPins({ nodes }: NodeGraph): AgentPin[] {
   return [...nodes.values()].flatMap(({ node: { typeId, agent, config } }) => {
     const named = agent?.agentId ?? config["agentId"];
-    if (!mayInvoke(typeId) || typeof named !== "string") return [];
+    if (!canInvokeAgent(typeId) || typeof named !== "string") return [];
     const [version, channel] = [agent?.["version"], agent?.["channel"]];
     return [
       {
@@ -95,7 +106,11 @@ export function listAgentPins({ nodes }: NodeGraph): AgentPin[] {
   });
 }
 
-async function pin({ entries, store }: Book, graph: NodeGraph): Promise<Readonly<Record<string, string>>> {
+/** Stores the installed agents that the graph's nodes name, and returns their hashes by agent id. */
+async function storePinnedAgents(
+  { entries, store }: Book,
+  graph: NodeGraph,
+): Promise<Readonly<Record<string, string>>> {
   const pins: Record<string, string> = {};
   for (const { agentId } of listAgentPins(graph)) {
     const entry = entries.get(agentId);
@@ -108,7 +123,8 @@ async function pin({ entries, store }: Book, graph: NodeGraph): Promise<Readonly
   return pins;
 }
 
-async function loadAgent(book: Book, sha256: string): Promise<InstalledAgent | undefined> {
+/** Returns the agent from the cache or the ledger; `undefined` where none is stored that can be read. */
+async function loadAgentByHash(book: Book, sha256: string): Promise<InstalledAgent | undefined> {
   const cachedAgent = book.known.get(sha256);
   if (cachedAgent) return cachedAgent;
   const text = await book.store.definition(sha256);
@@ -119,14 +135,15 @@ async function loadAgent(book: Book, sha256: string): Promise<InstalledAgent | u
   return parsed.value;
 }
 
-function workflowOf(book: Book, agentId: string): RunnableWorkflow | undefined {
+/** Returns the one-node workflow that runs the agent, compiled once; `undefined` if it is not installed. */
+function compileAgentWorkflow(book: Book, agentId: string): RunnableWorkflow | undefined {
   const entry = book.entries.get(agentId);
   if (!entry) return undefined;
   const cachedWorkflow = book.workflows.get(agentId);
   if (cachedWorkflow) return cachedWorkflow;
   const { packVersion, manifest } = entry.agent;
   const definition = workflowDefinitionSchema.parse({
-    id: workflowIdOf(agentId),
+    id: createAgentWorkflowId(agentId),
     name: manifest.persona,
     version: packVersion,
     nodes: [{ id: "agent", typeId: AGENT, agent: { agentId }, outputRole: "primary" }],

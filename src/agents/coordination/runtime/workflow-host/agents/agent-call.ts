@@ -12,10 +12,10 @@ import type { TraceContext } from "../../../ports/outbound.ts";
 import type { AgentEffect, AgentOutcome } from "../../../workflow/node-contract/agent-effects.ts";
 import {
   HANDOFF,
-  readHandoff,
+  readHandoffRequest,
   MEMORY_READ,
   MEMORY_WRITE,
-  noteIn,
+  readMemoryNote,
 } from "../../../workflow/node-contract/agent-tools.ts";
 import { cutToolResult } from "../../../workflow/nodes/agent-messages.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
@@ -23,7 +23,7 @@ import type { Values } from "../../../workflow/state/values.ts";
 import type { AgentBook } from "./agent-book.ts";
 import type { PlayedTool } from "../records/conformance-play.ts";
 import { maskText } from "../records/mask-secrets.ts";
-import { findToolDenial, findLackingScopes, type GateDependencies } from "./tool-gate.ts";
+import { countOrDenyCall, findScopeDenial, type GateDependencies } from "./tool-gate.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
 export interface CallDependencies
@@ -46,11 +46,15 @@ export interface Calling {
 
 type Returned = (AgentOutcome & { readonly kind: "agent_tool_returned" })["returned"];
 
+/**
+ * Checks the caller's scopes and the tool's rate, then runs the tool for an agent, and returns what came back. A
+ * refusal or a failure is an outcome, too.
+ */
 export async function callAgentTool(
   dependencies: CallDependencies,
   toolCall: Calling,
 ): Promise<AgentOutcome> {
-  const gated = refuseTool(dependencies, toolCall);
+  const gated = refuseToolCall(dependencies, toolCall);
   if (gated) return { kind: "agent_tool_returned", returned: gated };
   const begunAt = dependencies.clock.now();
   const returned = await runTool(dependencies, toolCall);
@@ -58,22 +62,23 @@ export async function callAgentTool(
   return { kind: "agent_tool_returned", returned: { ...returned, durationMs } };
 }
 
-/** Returns why the call is refused before it begins; `undefined` when it may be made. */
-function refuseTool(
+/** Returns why the tool call is refused; `undefined` where it may be made, which counts against its rate. */
+function refuseToolCall(
   dependencies: CallDependencies,
   { run, effect: { call, tool } }: Calling,
 ): Returned | undefined {
-  const played = playedToolOf(dependencies, run, tool);
-  const denied = findLackingScopes(played?.requiredScopes ?? [], run.started.scopes, call.toolName);
+  const played = findPlayedTool(dependencies, run, tool);
+  const denied = findScopeDenial(played?.requiredScopes ?? [], run.started.scopes, call.toolName);
   if (denied) return denied;
   // A simulation empties a bucket of this run's alone: others' calls of the tool are not denied for it.
   const bucket = played?.isExhausted ? { server: run.runId, tool: call.toolName } : {};
   const gated = { toolName: call.toolName, tool: played ? bucket : tool };
-  if (played?.isExhausted) while (!findToolDenial(dependencies, run, gated));
-  return findToolDenial(dependencies, run, gated);
+  if (played?.isExhausted) while (!countOrDenyCall(dependencies, run, gated));
+  return countOrDenyCall(dependencies, run, gated);
 }
 
-function playedToolOf(
+/** Returns what the conformance suite has play the tool; `undefined` for a run that is not played. */
+function findPlayedTool(
   { conformance }: CallDependencies,
   { started }: WorkflowRun,
   tool: BoundTool,
@@ -81,21 +86,22 @@ function playedToolOf(
   return conformance?.agentOf(started.configurable)?.findTool(tool);
 }
 
+/** Runs the tool on its MCP server, in the conformance play, or as a native tool of this host. */
 async function runTool(dependencies: CallDependencies, toolCall: Calling): Promise<Returned> {
   const { tool, call: made } = toolCall.effect;
-  if (tool.transport === "mcp") return callServer(dependencies, toolCall);
-  const played = playedToolOf(dependencies, toolCall.run, tool);
+  if (tool.transport === "mcp") return callToolOfServer(dependencies, toolCall);
+  const played = findPlayedTool(dependencies, toolCall.run, tool);
   if (played)
     return played.fails
       ? createToolError("tool_failed", "the tool failed")
-      : createToolAnswer(dependencies, "done");
+      : createToolSuccess(dependencies, "done");
   switch (made.toolName) {
     case MEMORY_READ:
-      return readNotes(dependencies, toolCall);
+      return readMemoryNotes(dependencies, toolCall);
     case MEMORY_WRITE:
-      return admitNote(made.args);
+      return checkNote(made.args);
     case HANDOFF:
-      return admitHandoff(dependencies, toolCall);
+      return checkHandoff(dependencies, toolCall);
     default:
       return createToolError("not_configured", "this host has no such tool");
   }
@@ -105,19 +111,21 @@ function createToolError(code: string, message: string): Returned {
   return { status: "error", error: { code, message } };
 }
 
-function createToolAnswer({ secrets }: CallDependencies, text: string): Returned {
+/** Creates the outcome of a tool that succeeded, with its text masked and cut to what a model is told. */
+function createToolSuccess({ secrets }: CallDependencies, text: string): Returned {
   const clean = maskText(text.toWellFormed(), secrets);
   return { status: "ok", outcome: { text: cutToolResult(clean), contentTrust: "untrusted" } };
 }
 
 const FAILURE_CHARS_MAX = 2_000;
 
-async function callServer(
+/** Calls the tool on its MCP server. A failure of the connection is an outcome, too. */
+async function callToolOfServer(
   dependencies: CallDependencies,
   { run, effect, signal, trace, parent }: Calling,
 ): Promise<Returned> {
   const { tool, call: made } = effect;
-  const url = urlOf(dependencies, tool);
+  const url = findMcpServerUrl(dependencies, tool);
   const { tool: name = "" } = tool;
   if (url === undefined)
     return createToolError("not_configured", "the tool's server is not configured any more");
@@ -130,41 +138,48 @@ async function callServer(
     signal,
     parent,
     ...trace,
-    callId: callIdOf(run.runId, made.callId),
+    callId: formatCallId(run.runId, made.callId),
   });
   if (answer.kind !== "answered") return createToolError(answer.errorCode ?? answer.code, answer.message);
   const text = answer.text === "" ? JSON.stringify(answer.structured ?? answer.content) : answer.text;
-  if (answer.ok) return createToolAnswer(dependencies, text);
+  if (answer.ok) return createToolSuccess(dependencies, text);
   const why = maskText(text.toWellFormed(), dependencies.secrets).slice(0, FAILURE_CHARS_MAX);
   return createToolError("tool_failed", why === "" ? "the tool says that it failed" : why);
 }
 
-function urlOf(
+function findMcpServerUrl(
   { agentHost: { mcpServers } }: CallDependencies,
   { server = "" }: BoundTool,
 ): string | undefined {
   return Object.hasOwn(mcpServers, server) ? mcpServers[server] : undefined;
 }
 
-function callIdOf(runId: CoordinationId, callId: string): string {
+function formatCallId(runId: CoordinationId, callId: string): string {
   return `${runId}:${callId}`;
 }
 
 const NOTES_MAX = 100;
 
-async function readNotes(dependencies: CallDependencies, { effect, readMemory }: Calling): Promise<Returned> {
+/** Returns the outcome of a memory read: the agent's notes as JSON, the newest first. */
+async function readMemoryNotes(
+  dependencies: CallDependencies,
+  { effect, readMemory }: Calling,
+): Promise<Returned> {
   const { tag, limit } = effect.call.args;
   const entries = await readMemory({
     ...(typeof tag === "string" && { tag }),
     limit: typeof limit === "number" && limit >= 1 ? Math.min(Math.floor(limit), NOTES_MAX) : NOTES_MAX,
   });
   const notes = entries.map(({ content, tags, createdAt }) => ({ content, tags, createdAt }));
-  return createToolAnswer(dependencies, JSON.stringify(notes));
+  return createToolSuccess(dependencies, JSON.stringify(notes));
 }
 
-/** Admits a note. It is written together with the event that records it. */
-function admitNote(args: Values): Returned {
-  const note = noteIn(args);
+/**
+ * Returns the outcome of a memory write: an error for a note that is empty or too large. The note is written together
+ * with the event that records it.
+ */
+function checkNote(args: Values): Returned {
+  const note = readMemoryNote(args);
   if (!note) return createToolError("memory_content_missing", "there is no content to keep");
   const bytes = new TextEncoder().encode(note.content).length;
   if (bytes > WORKFLOW_BOUNDS.memoryEntryBytesMax)
@@ -172,8 +187,9 @@ function admitNote(args: Values): Returned {
   return { status: "ok", outcome: { text: "kept" } };
 }
 
-function admitHandoff({ agentBook }: CallDependencies, { effect }: Calling): Returned {
-  const handoff = readHandoff(effect.call.args);
+/** Returns the outcome of a handoff: an error for an agent that is not installed or is the caller itself. */
+function checkHandoff({ agentBook }: CallDependencies, { effect }: Calling): Returned {
+  const handoff = readHandoffRequest(effect.call.args);
   if (!handoff || !agentBook.find(handoff.toAgentId))
     return createToolError("agent_not_installed", "there is no agent of that name");
   if (handoff.toAgentId === effect.agentId)

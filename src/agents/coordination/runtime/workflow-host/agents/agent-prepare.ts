@@ -12,8 +12,8 @@ import { chooseCallName, unwrapTask, NATIVE_TOOLS } from "../../../workflow/node
 import {
   findRoutedModel,
   readAiOption,
-  readName,
-  readNumber,
+  readOptionName,
+  readNumberWithin,
 } from "../../../workflow/state/model-options.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { Values } from "../../../workflow/state/values.ts";
@@ -47,20 +47,20 @@ export async function prepareAgent(
   preparing: Preparing,
 ): Promise<Prepared> {
   const agent = await dependencies.agentBook.load(preparing.effect.manifest);
-  if (!agent) return failForUnknownAgent(preparing);
+  if (!agent) return createUnreadableAgentOutcome(preparing);
   const played = dependencies.conformance?.agentOf(preparing.run.started.configurable);
-  const ai = optionsOf(preparing.run.started.configurable ?? {});
+  const ai = collectAiOptions(preparing.run.started.configurable ?? {});
   const model = played ? { resolved: played.model } : await resolveModel(dependencies, agent, ai);
   const task = await checkTask(dependencies, agent, { task: preparing.effect.task, played });
   const bound = {
-    ...(await boundOf(dependencies, preparing, { agent, played })),
+    ...(await bindToolsAndMemory(dependencies, preparing, { agent, played })),
     task: task.task,
     ...model.resolved,
-    ...samplingOf(ai),
+    ...pickSamplingOptions(ai),
   };
   const refusal = task.refusal ?? model.refusal;
-  const started = startedOf(preparing, agent, bound);
-  const prompt = promptOf(preparing, agent);
+  const started = createStartedPayload(preparing, agent, bound);
+  const prompt = createPromptResolution(preparing, agent);
   return { kind: "agent_prepared", started, prompt, bound, ...(refusal && { refusal }) };
 }
 
@@ -71,32 +71,34 @@ interface Playing {
 
 type Bound = Prepared["bound"];
 
-/** Steps 3, 4 and 7: its tools, its memory, its threshold. */
-async function boundOf(
+async function bindToolsAndMemory(
   dependencies: PrepareDependencies,
   preparing: Preparing,
   { agent, played }: Playing,
 ): Promise<Omit<Bound, "task">> {
   const { invocationId, agentId, memoryRef = `agent:${agentId}` } = preparing.effect;
   const hasMemory = agent.manifest.memoryShape?.longTerm === true;
-  const agentSurface = await surfaceOf(dependencies, preparing, { agent, hasMemory });
+  const agentSurface = await listAllowedTools(dependencies, preparing, { agent, hasMemory });
   return {
     invocationId,
     agentId,
     tools: [...agentSurface, ...(played?.tools ?? [])],
-    threshold: thresholdOf(dependencies, agent, preparing.run),
+    threshold: readEscalationThreshold(dependencies, agent, preparing.run),
     ...(hasMemory && { memoryScope: resolveMemoryScope(preparing.run, memoryRef) }),
   };
 }
 
-function samplingOf({ temperature, maxTokens }: AiOptions): Pick<Bound, "temperature" | "maxTokens"> {
+function pickSamplingOptions({
+  temperature,
+  maxTokens,
+}: AiOptions): Pick<Bound, "temperature" | "maxTokens"> {
   return {
     ...(temperature !== undefined && { temperature }),
     ...(maxTokens !== undefined && { maxTokens }),
   };
 }
 
-function startedOf(
+function createStartedPayload(
   { effect }: Preparing,
   { manifest }: InstalledAgent,
   { model, provider, tools, memoryScope }: Bound,
@@ -115,8 +117,7 @@ function startedOf(
   };
 }
 
-/** The run has the agent's hash, and the ledger has lost what is behind it. */
-function failForUnknownAgent({ effect }: Preparing): Prepared {
+function createUnreadableAgentOutcome({ effect }: Preparing): Prepared {
   const { invocationId, agentId, source, nodeId, manifest } = effect;
   const reason = "the agent cannot be read";
   return {
@@ -142,13 +143,13 @@ interface AiOptions {
   readonly maxTokens?: number;
 }
 
-function optionsOf(configurable: Values): AiOptions {
+function collectAiOptions(configurable: Values): AiOptions {
   const readTextOption = (key: string) => {
-    const value = readAiOption(configurable, key, readName);
+    const value = readAiOption(configurable, key, readOptionName);
     return value === undefined ? {} : { [key]: value };
   };
   const readNumberOption = (key: string, max?: number) => {
-    const value = readAiOption(configurable, key, (candidate) => readNumber(candidate, 0, max));
+    const value = readAiOption(configurable, key, (candidate) => readNumberWithin(candidate, 0, max));
     return value === undefined ? {} : { [key]: value };
   };
   return {
@@ -165,7 +166,10 @@ interface ResolvedModel {
   readonly refusal?: Refusal;
 }
 
-/** Step 1: what the run says goes before what the host says of the class. */
+/**
+ * Returns the model to ask: the one that the run names, else the host's model for the class (step 1). Refuses a run
+ * that names a provider which this host does not ask.
+ */
 async function resolveModel(
   { chat, agentHost }: PrepareDependencies,
   { manifest }: InstalledAgent,
@@ -175,7 +179,7 @@ async function resolveModel(
   const ofClass = Object.hasOwn(modelClasses, modelClass) ? modelClasses[modelClass] : undefined;
   const model = named ?? ofClass;
   const target = (await chat()).target?.({ ...(model !== undefined && { model }) });
-  if (!target) return routeModel(findRoutedModel({ model: named, provider }, ofClass), provider);
+  if (!target) return resolveRoutedModel(findRoutedModel({ model: named, provider }, ofClass), provider);
   const resolved = { model: shortenName(target.model), provider: shortenName(target.provider) };
   if (provider === undefined || provider === resolved.provider) return { resolved };
   return {
@@ -185,14 +189,13 @@ async function resolveModel(
 }
 
 /** Returns the model for a host that routes to several providers. Without a model's name it would choose the provider itself. */
-function routeModel(model: string | undefined, provider: string | undefined): ResolvedModel {
+function resolveRoutedModel(model: string | undefined, provider: string | undefined): ResolvedModel {
   if (model !== undefined) return { resolved: { model } };
   const message = "neither the run nor the agent's class names a model of the provider that the run names";
   return { resolved: {}, ...(provider !== undefined && { refusal: { code: "not_configured", message } }) };
 }
 
-/** Step 7: the run, the manifest, the host. */
-function thresholdOf(
+function readEscalationThreshold(
   { settings }: PrepareDependencies,
   { manifest }: InstalledAgent,
   { started }: WorkflowRun,
@@ -206,8 +209,10 @@ function thresholdOf(
 const TEMPLATE_CHARS_MAX = 127;
 const SEMVER = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/;
 
-/** Step 2: a manifest's own prompt wins; nothing of what it says is told (RFC 0029). */
-function promptOf({ effect }: Preparing, agent: InstalledAgent): WorkflowPayloads["agent.promptResolved"] {
+function createPromptResolution(
+  { effect }: Preparing,
+  agent: InstalledAgent,
+): WorkflowPayloads["agent.promptResolved"] {
   const { nodeId, agentId } = effect;
   const { promptOverrides, promptLibraryRef } = agent.manifest;
   const template = agentId.toLowerCase().slice(0, TEMPLATE_CHARS_MAX);
@@ -257,7 +262,10 @@ interface CheckedTask {
   readonly refusal?: Refusal;
 }
 
-/** Step 6, the task: unconditional where a schema is there. */
+/**
+ * Checks the task, or else the value that it wraps, by the agent's task schema (step 6). Returns the one that fits, or
+ * the task with a refusal.
+ */
 async function checkTask(
   { contract }: PrepareDependencies,
   { taskSchema }: InstalledAgent,
@@ -275,14 +283,19 @@ async function checkTask(
   return { task, refusal: { code: "handoff_task_schema_violation", message: message.slice(0, 2_000) } };
 }
 
-/** Step 3: what the allowlist names and the host has. Without an allowlist an agent has no tools. */
-async function surfaceOf(
+/**
+ * Lists the tools of the agent's allowlist that this host has, as far as there is room for them (step 3). Without an
+ * allowlist an agent has no tools.
+ */
+async function listAllowedTools(
   dependencies: PrepareDependencies,
   preparing: Preparing,
   { agent, hasMemory }: { readonly agent: InstalledAgent; readonly hasMemory: boolean },
 ): Promise<BoundTool[]> {
   const allowed = [...new Set(agent.manifest.toolAllowlist ?? [])];
-  const offered = allowed.some((id) => id.startsWith(MCP)) ? await listAll(dependencies, preparing) : [];
+  const offered = allowed.some((id) => id.startsWith(MCP))
+    ? await fetchOfferedTools(dependencies, preparing)
+    : [];
   const surface: BoundTool[] = [];
   const takenNames = new Set<string>();
   let chars = 0;
@@ -295,7 +308,7 @@ async function surfaceOf(
     if (!tool) continue;
     const size = JSON.stringify(tool).length;
     if (!hasRoomFor(size)) {
-      logLeftOut(dependencies, preparing, id);
+      logOmittedTool(dependencies, preparing, id);
       continue;
     }
     const call = chooseCallName(id, takenNames);
@@ -306,7 +319,7 @@ async function surfaceOf(
   return surface;
 }
 
-function logLeftOut(
+function logOmittedTool(
   { logger }: PrepareDependencies,
   { run: { runId }, effect: { agentId } }: Preparing,
   tool: string,
@@ -335,7 +348,7 @@ interface Offered {
 
 const DESCRIPTION_CHARS_MAX = 2_000;
 
-/** `mcp:<tool>`, or `mcp:<server>.<tool>` and `mcp:<server>/<tool>`. */
+/** Finds the tool of an id `mcp:<tool>`, `mcp:<server>.<tool>` or `mcp:<server>/<tool>`. */
 function findMcpTool(id: string, offered: readonly Offered[]): Found | undefined {
   const found = id.startsWith(MCP) ? findOfferedTool(id.slice(MCP.length), offered) : undefined;
   if (!found) return undefined;
@@ -366,8 +379,8 @@ function findOfferedTool(
   return undefined;
 }
 
-/** Lists the tools of all servers. A server that cannot be asked offers none now. */
-async function listAll(
+/** Asks every MCP server for its tools. A server that cannot be asked offers none now. */
+async function fetchOfferedTools(
   { tools, agentHost, logger }: PrepareDependencies,
   { signal, trace }: Preparing,
 ): Promise<readonly Offered[]> {

@@ -7,7 +7,7 @@ import type { WorkflowPayloads } from "../../../contracts/workflows/workflow-eve
 import type { ChatFinish } from "../../../ports/outbound.ts";
 import type { OutputContract } from "../../../ports/output-contract.ts";
 import type { Values } from "../../../workflow/state/values.ts";
-import { readUnfenced } from "../../../std/foreign-text.ts";
+import { stripJsonFence } from "../../../std/foreign-text.ts";
 import { isRecord } from "../../../std/is-record.ts";
 
 type Final = NonNullable<WorkflowPayloads["coordination.agent_turned"]["final"]>;
@@ -21,7 +21,11 @@ interface ModelAnswer {
   readonly finish: ChatFinish;
 }
 
-export function readResult(
+/**
+ * Returns the result in the last answer of an agent's model, by the agent's schema if there is one, or the error for
+ * which the answer cannot be used.
+ */
+export function readAgentResult(
   contract: OutputContract,
   schema: Values | undefined,
   { text, finish }: ModelAnswer,
@@ -41,19 +45,21 @@ export function readResult(
   const json = parseFencedJson(text);
   return schema
     ? readResultBySchema(contract, schema, json)
-    : { kind: "result", final: readFreeResult(text, json?.value) };
+    : { kind: "result", final: readResultWithoutSchema(text, json?.value) };
 }
 
 function createUnusableResult(code: string, message: string): AgentResult {
   return { kind: "unusable", error: { code, message } };
 }
 
-function readFreeResult(text: string, value: unknown): Final {
+/** Returns the JSON of the answer, out of its envelope where it has one; the text where it is no JSON. */
+function readResultWithoutSchema(text: string, value: unknown): Final {
   if (!isRecord(value)) return { result: value ?? text };
   const enveloped = readEnvelope(value);
   return enveloped ?? { result: value, ...readConfidence(value) };
 }
 
+/** Returns the first reading of the JSON that satisfies the schema, else the problems as unusable. */
 function readResultBySchema(
   contract: OutputContract,
   schema: Values,
@@ -65,7 +71,7 @@ function readResultBySchema(
       invalid,
       "the agent's answer is no JSON, and its return schema asks for that",
     );
-  const candidates = listCandidates(json.value);
+  const candidates = listResultCandidates(json.value);
   const problemsOf = (result: unknown) => contract.check(schema, result);
   const found = candidates.find(({ result }) => problemsOf(result).length === 0);
   if (found) return { kind: "result", final: { ...found, schemaValidated: true } };
@@ -74,11 +80,8 @@ function readResultBySchema(
   return createUnusableResult(invalid, message.slice(0, 2_000));
 }
 
-/**
- * Lists what may be the result: an envelope, the value itself, or a value with the confidence beside what the schema
- * describes.
- */
-function listCandidates(value: unknown): Final[] {
+/** Lists what may be the result: an envelope's, the value itself, or the value without its `confidence`. */
+function listResultCandidates(value: unknown): Final[] {
   if (!isRecord(value)) return [{ result: value }];
   const enveloped = readEnvelope(value);
   const statedConfidence = readConfidence(value);
@@ -90,6 +93,7 @@ function listCandidates(value: unknown): Final[] {
   ];
 }
 
+/** Reads `{"result": ..., "confidence": ...}`; `undefined` for an object with any other member. */
 function readEnvelope(value: Values): Final | undefined {
   const isEnvelope = Object.keys(value).every((key) => key === "result" || key === "confidence");
   return isEnvelope && "result" in value ? { result: value["result"], ...readConfidence(value) } : undefined;
@@ -99,9 +103,9 @@ function readConfidence({ confidence }: Values): { readonly confidence?: number 
   return typeof confidence === "number" && confidence >= 0 && confidence <= 1 ? { confidence } : {};
 }
 
-/** The whole text, or what stands in a fence; words around it make it a text. */
+/** Parses JSON that is the whole text, or the whole but for a fence around it; else `undefined`. */
 function parseFencedJson(text: string): { readonly value: unknown } | undefined {
-  const bare = readUnfenced(text);
+  const bare = stripJsonFence(text);
   if (!/^\s*[[{"\d\-tfn]/.test(bare)) return undefined;
   try {
     return { value: JSON.parse(bare) as unknown };

@@ -24,11 +24,11 @@ import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import { isRecord } from "../../../std/is-record.ts";
 import type { AgentBook } from "./agent-book.ts";
-import { readResult } from "./agent-result.ts";
-import { systemOf } from "./agent-rules.ts";
+import { readAgentResult } from "./agent-result.ts";
+import { formatAgentPrompt } from "./agent-rules.ts";
 import { maskText, maskValue } from "../records/mask-secrets.ts";
 import { shortenName } from "../models/model-request.ts";
-import { failureOf } from "../models/outbound-outcome.ts";
+import { convertToFailedOutcome } from "../models/outbound-outcome.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
 export interface TurnDependencies extends Pick<
@@ -48,17 +48,21 @@ export interface Turning {
 type Bound = WorkflowPayloads["coordination.agent_bound"];
 type Turned = AgentOutcome & { readonly kind: "agent_turned" };
 
-export async function turnAgent(dependencies: TurnDependencies, turning: Turning): Promise<EffectOutcome> {
+/**
+ * Asks the agent's model once, and returns the outcome: its tool calls or its result, a refusal, why its answer cannot
+ * be used, or a failure. It does not call the tools.
+ */
+export async function runAgentTurn(dependencies: TurnDependencies, turning: Turning): Promise<EffectOutcome> {
   const { effect, run } = turning;
   const agent = await dependencies.agentBook.load(effect.manifest);
   const bound = run.nodes.get(effect.nodeId)?.invocation?.bound;
   if (!agent || !bound)
     return { kind: "failed", error: { code: "agent_not_installed", message: "the agent cannot be read" } };
-  const request = requestOf(agent, bound, effect);
-  const answer = await ask(dependencies, turning, { agent, bound, request });
-  const digest = digestOf(dependencies, request, readAnsweringModel(bound, answer));
-  if (answer.kind !== "answered") return failureOf(answer, digest && { asked: digest });
-  const modelEvent = modelEventOf(answer, digest);
+  const request = createTurnRequest(agent, bound, effect);
+  const answer = await askAgentModel(dependencies, turning, { agent, bound, request });
+  const digest = createModelDigest(dependencies, request, readAnsweringModel(bound, answer));
+  if (answer.kind !== "answered") return convertToFailedOutcome(answer, digest && { asked: digest });
+  const modelEvent = describeAnsweringModel(answer, digest);
   if (answer.refusal !== undefined || answer.finishReason === "content-filter")
     return { kind: "model_refused", ...modelEvent };
   const answeredTurn = await readAnsweredTurn(dependencies, {
@@ -72,7 +76,7 @@ export async function turnAgent(dependencies: TurnDependencies, turning: Turning
     kind: "agent_turned",
     ...modelEvent,
     ...answeredTurn,
-    reasoning: isVerbosityOff(run) ? "" : answeredTurn.reasoning,
+    reasoning: isReasoningOff(run) ? "" : answeredTurn.reasoning,
   };
 }
 
@@ -82,7 +86,8 @@ interface Ready {
   readonly request: Request;
 }
 
-async function ask(
+/** Sends the request to the model, or to the conformance play where that plays the bound provider. */
+async function askAgentModel(
   { chat, conformance }: TurnDependencies,
   { run, effect, signal, trace: { traceparent } }: Turning,
   { agent, bound, request }: Ready,
@@ -98,23 +103,24 @@ interface Named {
   readonly model?: string | undefined;
 }
 
-/** The model that was bound goes before the one that says that it answered. */
+/** Returns provider and model as the invocation is bound to them, else as the answer names them. */
 function readAnsweringModel({ provider, model }: Bound, answer: ChatAnswer | OutboundFailure): Named {
   const namedAnswer: Named = answer.kind === "answered" ? answer : {};
   return { provider: provider ?? namedAnswer.provider, model: model ?? namedAnswer.model };
 }
 
-function isVerbosityOff({ started }: WorkflowRun): boolean {
+/** True where the run's options ask for no reasoning in the log. */
+function isReasoningOff({ started }: WorkflowRun): boolean {
   return started.configurable?.["reasoningVerbosity"] === "off";
 }
 
 type Request = Omit<ChatRequest, "signal">;
 
-function requestOf(agent: InstalledAgent, bound: Bound, { messages }: Turning["effect"]): Request {
+function createTurnRequest(agent: InstalledAgent, bound: Bound, { messages }: Turning["effect"]): Request {
   const { model, temperature, maxTokens, tools } = bound;
   return {
-    system: systemOf(agent, bound),
-    messages: messages.map(chatMessageFromAgent),
+    system: formatAgentPrompt(agent, bound),
+    messages: messages.map(convertAgentMessage),
     maxTokens: Math.min(maxTokens ?? AGENT_BOUNDS.answerTokensMax, AGENT_BOUNDS.tokensMax),
     ...(model !== undefined && { model }),
     ...(temperature !== undefined && { temperature }),
@@ -128,7 +134,7 @@ function requestOf(agent: InstalledAgent, bound: Bound, { messages }: Turning["e
   };
 }
 
-function chatMessageFromAgent(message: AgentMessage): ChatMessage {
+function convertAgentMessage(message: AgentMessage): ChatMessage {
   switch (message.role) {
     case "user":
       return message;
@@ -141,8 +147,8 @@ function chatMessageFromAgent(message: AgentMessage): ChatMessage {
   }
 }
 
-/** The request's key by recipe v2, which the resolved model is part of. */
-function digestOf(
+/** Returns the model with the request's hash by recipe v2; `undefined` where the model is not known. */
+function createModelDigest(
   { sha256 }: TurnDependencies,
   { system, messages, tools, temperature, maxTokens }: Request,
   { provider, model }: Named,
@@ -159,7 +165,8 @@ function digestOf(
   return made.ok ? { ...named, digest: sha256(made.text) } : undefined;
 }
 
-function modelEventOf({ usage, provider, model }: ChatAnswer, modelAsked: ModelAsked | undefined) {
+/** Returns what the turn's event says of the model: its name, its usage and the hash of the request. */
+function describeAnsweringModel({ usage, provider, model }: ChatAnswer, modelAsked: ModelAsked | undefined) {
   const modelEvent = { ...usage, provider: shortenName(provider) };
   return { model: shortenName(model), usage: modelEvent as Values, ...(modelAsked && { asked: modelAsked }) };
 }
@@ -177,6 +184,7 @@ interface Answered {
 
 type AnsweredTurn = Pick<Turned, "turn" | "reasoning" | "refusal">;
 
+/** Reads a model's answer as tool calls, as a result, or as refused. Secrets in its text are masked. */
 async function readAnsweredTurn(dependencies: TurnDependencies, answered: Answered): Promise<AnsweredTurn> {
   const { answer, agent } = answered;
   const { usage, toolCalls = [], reasoning = "" } = answer;
@@ -185,11 +193,11 @@ async function readAnsweredTurn(dependencies: TurnDependencies, answered: Answer
   const text = clean(answer.text);
   const thought = clean(reasoning).slice(0, AGENT_BOUNDS.answerCharsMax);
   if (toolCalls.length > 0) {
-    const calls = toolCalls.map((call, at) => callOf(dependencies, answered, { call, at }));
+    const calls = toolCalls.map((call, at) => resolveToolCall(dependencies, answered, { call, at }));
     const aloud = text.slice(0, AGENT_BOUNDS.answerCharsMax);
     return { turn: { text: aloud, calls, tokens }, reasoning: thought === "" ? aloud : thought };
   }
-  const result = readResult(await dependencies.contract(), agent.returnSchema, {
+  const result = readAgentResult(await dependencies.contract(), agent.returnSchema, {
     text,
     finish: answer.finishReason,
   });
@@ -207,8 +215,11 @@ interface CallPlace {
   readonly at: number;
 }
 
-/** Resolves a call that the model wrote. Only tools on the agent's surface can be called. */
-function callOf(
+/**
+ * Resolves a tool call that the model wrote: its tool, its masked arguments and why it may not be made. Only tools on
+ * the agent's surface can be called.
+ */
+function resolveToolCall(
   { sha256, secrets }: TurnDependencies,
   { bound, callsLeft, turn }: Answered,
   { call, at }: CallPlace,
@@ -218,31 +229,34 @@ function callOf(
   const isReadable =
     maskedArgs !== undefined && JSON.stringify(maskedArgs).length <= AGENT_BOUNDS.argsCharsMax;
   const args: Values = isReadable ? maskedArgs : {};
-  const problem = problemOf(tool, { isReadable, isLeft: at < callsLeft });
+  const problem = findCallProblem(tool, { isReadable, isLeft: at < callsLeft });
   return {
     callId: `${bound.invocationId}:${turn}:${at}`,
     toolName: tool?.id ?? shortenName(call.name.toWellFormed()),
     call: tool?.call ?? shortenName(call.name.toWellFormed()),
     args,
-    argsHash: sha256(formatCanonicalJson(withoutSecrets(args))),
+    argsHash: sha256(formatCanonicalJson(redactNamedSecrets(args))),
     ...(problem !== undefined && { problem }),
   };
 }
 
 const SECRET_NAME = /(api[-_]?key|secret|token|passw|credential|authorization)/i;
 
-/** Removes members that are named like secrets, because a short secret could be guessed from its hash (SR-1). */
-function withoutSecrets(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutSecrets);
+/**
+ * Copies a value with "[REDACTED]" in members that are named like secrets. A short secret could be guessed from its
+ * hash (SR-1).
+ */
+function redactNamedSecrets(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(redactNamedSecrets);
   if (!isRecord(value)) return value;
   const entries = Object.entries(value).map(([name, each]) => [
     name,
-    SECRET_NAME.test(name) ? "[REDACTED]" : withoutSecrets(each),
+    SECRET_NAME.test(name) ? "[REDACTED]" : redactNamedSecrets(each),
   ]);
   return Object.fromEntries(entries) as Values;
 }
 
-function problemOf(
+function findCallProblem(
   tool: BoundTool | undefined,
   { isReadable, isLeft }: { readonly isReadable: boolean; readonly isLeft: boolean },
 ): AskedCall["problem"] {

@@ -6,7 +6,7 @@ import type { EffectOutcome } from "../../../workflow/node-contract/node-type.ts
 import type { Values } from "../../../workflow/state/values.ts";
 import { callAgentTool, type CallDependencies } from "./agent-call.ts";
 import { prepareAgent, type PrepareDependencies } from "./agent-prepare.ts";
-import { turnAgent, type TurnDependencies } from "./agent-turn.ts";
+import { runAgentTurn, type TurnDependencies } from "./agent-turn.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
 export type AgentDependencies = CallDependencies & PrepareDependencies & TurnDependencies;
@@ -22,7 +22,8 @@ export interface AgentAct {
   ) => Promise<readonly Values[]>;
 }
 
-export async function performAgent(
+/** Prepares an agent, asks its model or calls a tool for it, as the effect says, and returns the outcome of that. */
+export async function performAgentEffect(
   dependencies: AgentDependencies,
   { run }: LoadedRun,
   act: AgentAct,
@@ -32,7 +33,7 @@ export async function performAgent(
     case "prepare_agent":
       return prepareAgent(dependencies, { run, effect, signal, trace });
     case "ask_agent":
-      return turnAgent(dependencies, { run, effect, signal, trace });
+      return runAgentTurn(dependencies, { run, effect, signal, trace });
     case "call_agent_tool": {
       const scope = run.nodes.get(effect.nodeId)?.invocation?.bound?.memoryScope;
       const readMemory: Parameters<typeof callAgentTool>[1]["readMemory"] = (query) =>

@@ -36,10 +36,14 @@ interface WaitingRun {
 }
 
 type WatchedHost = Pick<WorkflowHost, "snapshot" | "watch">;
-type Host = WatchedHost & Pick<WorkflowHost, "create">;
+export type AgentRunHost = WatchedHost & Pick<WorkflowHost, "create">;
 
+/**
+ * Starts a run of an agent, and waits until it has ended, waits for people or `signal` aborts. Returns its id and
+ * newest snapshot, or the refusal.
+ */
 export async function runAgent(
-  host: Host,
+  host: AgentRunHost,
   { caller, asked: { agentId, source, ...agentRun }, signal }: AgentRunRequest,
 ): Promise<Answered<AgentRun>> {
   const created = await host.create(caller, {
@@ -56,7 +60,10 @@ export async function runAgent(
     : { kind: "done", value: { runId, snapshot: snapshot.value } };
 }
 
-/** Resolves when the run has ended or waits for people, and where `signal` aborts. */
+/**
+ * Waits until a run has ended or waits for people, or `signal` aborts, and returns its newest snapshot, or the refusal
+ * of it.
+ */
 export async function awaitSettledRun(
   host: WatchedHost,
   runId: string,
@@ -69,8 +76,8 @@ export async function awaitSettledRun(
 }
 
 /**
- * Yields the run as it is whenever it or a run that it waits for has news, until it has ended, or is as far as it is followed, or
- * `signal` aborts.
+ * Yields the newest snapshot of a run at once, and again whenever it or a run that it waits for has news, until it has
+ * ended, is as far as it is followed, `signal` aborts or the snapshot is refused.
  */
 export async function* followRun(
   host: WatchedHost,
@@ -98,11 +105,11 @@ export async function* followRun(
     watchOnly(new Set([runId]));
     for (;;) {
       const news = new Promise<void>((resolve) => (wake = resolve));
-      const found = await host.snapshot(caller, runId);
-      yield found;
-      if (found.kind === "refused" || signal.aborted) return;
-      if (isFarEnough(found.value, until)) return;
-      const runIds = listRunIds(found.value);
+      const newestSnapshot = await host.snapshot(caller, runId);
+      yield newestSnapshot;
+      if (newestSnapshot.kind === "refused" || signal.aborted) return;
+      if (isFarEnough(newestSnapshot.value, until)) return;
+      const runIds = listRunIds(newestSnapshot.value);
       const isChildNew = runIds.some((id) => !watches.has(id));
       // A child that asks people something appends nothing to this run.
       watchOnly(new Set(runIds));
@@ -115,18 +122,19 @@ export async function* followRun(
   }
 }
 
+/** True where the run has ended, or has come as far as `until` says. */
 function isFarEnough(run: RunSnapshot, until: FollowedUntil): boolean {
   if (hasRunEnded(run.status)) return true;
   if (until === "ended") return false;
-  return run.status.startsWith("waiting-") || (until === "asking" && isAskingUnseen(run));
+  return run.status.startsWith("waiting-") || (until === "asking" && hasOpenQuestion(run));
 }
 
-/** True where the run, or one that it waits for, asks somebody something, while other nodes of it work or while it is paused. */
-function isAskingUnseen({ interrupt, childRuns = [] }: RunSnapshot & Partial<WaitingRun>): boolean {
+/** True where the run or one that it waits for asks somebody something, whatever its status says. */
+function hasOpenQuestion({ interrupt, childRuns = [] }: RunSnapshot & Partial<WaitingRun>): boolean {
   return interrupt !== undefined || childRuns.some(isAskingSomebody);
 }
 
-/** True where a run, as others are told of it, or one that it waits for asks somebody something. */
+/** True where a run's snapshot says that the run, or a child run that it waits for, asks somebody something. */
 export function isAskingSomebody({ status, isAsking, childRuns = [] }: Omit<WaitingRun, "runId">): boolean {
   return isAsking === true || status.startsWith("waiting-") || childRuns.some(isAskingSomebody);
 }

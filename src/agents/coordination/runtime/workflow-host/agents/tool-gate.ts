@@ -24,15 +24,22 @@ export interface Denied {
   readonly error: NonNullable<WorkflowPayloads["agent.toolReturned"]["error"]>;
 }
 
-/** Returns why the call is denied. A call that is not denied counts. */
-export function findToolDenial(
+/**
+ * Returns why a tool call is denied: the caller lacks a scope, or the tool was called too often; `undefined` for one
+ * that is allowed, which counts against the tool's rate.
+ */
+export function countOrDenyCall(
   { agentHost, toolRates }: GateDependencies,
   { started: { scopes, owner } }: WorkflowRun,
   { toolName, tool }: GatedTool,
 ): Denied | undefined {
-  const denied = findLackingScopes(listRequiredScopes(agentHost, namesOf(toolName, tool)), scopes, toolName);
+  const denied = findScopeDenial(
+    listRequiredScopes(agentHost, listToolNames(toolName, tool)),
+    scopes,
+    toolName,
+  );
   if (denied) return denied;
-  if (toolRates.take(`${owner.tenant}\n${owner.principal}`, rateOf(toolName, tool))) return undefined;
+  if (toolRates.take(`${owner.tenant}\n${owner.principal}`, createRateKey(toolName, tool))) return undefined;
   const message = "the tool was called too often; try again later";
   return { status: "rate_limited", error: { code: "rate_limited", message } };
 }
@@ -42,8 +49,11 @@ function listRequiredScopes({ toolScopes }: AgentHostDependencies, names: readon
   return [...new Set(all)];
 }
 
-/** `undefined` for scopes that nobody knows: nothing is granted then. */
-export function findLackingScopes(
+/**
+ * Returns the denial of a tool call whose caller lacks a required scope; `undefined` where it has all. Scopes that
+ * nobody knows grant nothing.
+ */
+export function findScopeDenial(
   requiredScopes: readonly string[],
   scopes: readonly string[] | undefined,
   toolName: string,
@@ -56,14 +66,14 @@ export function findLackingScopes(
   };
 }
 
-/** Returns all names of a tool; what is demanded under one of them is demanded. */
-function namesOf(toolName: string, { server, tool: name }: GatedTool["tool"]): string[] {
+/** Lists every name that the host's scopes may have for a tool. Scopes that one of them requires are required. */
+function listToolNames(toolName: string, { server, tool: name }: GatedTool["tool"]): string[] {
   if (name === undefined) return [toolName];
   const ofServer = server === undefined ? [] : [`mcp:${server}.${name}`, `mcp:${server}/${name}`];
   return [...new Set([toolName, name, `mcp:${name}`, ...ofServer])];
 }
 
-/** Calls of one tool count together, whichever of its names it is called by. */
-function rateOf(toolName: string, { server = "", tool: name }: GatedTool["tool"]): string {
+/** Returns the key by which calls of one tool are counted, the same for each of its names. */
+function createRateKey(toolName: string, { server = "", tool: name }: GatedTool["tool"]): string {
   return name === undefined ? toolName : `mcp:${server}/${name}`;
 }

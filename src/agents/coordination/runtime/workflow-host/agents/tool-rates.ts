@@ -10,6 +10,7 @@ export interface ToolRates {
 
 const BUCKETS_MAX = 10_000;
 
+/** Creates the token buckets that limit how often each principal may call each tool. */
 export function createToolRates(clock: Clock, { perMinute, burst }: ToolRate): ToolRates {
   const buckets = createTokenBuckets(clock, { amount: perMinute, perMs: 60_000, burst, max: BUCKETS_MAX });
   return { take: (principal, tool) => buckets.take(JSON.stringify([principal, tool])) === 0 };

@@ -3,33 +3,33 @@
  */
 import { CoordinationError, isLogDamage, readErrorCode } from "../../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
-import { isOnThisHost, type WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
+import { isParentOnThisHost, type WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import { isEndedPhase, isMaterialising } from "../../../workflow/state/workflow-state.ts";
 import {
   appendPlanned,
-  isConflict,
-  planOn,
+  isLedgerConflict,
+  planTurn,
   planResumption,
-  settleAll,
+  planOutcomes,
   type Planned,
   type PlanDependencies,
 } from "./plan-runs.ts";
 import {
   dropRun,
-  entryOf,
+  enterDrivenRun,
   HOST_STOPS,
   LOG_IS_DAMAGED,
-  pendingOf,
-  release,
+  enterPendingRun,
+  releaseIdleRun,
   runInTurn,
   type Act,
   type DrivenRun,
   type DrivenRuns,
 } from "./driven-runs.ts";
 import type { LoadedRun, RunBook } from "../records/run-book.ts";
-import { createLostError, FIRST_TOKEN, type OwnRuns } from "../../ownership/own-runs.ts";
-import { createTaking, type AskAgain, type TakenEvents } from "./take-events.ts";
+import { createLostRunError, FIRST_TOKEN, type OwnRuns } from "../../ownership/own-runs.ts";
+import { createSourceTaking, type AskAgain, type TakenEvents } from "./take-events.ts";
 
 export type Deliver = (outcomes: readonly EffectOutcome[]) => Promise<void>;
 
@@ -70,7 +70,10 @@ export interface Driving extends DriverDependencies, DrivenRuns {
   readonly stopping: AbortController;
 }
 
-/** Another process may have gone on with it, also with what this one drives. */
+/**
+ * Returns the run with what was appended meanwhile; an ended run as it is. Another process may have gone on with it,
+ * also with what this one drives.
+ */
 export async function catchUpUnlessEnded(driving: Driving, loadedRun: LoadedRun): Promise<LoadedRun> {
   return isEndedPhase(loadedRun.run.phase) ? loadedRun : driving.book.catchUp(loadedRun);
 }
@@ -85,10 +88,10 @@ interface Going {
  * Plans on the newest state, appends, and acts. Events that a fork still has to take come first.
  * @throws CoordinationError `NOT_OWNER` for a run that another process drives
  */
-export async function advanceRun(driving: Driving, entry: DrivenRun, pass: Going): Promise<void> {
+export async function advanceDrivenRun(driving: Driving, entry: DrivenRun, pass: Going): Promise<void> {
   await driving.ownRuns.confirm();
-  if (!isOwn(driving, entry)) throw createLostError(entry.loadedRun.run.runId);
-  await takeAll(driving, entry);
+  if (!isOwnRun(driving, entry)) throw createLostRunError(entry.loadedRun.run.runId);
+  await takeAllSourceEvents(driving, entry);
   const { awaySinceMs } = entry.pending;
   if (awaySinceMs !== undefined)
     await appendWithRetries(driving, entry, {
@@ -98,25 +101,25 @@ export async function advanceRun(driving: Driving, entry: DrivenRun, pass: Going
 }
 
 /** @throws CoordinationError `LEDGER_CLOSED` when the host stops before all is taken */
-async function takeAll(driving: Driving, entry: DrivenRun): Promise<void> {
+async function takeAllSourceEvents(driving: Driving, entry: DrivenRun): Promise<void> {
   const { origin } = entry.loadedRun.run;
   if (!origin || !isMaterialising(entry.loadedRun.run)) return;
-  const taking = createTaking(driving, origin);
+  const taking = createSourceTaking(driving, origin);
   const plan = async (loadedRun: LoadedRun): Promise<Planned> =>
     isMaterialising(loadedRun.run)
       ? asPlanned(await taking.next(loadedRun, driving.stopping.signal))
-      : planOn(driving, loadedRun);
+      : planTurn(driving, loadedRun);
   while (isMaterialising(entry.loadedRun.run)) {
     if (driving.isStopping) throw new CoordinationError("LEDGER_CLOSED", HOST_STOPS);
     await appendWithRetries(driving, entry, { plan });
   }
 }
 
-export async function takeFirstPage(driving: Driving, loadedRun: LoadedRun): Promise<Planned> {
+export async function planFirstSourcePage(driving: Driving, loadedRun: LoadedRun): Promise<Planned> {
   const { origin } = loadedRun.run;
   return asPlanned(
     origin
-      ? await createTaking(driving, origin).next(loadedRun, driving.stopping.signal)
+      ? await createSourceTaking(driving, origin).next(loadedRun, driving.stopping.signal)
       : { run: loadedRun.run, events: [] },
   );
 }
@@ -135,20 +138,20 @@ export async function appendWithRetries(
     try {
       if (planned.events.length > 0) await appendPlanned(driving, planned, entry.pending.token);
     } catch (error) {
-      if (!isConflict(error) || tries >= triesMax) throw error;
+      if (!isLedgerConflict(error) || tries >= triesMax) throw error;
       entry.loadedRun = await driving.book.catchUp(entry.loadedRun);
       continue;
     }
     entry.loadedRun = { ...entry.loadedRun, run: planned.run };
     driving.book.keep(entry.loadedRun);
     noteAppended(driving, entry, planned.events);
-    if (isOwn(driving, entry) || isEndedPhase(planned.run.phase)) performEffects(driving, entry, planned);
+    if (isOwnRun(driving, entry) || isEndedPhase(planned.run.phase)) performEffects(driving, entry, planned);
     return;
   }
 }
 
 /** True while this process drives the run by the same token as when its turn began. */
-function isOwn({ ownRuns }: Driving, { pending: { token }, loadedRun: { run } }: DrivenRun): boolean {
+function isOwnRun({ ownRuns }: Driving, { pending: { token }, loadedRun: { run } }: DrivenRun): boolean {
   return token !== undefined && ownRuns.tokenOf(run.runId) === token;
 }
 
@@ -161,7 +164,7 @@ function noteAppended(driving: Driving, entry: DrivenRun, events: readonly Workf
     ownRuns.remove(run.runId);
     usage.forget(run.runId);
   } else if (events[0]?.sequence === 0)
-    ownRuns.add(run.runId, FIRST_TOKEN, { isChild: isOnThisHost(run.started.parent) });
+    ownRuns.add(run.runId, FIRST_TOKEN, { isChild: isParentOnThisHost(run.started.parent) });
   entry.pending.plannedLength = run.nextSequence;
   delete entry.pending.awaySinceMs;
   if (isNews) for (const listener of listeners) listener(entry.loadedRun, events);
@@ -178,9 +181,9 @@ function performEffects(driving: Driving, entry: DrivenRun, { effects, events, w
     if (pending.acts.has(effect.id)) continue;
     // An effect that was planned just now follows from an event of its node in the same append.
     const isTakenUp = !events.some(({ nodeId }) => nodeId === effect.nodeId);
-    performEffect(driving, entry, { effect, isTakenUp });
+    startEffect(driving, entry, { effect, isTakenUp });
   }
-  if (wakeAtMs !== undefined) wakeAt(driving, runId, { atMs: wakeAtMs });
+  if (wakeAtMs !== undefined) wakeRunAt(driving, runId, { atMs: wakeAtMs });
 }
 
 /** Forgets work that the run no longer waits for, and aborts it when the run has ended. A paused run's work goes on. */
@@ -197,13 +200,13 @@ function forgetOtherActs(
   }
 }
 
-/** Holds nothing of the run but its id. */
-export function wakeAt(
+/** Wakes the run at a time, which replaces the time that was set before. Holds nothing of the run but its id. */
+export function wakeRunAt(
   driving: Driving,
   runId: CoordinationId,
   { atMs, isBlind = false }: { readonly atMs: EpochMs; readonly isBlind?: boolean },
 ): void {
-  const pending = pendingOf(driving, runId);
+  const pending = enterPendingRun(driving, runId);
   pending.cancelWake?.();
   pending.cancelWake = driving.clock.wakeAt(atMs, () => {
     delete pending.cancelWake;
@@ -211,7 +214,10 @@ export function wakeAt(
   });
 }
 
-/** `isBlind`: others may have appended to it, also while the append that begins it was not answered yet. */
+/**
+ * Begins a turn of the run without waiting for it; where it fails, it is tried again later. `isBlind`: others may have
+ * appended to it, also while the append that begins it was not answered yet.
+ */
 export function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = false } = {}): void {
   if (driving.isStopping) return;
   if (driving.ownRuns.tokenOf(runId) === undefined) {
@@ -222,11 +228,11 @@ export function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = fal
     return;
   }
   const token = driving.ownRuns.tokenOf(runId);
-  inTurnOf(driving, runId, async (entry) => {
+  loadAndRunInTurn(driving, runId, async (entry) => {
     if (isBlind) entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
-    await advanceRun(driving, entry, { plan: (loadedRun) => planOn(driving, loadedRun) });
+    await advanceDrivenRun(driving, entry, { plan: (loadedRun) => planTurn(driving, loadedRun) });
   }).catch((error: unknown) => {
-    retryLater(driving, runId, { error, token });
+    retryRunLater(driving, runId, { error, token });
   });
 }
 
@@ -241,10 +247,10 @@ export async function awaitBeginning({ driven }: Driving, runId: CoordinationId)
 }
 
 /**
- * A turn of a run that may have slept: then it is read again, with what was appended meanwhile. A run that is being begun may turn out to
- * be there already, with another beginning.
+ * Does the work in the run's turn; reads a run that has slept first, and does nothing where there is none. A run that
+ * is being begun may turn out to be there already, with another beginning.
  */
-async function inTurnOf(
+async function loadAndRunInTurn(
   driving: Driving,
   runId: CoordinationId,
   work: (entry: DrivenRun) => Promise<void>,
@@ -255,14 +261,14 @@ async function inTurnOf(
   const found = await driving.book.load(runId);
   if (!found) return;
   while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
-  const entry = entryOf(driving, found);
+  const entry = enterDrivenRun(driving, found);
   return runInTurn(driving, entry, async () => {
     entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
     await work(entry);
   });
 }
 
-function performEffect(
+function startEffect(
   driving: Driving,
   entry: DrivenRun,
   { effect, isTakenUp }: { readonly effect: NodeEffect; readonly isTakenUp: boolean },
@@ -273,7 +279,7 @@ function performEffect(
   const { signal } = act.controller;
   const deliver = createDeliver(driving, runId, { effect, signal });
   const performing = driving.perform(entry.loadedRun, effect, { signal, deliver, isTakenUp });
-  followAct(driving, { runId, effectId: effect.id, act }, performing);
+  followStartedAct(driving, { runId, effectId: effect.id, act }, performing);
 }
 
 interface FollowedAct {
@@ -282,7 +288,7 @@ interface FollowedAct {
   readonly act: Act;
 }
 
-function followAct(
+function followStartedAct(
   driving: Driving,
   followed: FollowedAct,
   performing: Promise<WaitingEffect | undefined>,
@@ -297,7 +303,7 @@ function followAct(
   performing.then(
     (waiting) => {
       if (waiting) {
-        waitInSleep(driving, followed, waiting);
+        releaseWhileWaiting(driving, followed, waiting);
         return;
       }
       forgetAct();
@@ -306,26 +312,26 @@ function followAct(
     (error: unknown) => {
       forgetAct();
       const entry = driving.driven.get(runId);
-      if (!signal.aborted) retryLater(driving, runId, { error, token, isOfEffect: true });
-      else if (entry) release(driving, entry);
+      if (!signal.aborted) retryRunLater(driving, runId, { error, token, isOfEffect: true });
+      else if (entry) releaseIdleRun(driving, entry);
     },
   );
 }
 
-function waitInSleep(driving: Driving, followed: FollowedAct, { effect, wait }: WaitingEffect): void {
+function releaseWhileWaiting(driving: Driving, followed: FollowedAct, { effect, wait }: WaitingEffect): void {
   const { runId, act } = followed;
   act.isWaiting = true;
   const waiting = wait(createDeliver(driving, runId, { effect, signal: act.controller.signal }));
-  followAct(
+  followStartedAct(
     driving,
     followed,
     waiting.then(() => undefined),
   );
   const entry = driving.driven.get(runId);
-  if (entry) release(driving, entry);
+  if (entry) releaseIdleRun(driving, entry);
 }
 
-/** Delivers the outcome of an effect; drops it when the effect was aborted. */
+/** Creates the function that plans and appends an effect's outcomes in the run's turn, unless it was aborted. */
 function createDeliver(
   driving: Driving,
   runId: CoordinationId,
@@ -333,10 +339,10 @@ function createDeliver(
 ): Deliver {
   return async (outcomes) => {
     if (signal.aborted) return;
-    await inTurnOf(driving, runId, async (entry) => {
+    await loadAndRunInTurn(driving, runId, async (entry) => {
       if (signal.aborted) return;
-      await advanceRun(driving, entry, {
-        plan: (loadedRun) => settleAll(driving, loadedRun, { effect, outcomes }),
+      await advanceDrivenRun(driving, entry, {
+        plan: (loadedRun) => planOutcomes(driving, loadedRun, { effect, outcomes }),
       });
     });
   };
@@ -351,8 +357,11 @@ interface FailedTurn {
   readonly isOfEffect?: boolean;
 }
 
-/** The state may be older than the log: what failed may have been written. */
-export function retryLater(
+/**
+ * Wakes the run again in `RETRY_MS`; gives it up where another process drives it now. The state may be older than the
+ * log: what failed may have been written.
+ */
+export function retryRunLater(
   driving: Driving,
   runId: CoordinationId,
   { error, token, isOfEffect = false }: FailedTurn,
@@ -370,13 +379,13 @@ export function retryLater(
     return;
   }
   driving.logger.error({ runId, code }, "a workflow run could not go on; it is looked at again");
-  const pending = pendingOf(driving, runId);
+  const pending = enterPendingRun(driving, runId);
   pending.cancelWake?.();
   if (!isOfEffect) pending.awaySinceMs ??= driving.clock.now();
-  wakeAt(driving, runId, { atMs: addMs(driving.clock.now(), RETRY_MS), isBlind: true });
+  wakeRunAt(driving, runId, { atMs: addMs(driving.clock.now(), RETRY_MS), isBlind: true });
 }
 
-/** Another process drives the run now, and goes on with what this one was doing. */
+/** Forgets a run that another process drives now, and aborts what is under way for it here. */
 export function giveUpRun(driving: Driving, runId: CoordinationId): void {
   if (driving.ownRuns.tokenOf(runId) !== undefined)
     driving.logger.info({ runId }, "another process drives the run now");

@@ -4,14 +4,14 @@
  */
 import { CoordinationError } from "../../../contracts/errors.ts";
 import type { WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
-import { waitFor } from "../../../std/wait-for.ts";
-import { recordDrafts } from "../../../workflow/advance-run.ts";
-import { draftGoingLive } from "../../../workflow/go-live.ts";
+import { waitForDuration } from "../../../std/wait-for.ts";
+import { applyDrafts } from "../../../workflow/advance-run.ts";
+import { draftForkGoingLive } from "../../../workflow/go-live.ts";
 import { summarizeRun } from "../../../workflow/state/run-view.ts";
 import { isMaterialising } from "../../../workflow/state/workflow-state.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import { catchUpUnlessEnded, type Driving } from "./advance-driven.ts";
-import { isConflict } from "./plan-runs.ts";
+import { isLedgerConflict } from "./plan-runs.ts";
 import type { RequestDrafts, RequestOutcome } from "./request-drafts.ts";
 
 const RACES_MAX = 8;
@@ -19,32 +19,39 @@ const RACES_MAX = 8;
 const LOOK_MS = 100;
 const LOOKS_MAX = 100;
 
-/** @throws CoordinationError `LEDGER_BUSY` for a fork that takes too long, and what `append` throws */
-export async function askElsewhere<R>(
+/**
+ * Appends what a request drafts to a run that another process drives, and returns the run after it, or the refusal.
+ * Waits until a fork has its source's events, and tries again where others appended first, up to `RACES_MAX` times in
+ * all. @throws CoordinationError `LEDGER_BUSY` for a fork that takes too long, and what `append` throws
+ */
+export async function applyRequestToForeignRun<R>(
   driving: Driving,
   loadedRun: LoadedRun,
   request: (loadedRun: LoadedRun) => RequestDrafts<R>,
 ): Promise<RequestOutcome<R>> {
   for (let tries = 1; ; tries += 1) {
-    const now = await awaitSource(driving, loadedRun);
+    const now = await awaitSourceEvents(driving, loadedRun);
     const answer = request(now);
     if ("refused" in answer) return { loadedRun: now, refused: answer.refused };
     const { graph } = now;
     const { settings, clock, owner } = driving;
-    const before = draftGoingLive(now.run, { graph, settings }, owner.id);
+    const before = draftForkGoingLive(now.run, { graph, settings }, owner.id);
     const context = { graph, settings, now: clock.now() };
-    const { run, events } = recordDrafts(now.run, context, [...before, ...answer.drafts]);
+    const { run, events } = applyDrafts(now.run, context, [...before, ...answer.drafts]);
     if (answer.drafts.length === 0 || events.length === 0) return { loadedRun: now };
     try {
-      return { loadedRun: await appendArrival(driving, { run, graph }, events) };
+      return { loadedRun: await appendToForeignRun(driving, { run, graph }, events) };
     } catch (error) {
-      if (!isConflict(error) || tries >= RACES_MAX) throw error;
+      if (!isLedgerConflict(error) || tries >= RACES_MAX) throw error;
     }
   }
 }
 
-/** Resolves with the newest state, as soon as the run has all that it takes from its source. */
-async function awaitSource(driving: Driving, loadedRun: LoadedRun): Promise<LoadedRun> {
+/**
+ * Resolves with the newest state, as soon as the run has all that it takes from its source. Throws when that takes too
+ * long.
+ */
+async function awaitSourceEvents(driving: Driving, loadedRun: LoadedRun): Promise<LoadedRun> {
   const { clock } = driving;
   let now = await catchUpUnlessEnded(driving, loadedRun);
   for (let looks = 0; isMaterialising(now.run); looks += 1) {
@@ -53,13 +60,14 @@ async function awaitSource(driving: Driving, loadedRun: LoadedRun): Promise<Load
         "LEDGER_BUSY",
         `${now.run.runId} still takes the events of its source; try again when it has them`,
       );
-    await waitFor(clock, LOOK_MS);
+    await waitForDuration(clock, LOOK_MS);
     now = await catchUpUnlessEnded(driving, now);
   }
   return now;
 }
 
-async function appendArrival(
+/** Appends the events of a request to a run that another process drives, and tells the listeners. */
+async function appendToForeignRun(
   driving: Driving,
   loadedRun: LoadedRun,
   events: readonly WorkflowEvent[],

@@ -10,8 +10,11 @@ interface AwaitDependencies {
   readonly watching: RunWatch;
 }
 
-/** Resolves with the run as it ended, or with `undefined` when `signal` aborts. */
-export function awaitEndWith({ runs, watching }: AwaitDependencies) {
+/**
+ * Creates a function that waits until a run has ended and resolves with the run; `undefined` when `signal` aborts
+ * first.
+ */
+export function createEndAwaiter({ runs, watching }: AwaitDependencies) {
   return async (runId: CoordinationId, signal: AbortSignal): Promise<LoadedRun | undefined> => {
     let wake: () => void = () => undefined;
     const forget = watching.watch(runId, () => wake());
@@ -20,7 +23,7 @@ export function awaitEndWith({ runs, watching }: AwaitDependencies) {
     try {
       for (;;) {
         const news = new Promise<void>((resolve) => (wake = resolve));
-        const endedRun = await readEnded(runs, runId);
+        const endedRun = await findEndedRun(runs, runId);
         if (endedRun) return endedRun;
         if (signal.aborted) return undefined;
         await news;
@@ -32,8 +35,11 @@ export function awaitEndWith({ runs, watching }: AwaitDependencies) {
   };
 }
 
-/** Apart, so that whoever waits holds nothing of a run that has not ended. */
-async function readEnded(
+/**
+ * Returns the newest state of the run if it has ended. Apart, so that whoever waits holds nothing of a run that has
+ * not ended.
+ */
+async function findEndedRun(
   runs: AwaitDependencies["runs"],
   runId: CoordinationId,
 ): Promise<LoadedRun | undefined> {

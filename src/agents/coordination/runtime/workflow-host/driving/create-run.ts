@@ -4,23 +4,23 @@ import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts
 import type { WorkflowNode } from "../../../contracts/workflows/workflow-definition.ts";
 import {
   findPayloadProblem,
-  isOnThisHost,
+  isParentOnThisHost,
   type ParentRun,
   type WorkflowEvent,
   type WorkflowPayloads,
 } from "../../../contracts/workflows/workflow-events.ts";
 import {
-  describePlayedPart,
+  explainNotPlayed,
   findPlayedPart,
-  findScriptedProvider,
+  findScriptedProviderRefusal,
   NOT_PLAYED,
 } from "../../../workflow/node-contract/conformance-parts.ts";
 import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
 import { evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
-import { listBelowAi } from "../../../workflow/state/model-options.ts";
+import { listAiOptionValues } from "../../../workflow/state/model-options.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
 import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
-import { nodeTypeOf } from "../../../workflow/nodes/node-types.ts";
+import { findNodeType } from "../../../workflow/nodes/node-types.ts";
 import { listSchemaProblems } from "../../../plan/output-schema.ts";
 import { isRecord } from "../../../std/is-record.ts";
 import { listAgentPins, type AgentBook } from "../agents/agent-book.ts";
@@ -55,8 +55,8 @@ export type NewRun = CreateRun & {
 };
 
 /**
- * Starts a run. Where there is one by its id already, an earlier try began it: that run is returned, whatever would be
- * refused now.
+ * Starts a run and returns it, or the refusal. Where there is one by its id already, an earlier try began it: that run
+ * is returned, whatever would be refused now.
  */
 export async function createRun(
   dependencies: CreateDependencies,
@@ -70,35 +70,39 @@ export async function createRun(
   return existing;
 }
 
-/** The try that wrote the run may have ended before the ledger showed it, with nobody who goes on with it. */
+/**
+ * Goes on with a run that was there already, unless it has ended. The try that wrote it may have ended before the
+ * ledger showed it, with nobody who goes on with it.
+ */
 async function adoptUnlessEnded({ driver }: CreateDependencies, { run }: LoadedRun): Promise<void> {
   if (!isEndedPhase(run.phase)) await driver.adoptUnknown(run.runId);
 }
 
+/** Begins a run if nothing refuses it. Returns the one that was begun by the same id meanwhile, if there is one. */
 async function createNewRun(
   dependencies: CreateDependencies,
   caller: Caller,
   newRun: NewRun,
 ): Promise<Answered<LoadedRun>> {
-  const workflow = await workflowOf(dependencies, caller, newRun);
+  const workflow = await findRequestedWorkflow(dependencies, caller, newRun);
   if ("kind" in workflow) return workflow;
   const refusal = await findCreateRefusal(dependencies, workflow, newRun);
   if (refusal) return refusal;
   const { graph } = workflow;
   const runId = newRun.runId ?? dependencies.newRunId();
-  const loadedRun = await withoutClaims(dependencies, caller, newRun);
+  const loadedRun = await correctParentClaim(dependencies, caller, newRun);
   const agents = await dependencies.agentBook.pin(graph);
   const first = createStartedEvent(dependencies, { runId, caller, graph, agents, asked: loadedRun });
   const problem = findPayloadProblem(first.type, first.payload);
   if (problem !== undefined) return refuse("validation_error", `the request cannot be recorded: ${problem}`);
-  const counted = countRun(dependencies, caller, { newRun, runId });
+  const counted = countNewRun(dependencies, caller, { newRun, runId });
   if (counted.kind === "refused") return counted;
-  const begun = await beginCounted(counted, async () => {
+  const begun = await beginCountedRun(counted, async () => {
     await dependencies.book.store(workflow);
     return dependencies.driver.begin(first, { run: evolveWorkflow(undefined, first), graph });
   });
   if (begun) return { kind: "done", value: begun };
-  return (await findExistingRun(dependencies, caller, runId)) ?? refuseRunId(runId);
+  return (await findExistingRun(dependencies, caller, runId)) ?? refuseTakenRunId(runId);
 }
 
 async function findCreateRefusal(
@@ -107,13 +111,14 @@ async function findCreateRefusal(
   newRun: NewRun,
 ): Promise<HostRefusal | undefined> {
   return (
-    refusalOf(dependencies, workflow) ??
-    refuseIfTooDeep(newRun) ??
+    findWorkflowRefusal(dependencies, workflow) ??
+    refuseIfNestedTooDeep(newRun) ??
     (await findOptionRefusal(dependencies, workflow, newRun))
   );
 }
 
-function countRun(
+/** Counts a run for the quotas of its tenant, or refuses it where one of them is reached. */
+function countNewRun(
   { usage }: CreateDependencies,
   { tenant }: Caller,
   { newRun, runId }: { readonly newRun: NewRun; readonly runId: CoordinationId },
@@ -123,8 +128,11 @@ function countRun(
   return usage.begin(runId, { tenant, isRequest: !isChild, ...(from !== undefined && { from }) });
 }
 
-/** A run that does not begin is not counted; what there is of one by that id is counted when it is appended to. */
-async function beginCounted<T>(
+/**
+ * Begins a run that was counted, and takes the count back where it does not begin. One that is there by that id is
+ * counted when it is appended to.
+ */
+async function beginCountedRun<T>(
   { forget }: CountedRun,
   begin: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
@@ -137,7 +145,8 @@ async function beginCounted<T>(
   }
 }
 
-async function workflowOf(
+/** Returns the workflow that is asked for, by its id or as that of an agent; refuses one that is not here. */
+async function findRequestedWorkflow(
   { book, agentBook }: CreateDependencies,
   { tenant }: Caller,
   { workflowId, agent }: NewRun,
@@ -153,7 +162,7 @@ async function workflowOf(
   return agentBook.workflowOf(agentId) ?? refuse("workflow_not_found", `there is no agent ${agentId}`);
 }
 
-/** Asking for a run that is there is reading it. */
+/** Returns the run by this id, refuses another tenant's; `undefined` where there is none. */
 async function findExistingRun(
   { driver }: CreateDependencies,
   { tenant }: Caller,
@@ -163,20 +172,21 @@ async function findExistingRun(
   if (!existing) return undefined;
   return existing.run.started.owner.tenant === tenant
     ? { kind: "done", value: existing }
-    : refuseRunId(runId);
+    : refuseTakenRunId(runId);
 }
 
-function refuseRunId(runId: CoordinationId): HostRefusal {
+function refuseTakenRunId(runId: CoordinationId): HostRefusal {
   return refuse("run_already_active", `there is a run ${runId} already`);
 }
 
-function refuseIfTooDeep(newRun: NewRun): HostRefusal | undefined {
+function refuseIfNestedTooDeep(newRun: NewRun): HostRefusal | undefined {
   const { nestingMax } = WORKFLOW_BOUNDS;
-  return depthOf(newRun) > nestingMax
+  return countEnclosingRuns(newRun) > nestingMax
     ? refuse("validation_error", `runs are nested deeper than ${nestingMax}`)
     : undefined;
 }
 
+/** Returns a refusal, which the caller gets in place of an answer. It does not throw. */
 export function refuse(
   code: HostRefusal["code"],
   message: string,
@@ -186,9 +196,10 @@ export function refuse(
 }
 
 /**
- * Refuses a workflow that this host cannot run, before anything begins. A node that no host can run fails by itself.
+ * Returns the refusal of a workflow that this host cannot run, before anything begins; `undefined` where it can. A
+ * node that no host can run fails by itself.
  */
-export function refusalOf(
+export function findWorkflowRefusal(
   { settings, agentBook }: AdmissionRules,
   { graph, definition }: RunnableWorkflow,
 ): HostRefusal | undefined {
@@ -196,8 +207,8 @@ export function refusalOf(
     const { typeId, id } = node;
     const details = { requiredCapability: typeId, offendingTypeId: typeId, nodeId: id };
     const playedPart = settings.play ? undefined : findPlayedPart(node);
-    if (playedPart !== undefined) return refuse(NOT_PLAYED, describePlayedPart(node, playedPart), details);
-    if (!nodeTypeOf(typeId, settings))
+    if (playedPart !== undefined) return refuse(NOT_PLAYED, explainNotPlayed(node, playedPart), details);
+    if (!findNodeType(typeId, settings))
       return refuse(
         "capability_required",
         `node ${id} is of the type ${typeId}, which this host does not run`,
@@ -206,23 +217,23 @@ export function refusalOf(
   }
   const unknown = listAgentPins(graph).flatMap((pin) => agentBook.problemOf(pin) ?? []);
   const problems = [
-    ...checkNodes(graph, settings),
+    ...listNodeProblems(graph, settings),
     ...unknown,
     ...listSchemaProblems(definition.configurableSchema, "configurableSchema"),
   ];
   return problems.length > 0 ? refuse("validation_error", problems.join("; "), { problems }) : undefined;
 }
 
-function checkNodes(graph: NodeGraph, settings: WorkflowSettings): string[] {
+function listNodeProblems(graph: NodeGraph, settings: WorkflowSettings): string[] {
   return [...graph.nodes.values()].flatMap((node) => [
-    ...(nodeTypeOf(node.node.typeId, settings)?.check?.(node, graph, settings) ?? []),
+    ...(findNodeType(node.node.typeId, settings)?.check?.(node, graph, settings) ?? []),
     ...(settings.play?.check(node) ?? []),
-    ...listMaskedOutputs(node.node),
+    ...listMaskedOutputProblems(node.node),
   ]);
 }
 
-/** Nodes behind one read its outputs from the log: a host that masked them there could not go on with them. */
-function listMaskedOutputs({ id, outputSensitivity }: WorkflowNode): string[] {
+/** Lists the outputs that a node wants masked, as problems: nodes behind it read them from the log. */
+function listMaskedOutputProblems({ id, outputSensitivity }: WorkflowNode): string[] {
   if (!isRecord(outputSensitivity)) return [];
   return Object.entries(outputSensitivity).flatMap(([port, isSensitive]) =>
     isSensitive === true
@@ -231,6 +242,10 @@ function listMaskedOutputs({ id, outputSensitivity }: WorkflowNode): string[] {
   );
 }
 
+/**
+ * Returns the refusal of a run's options and inputs that are out of range, missing or not of the workflow's schema;
+ * `undefined` where they fit.
+ */
 export async function findOptionRefusal(
   dependencies: Pick<CreateDependencies, "settings" | "contract">,
   { definition, graph }: RunnableWorkflow,
@@ -244,19 +259,22 @@ export async function findOptionRefusal(
   ];
   if (definition.configurableSchema) {
     const contract = await dependencies.contract();
-    const found = contract.check(definition.configurableSchema, configurable);
-    problems.push(...found.map(({ path, message }) => `configurable.${path}: ${message}`));
+    const schemaProblems = contract.check(definition.configurableSchema, configurable);
+    problems.push(...schemaProblems.map(({ path, message }) => `configurable.${path}: ${message}`));
   }
   return problems.length > 0 ? refuse("validation_error", problems.join("; "), { problems }) : undefined;
 }
 
-/** Refuses options that would be ignored otherwise. Null leaves one out, so that a branch can be without its source's. */
+/**
+ * Returns the refusal of options that would be ignored otherwise; `undefined` where there are none. Null leaves an
+ * option out, so that a branch can be without its source's.
+ */
 export function findUnkeptOptionRefusal(
   configurable: NonNullable<CreateRun["configurable"]>,
 ): HostRefusal | undefined {
-  const provider = findScriptedProvider(configurable);
+  const provider = findScriptedProviderRefusal(configurable);
   if (provider) return refuse("mock_provider_forbidden", provider.message, provider.details);
-  if (listBelowAi(configurable, "credentialRef").length > 0)
+  if (listAiOptionValues(configurable, "credentialRef").length > 0)
     return refuse(
       "capability_required",
       "this host asks models with its own credentials; leave `configurable.ai.credentialRef` out, or set it to null in the overlay of a branch",
@@ -291,7 +309,7 @@ function createStartedEvent(
     sequence: 0,
     type: "run.started",
     timestamp: formatTimestamp(dependencies.clock.now()),
-    ...causeOf(parent),
+    ...createCausation(parent),
     payload: {
       workflowId: graph.workflowId,
       inputs: { ...inputs },
@@ -303,7 +321,7 @@ function createStartedEvent(
       ...(agent && { agent: { agentId: agent.agentId, source: agent.source } }),
       ...(Object.keys(agents).length > 0 && { agents }),
       ...pickStatedOptions(newRun),
-      ...(parent?.eventId !== undefined && !isOnThisHost(parent) && { causationHostId: parent.hostId }),
+      ...(parent?.eventId !== undefined && !isParentOnThisHost(parent) && { causationHostId: parent.hostId }),
     },
   };
 }
@@ -325,27 +343,27 @@ function pickStatedOptions(newRun: NewRun): Pick<WorkflowPayloads["run.started"]
   return Object.fromEntries(STATED.flatMap((key) => (newRun[key] === undefined ? [] : [[key, newRun[key]]])));
 }
 
-/** RFC 0040: a cause on another host comes with the name of that host, and only then. */
-function causeOf(parent: ParentRun | undefined): { readonly causationId?: WorkflowEvent["eventId"] } {
+/** Returns the `causationId` of a run's first event: the event of the parent that started it, if it is known. */
+function createCausation(parent: ParentRun | undefined): { readonly causationId?: WorkflowEvent["eventId"] } {
   const eventId = parent?.eventId;
   return eventId === undefined ? {} : { causationId: eventId };
 }
 
-/** Runs around it, those on other hosts included. */
-function depthOf({ depth, parent }: NewRun): number {
+/** Counts the runs that this one is nested in, those on other hosts included. */
+function countEnclosingRuns({ depth, parent }: NewRun): number {
   return depth ?? (parent ? (parent.depth ?? 0) + 1 : 0);
 }
 
 /**
- * A parent on this host is not on another one, whatever a caller says: no event here is caused by one over there, and the run
- * must be one that the caller may know of.
+ * Corrects a parent that is said to be on another host and is on this one. It stays without its event as a cause, or
+ * not at all where the caller may not know of it.
  */
-async function withoutClaims(
+async function correctParentClaim(
   { driver, settings }: CreateDependencies,
   { tenant }: Caller,
   request: NewRun,
 ): Promise<NewRun> {
-  const depth = depthOf(request);
+  const depth = countEnclosingRuns(request);
   const deepRun = { ...request, ...(depth > 0 && { depth }) };
   const claimed = deepRun.parent;
   if (claimed?.wellKnownUrl === undefined || claimed.hostId !== settings.hostId) return deepRun;

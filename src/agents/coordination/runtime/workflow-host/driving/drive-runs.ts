@@ -8,27 +8,34 @@
 import { isCoordinationError } from "../../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
 import type { OwnedRun } from "../../../ports/run-owners.ts";
-import { isOnThisHost, type WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
+import { isParentOnThisHost, type WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import { isEndedPhase, isMaterialising } from "../../../workflow/state/workflow-state.ts";
-import { isConflict, planOn, withFirst, type Planned } from "./plan-runs.ts";
-import { dropRun, entryOf, forgetEntry, HOST_STOPS, runInTurn, type DrivenRun } from "./driven-runs.ts";
+import { isLedgerConflict, planTurn, addFirstEvent, type Planned } from "./plan-runs.ts";
+import {
+  dropRun,
+  enterDrivenRun,
+  forgetUnbegunRun,
+  HOST_STOPS,
+  runInTurn,
+  type DrivenRun,
+} from "./driven-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import {
   type Driving,
   type DriverDependencies,
-  advanceRun,
-  takeFirstPage,
+  advanceDrivenRun,
+  planFirstSourcePage,
   appendWithRetries,
   giveUpRun,
-  retryLater,
+  retryRunLater,
   awaitBeginning,
   isBeginning,
-  wakeAt,
+  wakeRunAt,
   wakeRun,
   catchUpUnlessEnded,
   RETRY_MS,
 } from "./advance-driven.ts";
-import { askElsewhere } from "./append-arrival.ts";
+import { applyRequestToForeignRun } from "./append-arrival.ts";
 import type { RequestDrafts, RequestOutcome } from "./request-drafts.ts";
 import { FIRST_TOKEN } from "../../ownership/own-runs.ts";
 
@@ -63,6 +70,10 @@ export interface RunDriver {
   stop(): Promise<void>;
 }
 
+/**
+ * Creates the driver of this process's workflow runs: it begins and adopts them, wakes them in time, applies requests
+ * to them, and gives those up that another process drives.
+ */
 export function createRunDriver(dependencies: DriverDependencies): RunDriver {
   const driving: Driving = {
     ...dependencies,
@@ -75,9 +86,12 @@ export function createRunDriver(dependencies: DriverDependencies): RunDriver {
   driving.ownRuns.onLost((runId) => {
     giveUpRun(driving, runId);
   });
+  driving.ownRuns.onSilence((silentMs) => {
+    resumeAfterSilence(driving, silentMs);
+  });
   return {
     begin: (first, loadedRun) => beginRun(driving, first, loadedRun),
-    ask: (runId, request) => ask(driving, runId, request),
+    ask: (runId, request) => applyRequest(driving, runId, request),
     noteOwned: ({ runId, token }, more) => {
       // It may have been its own once, by another token.
       dropRun(driving, runId);
@@ -90,10 +104,10 @@ export function createRunDriver(dependencies: DriverDependencies): RunDriver {
     wake: (runId) => {
       wakeRun(driving, runId, { isBlind: true });
     },
-    newest: (runId) => loadNewest(driving, runId),
+    newest: (runId) => loadNewestRun(driving, runId),
     sleep: async (runId, wakesAtMs) => {
       while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
-      if (!driving.pending.has(runId) && !driving.isStopping) wakeAt(driving, runId, { atMs: wakesAtMs });
+      if (!driving.pending.has(runId) && !driving.isStopping) wakeRunAt(driving, runId, { atMs: wakesAtMs });
     },
     onAppended: (listener) => driving.listeners.push(listener),
     stop: async () => {
@@ -109,6 +123,7 @@ export function createRunDriver(dependencies: DriverDependencies): RunDriver {
   };
 }
 
+/** Appends a run's first event with what follows, and goes on with it; `undefined` where there is one already. */
 async function beginRun(
   driving: Driving,
   first: WorkflowEvent,
@@ -116,13 +131,16 @@ async function beginRun(
 ): Promise<LoadedRun | undefined> {
   const { runId } = loadedRun.run;
   if (driving.pending.has(runId)) return undefined;
-  const entry = entryOf(driving, loadedRun);
+  const entry = enterDrivenRun(driving, loadedRun);
   entry.pending.token = FIRST_TOKEN;
   const plan = async (now: LoadedRun): Promise<Planned> =>
-    withFirst(first, isMaterialising(now.run) ? await takeFirstPage(driving, now) : planOn(driving, now));
+    addFirstEvent(
+      first,
+      isMaterialising(now.run) ? await planFirstSourcePage(driving, now) : planTurn(driving, now),
+    );
   const beginning = runInTurn(driving, entry, () => appendWithRetries(driving, entry, { plan, triesMax: 1 }))
     .catch((error: unknown) => {
-      forgetEntry(driving, entry);
+      forgetUnbegunRun(driving, entry);
       throw error;
     })
     .finally(() => {
@@ -130,11 +148,11 @@ async function beginRun(
     });
   entry.beginning = beginning;
   try {
-    keepTaking(driving, entry, beginning);
+    keepTakingSourceEvents(driving, entry, beginning);
     await beginning;
     return entry.loadedRun;
   } catch (error) {
-    if (!isConflict(error)) {
+    if (!isLedgerConflict(error)) {
       // It may have been written nevertheless.
       adoptRunLater(driving, runId);
       throw error;
@@ -145,90 +163,117 @@ async function beginRun(
   }
 }
 
-/** Keeps taking events of a fork beyond its first page; whoever asked for the fork does not wait for them. */
-function keepTaking(driving: Driving, entry: DrivenRun, beginning: Promise<unknown>): void {
+/** Takes a fork's events beyond its first page in the background; whoever asked for the fork does not wait. */
+function keepTakingSourceEvents(driving: Driving, entry: DrivenRun, beginning: Promise<unknown>): void {
   if (!isMaterialising(entry.loadedRun.run)) return;
   const { runId } = entry.loadedRun.run;
-  const plan = (loadedRun: LoadedRun): Planned => planOn(driving, loadedRun);
+  const plan = (loadedRun: LoadedRun): Planned => planTurn(driving, loadedRun);
   const takeInBackground = async (): Promise<void> => {
     await beginning;
-    await advanceRun(driving, entry, { plan });
+    await advanceDrivenRun(driving, entry, { plan });
   };
   runInTurn(driving, entry, takeInBackground).catch((error: unknown) => {
     beginning.then(
       () => {
-        retryLater(driving, runId, { error, token: FIRST_TOKEN });
+        retryRunLater(driving, runId, { error, token: FIRST_TOKEN });
       },
       () => undefined,
     );
   });
 }
 
-async function ask<R>(
+/** Plans and appends what a request asks of a run, whoever drives it; `undefined` where there is no such run. */
+async function applyRequest<R>(
   driving: Driving,
   runId: CoordinationId,
   request: (loadedRun: LoadedRun) => RequestDrafts<R>,
 ): Promise<RequestOutcome<R> | undefined> {
-  const found = await loadNewest(driving, runId);
-  if (!found) return undefined;
+  const newestRun = await loadNewestRun(driving, runId);
+  if (!newestRun) return undefined;
   await driving.ownRuns.confirm();
   const token = driving.ownRuns.tokenOf(runId);
-  if (token === undefined) return askElsewhere(driving, found, request);
+  if (token === undefined) return applyRequestToForeignRun(driving, newestRun, request);
   try {
-    return await askOwn(driving, found, request);
+    return await applyRequestToOwnRun(driving, newestRun, request);
   } catch (error) {
-    retryLater(driving, runId, { error, token });
-    if (!isLost(error)) throw error;
-    return askElsewhere(driving, found, request);
+    retryRunLater(driving, runId, { error, token });
+    if (!isLostRunError(error)) throw error;
+    return applyRequestToForeignRun(driving, newestRun, request);
   }
 }
 
-/** Asks after events of others were planned: the request may be about what follows from them. */
-async function askOwn<R>(
+/**
+ * Plans the request on the newest state, after events of others were planned. The request may be about what follows
+ * from them.
+ */
+async function applyRequestToOwnRun<R>(
   driving: Driving,
   found: LoadedRun,
   request: (loadedRun: LoadedRun) => RequestDrafts<R>,
 ): Promise<RequestOutcome<R>> {
   while (isBeginning(driving, found.run.runId)) await awaitBeginning(driving, found.run.runId);
-  const entry = entryOf(driving, found);
+  const entry = enterDrivenRun(driving, found);
   let refused: R | undefined;
   const plan = (loadedRun: LoadedRun): Planned => {
     const answer = request(loadedRun);
     refused = "refused" in answer ? answer.refused : undefined;
-    return planOn(driving, loadedRun, "drafts" in answer ? answer.drafts : []);
+    return planTurn(driving, loadedRun, "drafts" in answer ? answer.drafts : []);
   };
   return runInTurn(driving, entry, async () => {
     entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
     if (entry.pending.plannedLength !== entry.loadedRun.run.nextSequence)
-      await advanceRun(driving, entry, { plan: (loadedRun) => planOn(driving, loadedRun) });
+      await advanceDrivenRun(driving, entry, { plan: (loadedRun) => planTurn(driving, loadedRun) });
     if (isEndedPhase(entry.loadedRun.run.phase)) plan(entry.loadedRun);
-    else await advanceRun(driving, entry, { plan });
+    else await advanceDrivenRun(driving, entry, { plan });
     return { loadedRun: entry.loadedRun, ...(refused !== undefined && { refused }) };
   });
 }
 
-/** When the process before went is not known, only when it recorded something last. */
+/**
+ * Returns since when nobody drove a run that is taken over. Nobody knows when the earlier process ended, only when it
+ * last recorded something, so what it worked since then is left out too. That happens once between two other events:
+ * where the last event is a takeover, all time since then counts, so that a run that makes each process end meets its limit.
+ */
+function findAwaySinceMs({ clock }: Driving, { run }: LoadedRun): EpochMs {
+  return run.awaySequence === run.nextSequence - 1 ? clock.now() : SINCE_LAST_EVENT;
+}
+
 const SINCE_LAST_EVENT = 0 as EpochMs;
 
+/** Goes on with a run that was taken over, unless it has ended; a failure is tried again later. */
 async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> {
   // A parent that was adopted may be trying to create it, and find that it is there.
   while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
   if (driving.pending.has(runId) || driving.isStopping) return;
-  const found = await loadNewest(driving, runId);
+  const found = await loadNewestRun(driving, runId);
   if (!found || isEndedPhase(found.run.phase)) {
     driving.ownRuns.remove(runId);
     driving.usage.forget(runId);
     return;
   }
   while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
-  const entry = entryOf(driving, found);
+  const entry = enterDrivenRun(driving, found);
   const token = driving.ownRuns.tokenOf(runId);
-  entry.pending.awaySinceMs = SINCE_LAST_EVENT;
-  const plan = (loadedRun: LoadedRun): Planned => planOn(driving, loadedRun);
+  entry.pending.awaySinceMs = findAwaySinceMs(driving, found);
+  const plan = (loadedRun: LoadedRun): Planned => planTurn(driving, loadedRun);
   try {
-    await runInTurn(driving, entry, () => advanceRun(driving, entry, { plan }));
+    await runInTurn(driving, entry, () => advanceDrivenRun(driving, entry, { plan }));
   } catch (error) {
-    retryLater(driving, runId, { error, token });
+    retryRunLater(driving, runId, { error, token });
+  }
+}
+
+/**
+ * Notes for each run of this process that the time in which the process was stopped or cut off does not count for its
+ * time limit. A run that only waits for its time is not woken for that.
+ */
+function resumeAfterSilence(driving: Driving, silentMs: number): void {
+  const sinceMs = addMs(driving.clock.now(), -silentMs);
+  for (const runId of driving.ownRuns.ids()) {
+    const pending = driving.pending.get(runId);
+    if (!pending) continue;
+    pending.awaySinceMs ??= sinceMs;
+    if (pending.acts.size > 0) wakeRun(driving, runId, { isBlind: true });
   }
 }
 
@@ -238,14 +283,15 @@ async function adoptIfOwn(driving: Driving, runId: CoordinationId): Promise<void
   const owned = (await store.owners.ownersOf([runId])).get(runId);
   if (owned?.id !== owner.id || driving.pending.has(runId)) return;
   const parent = (await store.entry(runId))?.summary.parent;
-  ownRuns.add(runId, owned.token, { isChild: isOnThisHost(parent) });
+  ownRuns.add(runId, owned.token, { isChild: isParentOnThisHost(parent) });
   await adoptRun(driving, runId);
 }
 
-function isLost(error: unknown): boolean {
+function isLostRunError(error: unknown): boolean {
   return isCoordinationError(error) && error.code === "NOT_OWNER";
 }
 
+/** Looks again in `RETRY_MS` if the run is this process's, until the ledger can tell, and goes on with it. */
 function adoptRunLater(driving: Driving, runId: CoordinationId): void {
   driving.clock.wakeAt(addMs(driving.clock.now(), RETRY_MS), () => {
     adoptIfOwn(driving, runId).catch(() => {
@@ -254,7 +300,7 @@ function adoptRunLater(driving: Driving, runId: CoordinationId): void {
   });
 }
 
-async function loadNewest(driving: Driving, runId: CoordinationId): Promise<LoadedRun | undefined> {
+async function loadNewestRun(driving: Driving, runId: CoordinationId): Promise<LoadedRun | undefined> {
   while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
   const loadedRun = driving.driven.get(runId)?.loadedRun ?? (await driving.book.load(runId));
   return loadedRun && catchUpUnlessEnded(driving, loadedRun);

@@ -46,18 +46,26 @@ export interface DrivenRuns {
   readonly pending: Map<CoordinationId, PendingRun>;
 }
 
-export function entryOf(runs: DrivenRuns, loadedRun: LoadedRun): DrivenRun {
+/**
+ * Returns this process's entry of a run, with its newest state and the queue of its turns; creates it from the loaded
+ * run where there is none.
+ */
+export function enterDrivenRun(runs: DrivenRuns, loadedRun: LoadedRun): DrivenRun {
   const { driven } = runs;
   const { runId } = loadedRun.run;
   const had = driven.get(runId);
   if (had) return had;
-  const pending = pendingOf(runs, runId);
+  const pending = enterPendingRun(runs, runId);
   const entry: DrivenRun = { loadedRun, turn: Promise.resolve(), turns: 0, pending };
   driven.set(runId, entry);
   return entry;
 }
 
-export function pendingOf({ pending, ownRuns }: DrivenRuns, runId: CoordinationId): PendingRun {
+/**
+ * Returns the record of a run that is kept while the run waits: its effects, its token and when it wakes. Creates it
+ * where there is none.
+ */
+export function enterPendingRun({ pending, ownRuns }: DrivenRuns, runId: CoordinationId): PendingRun {
   const had = pending.get(runId);
   if (had) return had;
   const created: PendingRun = { acts: new Map(), token: ownRuns.tokenOf(runId) };
@@ -65,11 +73,15 @@ export function pendingOf({ pending, ownRuns }: DrivenRuns, runId: CoordinationI
   return created;
 }
 
+/**
+ * Does work on a run after all earlier work on it has ended, and settles as the work does; releases the run where it
+ * is idle then.
+ */
 export function runInTurn<T>(runs: DrivenRuns, entry: DrivenRun, work: () => Promise<T>): Promise<T> {
   entry.turns += 1;
   const mine = entry.turn.then(work, work).finally(() => {
     entry.turns -= 1;
-    release(runs, entry);
+    releaseIdleRun(runs, entry);
   });
   entry.turn = mine.then(
     () => undefined,
@@ -78,8 +90,11 @@ export function runInTurn<T>(runs: DrivenRuns, entry: DrivenRun, work: () => Pro
   return mine;
 }
 
-/** Forgets the values of a run that waits (I1), and all of a run that waits for nothing. */
-export function release({ driven, pending: pendingRuns }: DrivenRuns, entry: DrivenRun): void {
+/**
+ * Forgets the values of a run whose turns have ended and whose effects only wait (I1), and its pending record where
+ * nothing is left to wait for; does nothing for a run at work.
+ */
+export function releaseIdleRun({ driven, pending: pendingRuns }: DrivenRuns, entry: DrivenRun): void {
   const { runId } = entry.loadedRun.run;
   const { acts, cancelWake, awaySinceMs } = entry.pending;
   const isIdle = entry.turns === 0 && [...acts.values()].every(({ isWaiting }) => isWaiting);
@@ -96,12 +111,18 @@ export const RUN_LOST = "another process drives the run now";
 export const LOG_IS_DAMAGED =
   "a log that a workflow run needs is damaged, so the run does not go on: run `openclaw coordination verify`";
 
-/** True for an effect whose run goes on elsewhere. */
+/**
+ * True for the signal of an effect that was aborted because the host stops or lost the run: another process goes on,
+ * so what the effect began outside is to be left.
+ */
 export function isLeftToOthers({ reason }: AbortSignal): boolean {
   return reason === HOST_STOPS || reason === RUN_LOST;
 }
 
-/** Forgets all of a run that another process drives now. Turns of it that have not ended write nothing (O2). */
+/**
+ * Forgets all of a run that another process drives now, its token included, and aborts its effects. Turns of it that
+ * have not ended write nothing (O2).
+ */
 export function dropRun({ driven, pending: pendingRuns, ownRuns }: DrivenRuns, runId: CoordinationId): void {
   ownRuns.remove(runId);
   const pending = pendingRuns.get(runId);
@@ -112,7 +133,7 @@ export function dropRun({ driven, pending: pendingRuns, ownRuns }: DrivenRuns, r
 }
 
 /** Forgets a run that could not be begun, unless it was dropped and entered again meanwhile. */
-export function forgetEntry({ driven, pending }: DrivenRuns, entry: DrivenRun): void {
+export function forgetUnbegunRun({ driven, pending }: DrivenRuns, entry: DrivenRun): void {
   const { runId } = entry.loadedRun.run;
   if (driven.get(runId) !== entry) return;
   driven.delete(runId);

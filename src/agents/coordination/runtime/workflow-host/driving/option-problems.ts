@@ -1,7 +1,7 @@
 /** Owns: which options of a run are out of their range, and which inputs it lacks. */
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
-import { listBelowAi } from "../../../workflow/state/model-options.ts";
+import { listAiOptionValues } from "../../../workflow/state/model-options.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 
@@ -23,7 +23,10 @@ const RANGES = {
 /** The options that the protocol has below `ai` too. */
 const BELOW_AI = ["temperature", "maxTokens"] as const;
 
-/** Lists the options that are numbers and are out of their range. Null stands for nothing, as in the overlay of a branch. */
+/**
+ * Lists, as problems in words, the run's options that are no numbers in their range. Null stands for nothing, as in
+ * the overlay of a branch.
+ */
 export function listOptionsOutOfRange(
   { runDurationMsMax }: Pick<WorkflowSettings, "runDurationMsMax">,
   configurable: Values,
@@ -35,7 +38,9 @@ export function listOptionsOutOfRange(
       : describeOutOfRange(key, configurable[key], range),
   );
   const belowAi = BELOW_AI.flatMap((key) =>
-    listBelowAi(configurable, key).flatMap((value) => describeOutOfRange(`ai.${key}`, value, RANGES[key])),
+    listAiOptionValues(configurable, key).flatMap((value) =>
+      describeOutOfRange(`ai.${key}`, value, RANGES[key]),
+    ),
   );
   return [...plain, ...belowAi];
 }
@@ -48,7 +53,7 @@ function describeOutOfRange(name: string, value: unknown, { min, max, isWhole }:
     : [`configurable.${name}: expected ${isWhole ? "a whole number" : "a number"} from ${min} to ${max}`];
 }
 
-/** Lists the inputs that a workflow needs, has no default for and was not given. */
+/** Lists, as problems in words, the inputs that a workflow requires, has no default for and was not given. */
 export function listMissingInputs({ variables }: NodeGraph, inputs: Values): string[] {
   return variables.flatMap(({ name, required, defaultValue }) =>
     required && defaultValue === undefined && !(Object.hasOwn(inputs, name) && inputs[name] !== undefined)

@@ -2,21 +2,21 @@
 import { isCoordinationError } from "../../../contracts/errors.ts";
 import type { WorkflowDraft, WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import type { WorkspaceWrite } from "../../../ports/workspace-store.ts";
-import { settleEffect } from "../../../workflow/workflow-commands.ts";
-import { draftGoingLive } from "../../../workflow/go-live.ts";
+import { draftEffectOutcome } from "../../../workflow/workflow-commands.ts";
+import { draftForkGoingLive } from "../../../workflow/go-live.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import { advanceRun, type Progress } from "../../../workflow/advance-run.ts";
-import { statusOf, summarizeRun } from "../../../workflow/state/run-view.ts";
+import { computeRunStatus, summarizeRun } from "../../../workflow/state/run-view.ts";
 import { isAtFork } from "../../../workflow/state/workflow-state.ts";
 import { maskValue } from "../records/mask-secrets.ts";
-import { memoryWritesOf } from "../records/memory-writes.ts";
+import { createMemoryWrites } from "../records/memory-writes.ts";
 import type { EpochMs } from "../../../contracts/ids.ts";
 import type { WorkflowSummary } from "../../../contracts/workflows/workflow-summary.ts";
 import type { LoadedRun } from "../records/run-book.ts";
-import { createLostError } from "../../ownership/own-runs.ts";
+import { createLostRunError } from "../../ownership/own-runs.ts";
 import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
-import { workspaceWritesOf } from "../records/run-workspace.ts";
+import { createWorkspaceWrites } from "../records/run-workspace.ts";
 
 export interface PlanDependencies extends Pick<
   WorkflowHostDependencies,
@@ -27,21 +27,29 @@ export interface PlanDependencies extends Pick<
 
 export type Planned = Progress & { readonly workspace?: readonly WorkspaceWrite[] };
 
-export function planOn(
+/**
+ * Returns the run after the drafts and all that follows from them, with the events, memory and effects of that.
+ * Appends and performs nothing.
+ */
+export function planTurn(
   { settings, clock, owner }: PlanDependencies,
   { run, graph }: LoadedRun,
   drafts: readonly WorkflowDraft[] = [],
 ): Planned {
-  const before = draftGoingLive(run, { graph, settings }, owner.id);
+  const before = draftForkGoingLive(run, { graph, settings }, owner.id);
   return advanceRun(run, { graph, settings, now: clock.now() }, [...before, ...drafts]);
 }
 
-/** The event that begins the run is in the same append as what follows from it. */
-export function withFirst(first: WorkflowEvent, planned: Planned): Planned {
+/** Returns the plan with the event that begins a run before its other events, so that all are in one append. */
+export function addFirstEvent(first: WorkflowEvent, planned: Planned): Planned {
   return { ...planned, events: [first, ...planned.events] };
 }
 
-export function settleAll(
+/**
+ * Returns what the outcomes of an effect, with secrets masked, make of a run one after the other: events, memory,
+ * files and effects. Appends nothing.
+ */
+export function planOutcomes(
   dependencies: PlanDependencies,
   loadedRun: LoadedRun,
   { effect, outcomes }: { readonly effect: NodeEffect; readonly outcomes: readonly EffectOutcome[] },
@@ -51,27 +59,30 @@ export function settleAll(
   for (const outcome of maskValue(outcomes, dependencies.secrets)) {
     const now = { ...loadedRun, run: planned.run };
     const place = { graph: loadedRun.graph, settings: dependencies.settings, now: dependencies.clock.now() };
-    const next = planOn(dependencies, now, settleEffect(now.run, place, { effect, outcome }));
+    const next = planTurn(dependencies, now, draftEffectOutcome(now.run, place, { effect, outcome }));
     planned = {
       ...next,
       events: [...planned.events, ...next.events],
       memory: [...planned.memory, ...next.memory],
-      workspace: [...(planned.workspace ?? []), ...workspaceWritesOf(effect, outcome, next.events)],
+      workspace: [...(planned.workspace ?? []), ...createWorkspaceWrites(effect, outcome, next.events)],
     };
   }
   return planned;
 }
 
-/** Plans how a run goes on, with how long nobody drove it: `awaySinceMs` is since when at the earliest. Its time limit leaves that out. */
+/**
+ * Returns the plan by which a run goes on after nobody drove it; the time since `awaySinceMs`, at the earliest, does
+ * not count for its time limit.
+ */
 export function planResumption(
   dependencies: PlanDependencies,
   loadedRun: LoadedRun,
   awaySinceMs: EpochMs,
 ): Planned {
-  return planOn(dependencies, loadedRun, draftResumption(dependencies, loadedRun, awaySinceMs));
+  return planTurn(dependencies, loadedRun, draftResumption(dependencies, loadedRun, awaySinceMs));
 }
 
-/** Drafts that a run goes on; nothing where it does nothing, as one that waits for people. */
+/** Drafts `run.resuming`, but nothing for a run that would do nothing: one that waits for people goes on waiting. */
 function draftResumption(
   dependencies: PlanDependencies,
   loadedRun: LoadedRun,
@@ -80,11 +91,11 @@ function draftResumption(
   const { run } = loadedRun;
   // A fork that goes live tells of it by itself.
   if (isAtFork(run)) return [];
-  const planned = planOn(dependencies, loadedRun);
+  const planned = planTurn(dependencies, loadedRun);
   if (planned.events.length === 0 && planned.effects.length === 0) return [];
   const payload = {
     process: dependencies.owner.id,
-    fromStatus: statusOf(run),
+    fromStatus: computeRunStatus(run),
     awayMs: Math.max(0, dependencies.clock.now() - Math.max(awaySinceMs, findDueMs(dependencies, loadedRun))),
   };
   return [{ type: "run.resuming", payload }];
@@ -97,17 +108,20 @@ function findDueMs({ settings }: PlanDependencies, { run, graph }: LoadedRun): E
   return events.length === 0 && effects.length === 0 ? (wakeAtMs ?? changedAtMs) : changedAtMs;
 }
 
-/** @throws CoordinationError `NOT_OWNER` and what `append` throws */
+/**
+ * Appends a plan's events to the run's log, with its summary, memory and files in the same append, and notes the
+ * tenant's usage. @throws CoordinationError `NOT_OWNER` and what `append` throws
+ */
 export async function appendPlanned(
   dependencies: PlanDependencies,
   { run, events, memory, effects, wakeAtMs, workspace = [] }: Planned,
   token: number | undefined,
 ): Promise<void> {
   const { store, logger, owner } = dependencies;
-  const writes = memoryWritesOf(dependencies, run, memory);
+  const writes = createMemoryWrites(dependencies, run, memory);
   const summary = summarizeProgress(dependencies, { run, effects, wakeAtMs });
   const { runId, origin } = run;
-  if (token === undefined) throw createLostError(runId);
+  if (token === undefined) throw createLostRunError(runId);
   await store.append({
     runId,
     events,
@@ -129,7 +143,7 @@ interface AppendedProgress extends Pick<Planned, "run" | "effects"> {
   readonly wakeAtMs: EpochMs | undefined;
 }
 
-/** With what others need to know of the run without reading it. */
+/** Returns the run's summary, with what others need to know of the run without reading it. */
 function summarizeProgress(
   { owner, usage }: PlanDependencies,
   { run, effects, wakeAtMs }: AppendedProgress,
@@ -143,6 +157,7 @@ function summarizeProgress(
   };
 }
 
-export function isConflict(error: unknown): boolean {
+/** True for the error of an append that came after another one to the same log. */
+export function isLedgerConflict(error: unknown): boolean {
   return isCoordinationError(error) && error.code === "LEDGER_CONFLICT";
 }

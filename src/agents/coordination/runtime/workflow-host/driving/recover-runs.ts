@@ -5,7 +5,7 @@
 import { isLogDamage, readErrorCode } from "../../../contracts/errors.ts";
 import { addMs } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
-import { isOnThisHost } from "../../../contracts/workflows/workflow-events.ts";
+import { isParentOnThisHost } from "../../../contracts/workflows/workflow-events.ts";
 import type { OwnedRun } from "../../../ports/run-owners.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import { LOG_IS_DAMAGED } from "./driven-runs.ts";
@@ -47,6 +47,10 @@ interface Recovering extends RecoveryDependencies {
   failed: readonly OwnedRun[];
 }
 
+/**
+ * Creates the takeover of runs whose process is gone, and the sweep that deletes old requests and expired memory and
+ * tries failed runs again. `leave` takes this process off the list of owners.
+ */
 export function createRecovery(dependencies: RecoveryDependencies): Recovery {
   const { store, clock, owner, logger, runs } = dependencies;
   const recovering: Recovering = { ...dependencies, failed: [] };
@@ -54,8 +58,8 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
   let isStopped = false;
   const owners = createOwnerWatch({
     ...dependencies,
-    adopt: (run) => adoptOne(recovering, run),
-    onOwnerGone: () => endOrphans(recovering),
+    adopt: (run) => adoptTakenRun(recovering, run),
+    onOwnerGone: () => endOrphanedChildren(recovering),
   });
   const arrivals = createArrivalWatch({
     owners: store.owners,
@@ -94,16 +98,20 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
   };
 }
 
+/** Deletes old requests and expired memory, and tries again the runs that could not be gone on with. */
 async function sweepOnce(recovering: Recovering): Promise<void> {
   const { store, clock, retentionMs } = recovering;
   const now = clock.now();
   await store.requests.deleteBefore(addMs(now, -WORKFLOW_BOUNDS.idempotencyKeptMs), FORGOTTEN_MAX);
   await store.memory.deleteExpired(addMs(now, -retentionMs), DELETED_MAX);
-  await retryFailed(recovering);
+  await retryFailedRuns(recovering);
 }
 
-/** Another process may have taken them over meanwhile, and this one may have taken them back by a later token. */
-async function retryFailed(recovering: Recovering): Promise<void> {
+/**
+ * Tries again to go on with the runs where that failed, if they are still this process's. Another process may have
+ * taken them over meanwhile, and this one may have taken them back by a later token.
+ */
+async function retryFailedRuns(recovering: Recovering): Promise<void> {
   const { failed, ownRuns } = recovering;
   if (failed.length === 0) return;
   const unknown = new Map((await ownRuns.listUnknown()).map((run) => [run.runId, run]));
@@ -112,19 +120,22 @@ async function retryFailed(recovering: Recovering): Promise<void> {
   for (const run of failed) {
     const { runId, token } = run;
     const current = ownRuns.tokenOf(runId) === token ? run : unknown.get(runId);
-    if (current) await adoptOne(recovering, current);
+    if (current) await adoptTakenRun(recovering, current);
   }
 }
 
-/** One run that cannot be gone on with does not hold up the others. */
-async function adoptOne(recovering: Recovering, run: OwnedRun): Promise<void> {
+/**
+ * Goes on with a run that was taken over, or sleeps until its time; a failure is kept for a later try. One run that
+ * cannot be gone on with does not hold up the others.
+ */
+async function adoptTakenRun(recovering: Recovering, run: OwnedRun): Promise<void> {
   const { store, clock, logger, orphaned, runs, usage } = recovering;
   const { runId } = run;
   try {
     const entry = await store.entry(runId);
     if (!entry) return;
     const { summary } = entry;
-    runs.noteOwned(run, { isChild: isOnThisHost(summary.parent) });
+    runs.noteOwned(run, { isChild: isParentOnThisHost(summary.parent) });
     // Counted by its summary, so that a run which only waits is not read.
     usage.note(runId, summary);
     // Its parent may have ended since, which its own log does not tell.
@@ -144,8 +155,11 @@ async function adoptOne(recovering: Recovering, run: OwnedRun): Promise<void> {
   }
 }
 
-/** A process may have ended a run and gone before it told the children of that run, which other processes drive. */
-async function endOrphans({ store, ownRuns, orphaned, logger }: Recovering): Promise<void> {
+/**
+ * Ends those of this process's child runs whose parent has ended. A process may have ended a run and gone before it
+ * told the children of that run, which other processes drive.
+ */
+async function endOrphanedChildren({ store, ownRuns, orphaned, logger }: Recovering): Promise<void> {
   for (const runId of ownRuns.children())
     try {
       const entry = await store.entry(runId);

@@ -9,14 +9,14 @@ import type { CoordinationId, EpochMs } from "../../../contracts/ids.ts";
 import type { RunOrigin } from "../../../contracts/workflows/run-origin.ts";
 import type { WorkflowDraft, WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import { evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
-import { eventOf } from "../../../workflow/advance-run.ts";
+import { createRunEvent } from "../../../workflow/advance-run.ts";
 import {
   replayPart,
   type AskEffect,
   type RecordedPart,
   type ReplayedPart,
 } from "../../../workflow/replay-workflow.ts";
-import { draftStop } from "../../../workflow/node-contract/run-end.ts";
+import { draftNodeCancellations } from "../../../workflow/node-contract/run-end.ts";
 import type { Divergence } from "../../../workflow/same-draft.ts";
 import { isEndedPhase, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { LoadedRun } from "../records/run-book.ts";
@@ -49,39 +49,50 @@ export interface TakenEvents {
 
 const PAGE = 1_000;
 
-export function createTaking(dependencies: TakingDependencies, origin: RunOrigin): Taking {
+/**
+ * Creates the taking of a fork's events from its source: each call of `next` returns the next ones. Where the source
+ * has gone, or the fork diverges from it, they are the events that end the fork.
+ */
+export function createSourceTaking(dependencies: TakingDependencies, origin: RunOrigin): Taking {
   let askedEffectId: string | undefined;
   let derivesFrom: number | undefined;
   return {
     next: async (loadedRun, signal) => {
-      derivesFrom ??= await derivesFromOf(dependencies, origin);
+      derivesFrom ??= await findFirstDerivedSequence(dependencies, origin);
       let limit = PAGE;
       for (;;) {
-        const recorded = await recordOf(dependencies, origin, { from: loadedRun.run.nextSequence, limit });
+        const recorded = await readSourceRecord(dependencies, origin, {
+          from: loadedRun.run.nextSequence,
+          limit,
+        });
         if (typeof recorded === "string")
-          return createEnding(dependencies, loadedRun.run, withoutSource(recorded));
-        const part = partOf(dependencies, loadedRun, { recorded, derivesFrom, askedEffectId });
-        if (!part) return createEnding(dependencies, loadedRun.run, UNREPLAYABLE);
+          return createEndingEvents(dependencies, loadedRun.run, draftMissingSource(recorded));
+        const part = replayRecordedPart(dependencies, loadedRun, { recorded, derivesFrom, askedEffectId });
+        if (!part) return createEndingEvents(dependencies, loadedRun.run, UNREPLAYABLE);
         if (part.events.length > 0) return part;
         switch (part.then.kind) {
           case "more":
             limit *= 2;
             continue;
           case "diverged":
-            return createEnding(dependencies, loadedRun.run, draftDivergence(origin, part.then.divergence));
+            return createEndingEvents(
+              dependencies,
+              loadedRun.run,
+              draftDivergence(origin, part.then.divergence),
+            );
           case "ask": {
             const { effect } = part.then;
             const call = { effect, recorded: recorded.events, sourceRunId: origin.sourceRunId };
             const drafts = await dependencies.askAgain(loadedRun, call, signal);
-            if (drafts.length > 0) return createEnding(dependencies, loadedRun.run, drafts);
+            if (drafts.length > 0) return createEndingEvents(dependencies, loadedRun.run, drafts);
             askedEffectId = effect.id;
             continue;
           }
           case "over":
-            return createEnding(
+            return createEndingEvents(
               dependencies,
               loadedRun.run,
-              withoutSource(describeDamage("it has no more events")),
+              draftMissingSource(describeDamage("it has no more events")),
             );
         }
       }
@@ -95,11 +106,8 @@ interface Part {
   readonly askedEffectId: string | undefined;
 }
 
-/**
- * Replays a part of a record; `undefined` for a record that breaks the rules of every log, and would break them
- * again.
- */
-function partOf(
+/** Replays a part of a record; `undefined` for a record that breaks the rules of every log. */
+function replayRecordedPart(
   { settings }: TakingDependencies,
   { run, graph }: LoadedRun,
   { recorded, derivesFrom, askedEffectId }: Part,
@@ -121,8 +129,11 @@ const UNREPLAYABLE: readonly WorkflowDraft[] = [
   },
 ];
 
-/** A branch copies all it takes. A replay derives nothing that its source itself had taken from elsewhere. */
-async function derivesFromOf(
+/**
+ * Returns the sequence of the first event that is derived again; those before it are copied. A branch copies all it
+ * takes. A replay derives nothing that its source itself had taken from elsewhere.
+ */
+async function findFirstDerivedSequence(
   { store }: TakingDependencies,
   { mode, fromSeq, sourceRunId }: RunOrigin,
 ): Promise<number> {
@@ -130,8 +141,8 @@ async function derivesFromOf(
   return Math.max(fromSeq, (await store.entry(sourceRunId))?.origin?.until ?? 0);
 }
 
-/** A text says why there is none. */
-async function recordOf(
+/** Returns a page of the source's events, or a text that says why there is none. */
+async function readSourceRecord(
   { store }: TakingDependencies,
   { sourceRunId, until }: RunOrigin,
   { from, limit }: { readonly from: number; readonly limit: number },
@@ -152,7 +163,7 @@ function describeDamage(why: string): string {
   return `the log of the source was damaged meanwhile: ${why}`;
 }
 
-function withoutSource(message: string): WorkflowDraft[] {
+function draftMissingSource(message: string): WorkflowDraft[] {
   return [{ type: "run.failed", payload: { error: { code: "replay_source_missing", message } } }];
 }
 
@@ -171,8 +182,8 @@ function draftDivergence({ sourceRunId }: RunOrigin, { event, kind, point }: Div
   ];
 }
 
-/** The run ends with these; what is at work is told before the end. */
-function createEnding(
+/** Records the drafts as the last events of the run, behind the stop of what is still at work. */
+function createEndingEvents(
   { clock }: TakingDependencies,
   run: WorkflowRun,
   drafts: readonly WorkflowDraft[],
@@ -181,21 +192,22 @@ function createEnding(
   const takenEvents = { run, events: [] as WorkflowEvent[] };
   for (const draft of drafts) {
     if (draft.type === "run.failed") {
-      const cut = draftStop(takenEvents.run, "the replay cannot go on");
-      for (const each of cut) appendTo(takenEvents, each, now);
+      const cut = draftNodeCancellations(takenEvents.run, "the replay cannot go on");
+      for (const each of cut) recordDraft(takenEvents, each, now);
     }
-    appendTo(takenEvents, draft, now);
+    recordDraft(takenEvents, draft, now);
   }
   return takenEvents;
 }
 
-function appendTo(
+/** Adds the draft as the next event, unless the run has ended. */
+function recordDraft(
   takenEvents: { run: WorkflowRun; readonly events: WorkflowEvent[] },
   draft: WorkflowDraft,
   now: EpochMs,
 ): void {
   if (isEndedPhase(takenEvents.run.phase)) return;
-  const event = eventOf(takenEvents.run, draft, now);
+  const event = createRunEvent(takenEvents.run, draft, now);
   takenEvents.events.push(event);
   takenEvents.run = evolveWorkflow(takenEvents.run, event);
 }

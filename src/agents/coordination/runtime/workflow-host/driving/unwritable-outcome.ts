@@ -7,19 +7,25 @@ const UNWRITABLE: EffectOutcome = {
   error: { code: "value_not_recordable", message: "the answer is nested too deeply to be recorded" },
 };
 
-/** Ends runs whose outcome cannot be written, because asking the model or tool again would give the same. */
-export function endRunsWithUnwritableOutcome(perform: Perform): Perform {
+/**
+ * Returns `perform` wrapped so that an effect whose outcome is nested too deeply to be written delivers a failure.
+ * Asking the model or tool again would give the same.
+ */
+export function failUnwritableOutcomes(perform: Perform): Perform {
   return async (loadedRun, effect, performing) => {
-    const waiting = await replaceUnwritable(performing.deliver, () => perform(loadedRun, effect, performing));
-    return waiting && guardWaiting(waiting);
+    const waiting = await replaceUnwritableOutcome(performing.deliver, () =>
+      perform(loadedRun, effect, performing),
+    );
+    return waiting && failUnwritableWait(waiting);
   };
 }
 
-function guardWaiting({ effect, wait }: WaitingEffect): WaitingEffect {
-  return { effect, wait: (deliver) => replaceUnwritable(deliver, () => wait(deliver)) };
+function failUnwritableWait({ effect, wait }: WaitingEffect): WaitingEffect {
+  return { effect, wait: (deliver) => replaceUnwritableOutcome(deliver, () => wait(deliver)) };
 }
 
-async function replaceUnwritable<T>(deliver: Deliver, work: () => Promise<T>): Promise<T | undefined> {
+/** Does the work; where its outcome cannot be written, delivers a failure in its place. */
+async function replaceUnwritableOutcome<T>(deliver: Deliver, work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();
   } catch (error) {

@@ -37,6 +37,10 @@ interface Watching extends OwnerWatchDependencies {
   readonly cancels: Set<() => void>;
 }
 
+/**
+ * Creates the watch over the processes that own runs: from its start it sends this process's heartbeat, and takes over
+ * the runs of processes that are gone.
+ */
 export function createOwnerWatch(dependencies: OwnerWatchDependencies): OwnerWatch {
   const watching: Watching = {
     ...dependencies,
@@ -51,8 +55,8 @@ export function createOwnerWatch(dependencies: OwnerWatchDependencies): OwnerWat
     start: async () => {
       await dependencies.ownRuns.beat();
       repeatEvery(watching, leaseMs / BEATS_PER_LEASE, () => dependencies.ownRuns.beat());
-      await lookOnce(watching);
-      repeatEvery(watching, leaseMs / LOOKS_PER_LEASE, () => lookOnce(watching));
+      await takeOverFromGoneOwners(watching);
+      repeatEvery(watching, leaseMs / LOOKS_PER_LEASE, () => takeOverFromGoneOwners(watching));
     },
     stop: () => {
       watching.isStopped = true;
@@ -62,6 +66,7 @@ export function createOwnerWatch(dependencies: OwnerWatchDependencies): OwnerWat
   };
 }
 
+/** Does the work again and again, each time `everyMs` after it has ended; a failure is only logged. */
 function repeatEvery(watching: Watching, everyMs: number, work: () => Promise<void>): void {
   if (watching.isStopped) return;
   const { clock, cancels, logger } = watching;
@@ -80,7 +85,8 @@ function repeatEvery(watching: Watching, everyMs: number, work: () => Promise<vo
   cancels.add(cancel);
 }
 
-async function lookOnce(watching: Watching): Promise<void> {
+/** Looks once for processes that are gone, takes over their runs and removes their rows. */
+async function takeOverFromGoneOwners(watching: Watching): Promise<void> {
   const { store, owner } = watching;
   // A gateway drives no runs of workflows as a gateway, and its row stays when it has left.
   const others = (await store.owners.beats()).filter(
@@ -89,14 +95,14 @@ async function lookOnce(watching: Watching): Promise<void> {
   const before = watching.seenIds;
   const goneIds = watching.silence.note(others);
   watching.seenIds = new Set(others.map(({ id }) => id));
-  await takeRuns(watching, goneIds);
+  await takeOverRuns(watching, goneIds);
   for (const id of goneIds) await store.owners.remove(id);
   const hasLeft = [...before].some((id) => !watching.seenIds.has(id));
   if (goneIds.length > 0 || hasLeft) await watching.onOwnerGone();
 }
 
-/** Takes over what nobody drives, also what an owner left that was removed before. */
-async function takeRuns(watching: Watching, from: readonly string[]): Promise<void> {
+/** Takes over and goes on with what nobody drives, also what an owner left that was removed before. */
+async function takeOverRuns(watching: Watching, from: readonly string[]): Promise<void> {
   const { takeOver, adopt, logger } = watching;
   let runs = 0;
   await takeOver.take({ from }, async (batch) => {

@@ -24,6 +24,10 @@ interface Watched {
 
 type WatchDependencies = Pick<WorkflowHostDependencies, "store" | "otherRuns" | "clock">;
 
+/**
+ * Creates the watch that calls whoever watches a run when the run's log has grown, whichever process appended. The
+ * first look at a run counts as news.
+ */
 export function createRunWatch({ store, otherRuns, clock }: WatchDependencies): RunWatch {
   const watched = new Map<string, Watched>();
   let cancelLook: (() => void) | undefined;

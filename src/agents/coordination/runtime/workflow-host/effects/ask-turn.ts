@@ -7,42 +7,46 @@ import type { WorkflowEvent } from "../../../contracts/workflows/workflow-events
 import { beginWorkflow, evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import type { ModelAsk, NodeError } from "../../../workflow/node-contract/node-type.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
-import { TURN_FILES, turnText, type TurnAsk } from "../../../workflow/node-contract/turn-inputs.ts";
+import { TURN_FILES, formatTurnInputs, type TurnAsk } from "../../../workflow/node-contract/turn-inputs.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import { readLog } from "../../log/read-pages.ts";
-import { listEntries } from "../records/fork-memory.ts";
+import { listRunMemory } from "../records/fork-memory.ts";
 import { maskText } from "../records/mask-secrets.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
-import { readFiles } from "../records/run-workspace.ts";
+import { readWorkspaceFiles } from "../records/run-workspace.ts";
 
 type TurnDependencies = Pick<WorkflowHostDependencies, "store" | "secrets" | "sha256">;
 
-/** The request with the turn as its last message. */
-export async function withTurn(
+/**
+ * Returns the model request with the supervisor's turn as its last message, or the error for which its inputs cannot
+ * be read; a request without a turn as it is.
+ */
+export async function addTurnMessage(
   dependencies: TurnDependencies,
   loadedRun: LoadedRun,
   request: ModelAsk,
 ): Promise<{ readonly request: ModelAsk } | { readonly error: NodeError }> {
   const { turn, ...rest } = request;
   if (!turn) return { request };
-  const text = await textOf(dependencies, loadedRun, turn);
+  const text = await composeTurnText(dependencies, loadedRun, turn);
   if (typeof text !== "string") return { error: text };
   return { request: { ...rest, messages: [...rest.messages, { role: "user", content: text }] } };
 }
 
-async function textOf(
+/** Returns the text of the turn: the run, its memory, workspace and log as they were when it was entered. */
+async function composeTurnText(
   dependencies: TurnDependencies,
   loadedRun: LoadedRun,
   turn: TurnAsk,
 ): Promise<string | NodeError> {
   const { store, secrets } = dependencies;
-  const run = await runAt(dependencies, loadedRun, turn.sequence);
+  const run = await readRunAt(dependencies, loadedRun, turn.sequence);
   const reading = turn.workspace && { ...turn.workspace, before: turn.sequence, contentsMax: TURN_FILES };
-  const files = reading && (await readFiles(store, run, reading));
+  const files = reading && (await readWorkspaceFiles(store, run, reading));
   if (files && "error" in files) return files.error;
   const memory = turn.memory && (await readMemoryAt(dependencies, run, turn));
-  const transcript = await tailOf(dependencies, run, turn);
+  const transcript = await readEventsBeforeTurn(dependencies, run, turn);
   const inputs = {
     run,
     graph: loadedRun.graph,
@@ -50,11 +54,11 @@ async function textOf(
     ...(memory && { memory }),
     ...(files && { workspace: files.files }),
   };
-  return turnText(inputs, (text) => maskText(text, secrets));
+  return formatTurnInputs(inputs, (text) => maskText(text, secrets));
 }
 
-/** Reads the run as it was with the event, and nothing after it. */
-async function runAt(
+/** Reads the run as it was with the event of this sequence, and nothing after it. */
+async function readRunAt(
   { store }: TurnDependencies,
   { run }: LoadedRun,
   sequence: number,
@@ -62,15 +66,21 @@ async function runAt(
   if (run.nextSequence === sequence + 1) return run;
   let at: WorkflowRun | undefined;
   for await (const page of readLog(store, run.runId, { to: sequence + 1 }))
-    for (const event of page) at = fold(at, event, run);
+    for (const event of page) at = beginOrEvolve(at, event, run);
   return at ?? run;
 }
 
-function fold(at: WorkflowRun | undefined, event: WorkflowEvent, { origin }: WorkflowRun): WorkflowRun {
+/** Returns the run after the event; the first one begins it. */
+function beginOrEvolve(
+  at: WorkflowRun | undefined,
+  event: WorkflowEvent,
+  { origin }: WorkflowRun,
+): WorkflowRun {
   return at ? evolveWorkflow(at, event) : beginWorkflow(event, origin);
 }
 
-async function tailOf(
+/** Reads the last events before the turn, as many as it asks for. */
+async function readEventsBeforeTurn(
   { store }: TurnDependencies,
   run: WorkflowRun,
   turn: TurnAsk,
@@ -79,7 +89,7 @@ async function tailOf(
   return from === turn.sequence ? [] : store.read(run.runId, { from, limit: turn.sequence - from });
 }
 
-/** Reads memory as it was then, the newest first; an entry with any of the tags counts. */
+/** Reads the memory entries that there were at the turn, the newest first; any of the tags is enough. */
 async function readMemoryAt(
   dependencies: TurnDependencies,
   run: WorkflowRun,
@@ -93,16 +103,19 @@ async function readMemoryAt(
     asOf: { runId: run.runId, sequence },
   };
   if (tags.length === 0)
-    return (await listEntries(dependencies, run, scope, query)).map((entry) => ({ ...entry }));
+    return (await listRunMemory(dependencies, run, scope, query)).map((entry) => ({ ...entry }));
   const found = new Map<string, Values>();
   for (const tag of tags)
-    for (const entry of await listEntries(dependencies, run, scope, { ...query, tag }))
+    for (const entry of await listRunMemory(dependencies, run, scope, { ...query, tag }))
       found.set(entry.id, { ...entry });
   return [...found.values()]
-    .toSorted((one, other) => order(other) - order(one) || (String(one["id"]) < String(other["id"]) ? -1 : 1))
+    .toSorted(
+      (one, other) =>
+        readCreationTime(other) - readCreationTime(one) || (String(one["id"]) < String(other["id"]) ? -1 : 1),
+    )
     .slice(0, limit);
 }
 
-function order({ createdAt }: Values): number {
+function readCreationTime({ createdAt }: Values): number {
   return Date.parse(String(createdAt));
 }

@@ -5,7 +5,7 @@
  * G1 who hangs, throws, is not there or may not rule has given no verdict, and that is the answer.
  */
 import { formatCanonicalJson } from "../../../std/canonical-json.ts";
-import { listChecks, type VerifierConfig } from "../../../contracts/workflows/child-gate-config.ts";
+import { listVerifierChecks, type VerifierConfig } from "../../../contracts/workflows/child-gate-config.ts";
 import {
   addMs,
   type AgentId,
@@ -16,8 +16,8 @@ import {
 import { checkAnswerSchema, createNoVerdict, type Check } from "../../../contracts/verification.ts";
 import type { CheckAnswer, Verifier, VerifiedResult } from "../../../ports/verifier.ts";
 import type { EffectOutcome, JudgeEffect, Judgement } from "../../../workflow/node-contract/node-type.ts";
-import { maskSensitive } from "../../../workflow/state/run-view.ts";
-import { variablesOf, type Values } from "../../../workflow/state/values.ts";
+import { maskSensitiveVariables } from "../../../workflow/state/run-view.ts";
+import { readVariables, type Values } from "../../../workflow/state/values.ts";
 import type { NewestRuns } from "../driving/drive-runs.ts";
 import { shortenName } from "../models/model-request.ts";
 import type { LoadedRun } from "../records/run-book.ts";
@@ -36,23 +36,27 @@ export interface Judging {
   readonly traceparent: string | undefined;
 }
 
-/** `undefined`: nobody waits for it any more, whatever was said meanwhile. */
+/**
+ * Has a completed child judged, and returns the outcome with the judgements; `undefined` where `signal` has aborted,
+ * so that nobody waits for it any more.
+ */
 export async function judgeChild(
   dependencies: JudgeDependencies,
   parent: LoadedRun,
   judging: Judging,
 ): Promise<EffectOutcome | undefined> {
-  const judged = await judge(dependencies, parent, judging);
+  const judged = await collectJudgements(dependencies, parent, judging);
   return judging.signal.aborted ? undefined : judged;
 }
 
-async function judge(
+/** Reads the child, asks the verifier if there is one that may rule, and attests the result if that is wanted. */
+async function collectJudgements(
   dependencies: JudgeDependencies,
   parent: LoadedRun,
   judging: Judging,
 ): Promise<EffectOutcome> {
   const { effect } = judging;
-  const child = await childOf(dependencies, parent, judging);
+  const child = await readJudgedChild(dependencies, parent, judging);
   if (!child) return { kind: "child_judged", isSelf: false, judgements: [] };
   const { variables, shown, sensitive, actors, actor } = child;
   const { verifier, isAttested, workerId } = effect;
@@ -61,7 +65,7 @@ async function judge(
   const isAsked = mayAsk && effect.isPlayed !== true;
   const calls: Call[] = [];
   const asking = { ...judging, variables, sensitive, calls };
-  const judgements = isAsked ? await askAll(dependencies, parent, { ...asking, verifier }) : [];
+  const judgements = isAsked ? await askVerifier(dependencies, parent, { ...asking, verifier }) : [];
   return {
     kind: "child_judged",
     variables,
@@ -88,7 +92,8 @@ interface Child {
   readonly actor?: { readonly agentId: string; readonly confidence?: number };
 }
 
-async function childOf(
+/** Reads what a child produced, here or on a peer; `undefined` where it cannot be read. */
+async function readJudgedChild(
   dependencies: JudgeDependencies,
   parent: LoadedRun,
   judging: Judging,
@@ -103,10 +108,10 @@ async function childOf(
   const child = await readChild(dependencies, parent.run, effect.childRunId);
   if (!child) return undefined;
   const { run, graph } = child;
-  const variables = variablesOf(run, graph);
+  const variables = readVariables(run, graph);
   return {
     variables,
-    shown: maskSensitive(variables, graph),
+    shown: maskSensitiveVariables(variables, graph),
     sensitive: graph.variables.filter(({ sensitive }) => sensitive).map(({ name }) => name),
     actors: await listActors(dependencies, child),
     ...(run.actor && { actor: run.actor }),
@@ -145,13 +150,14 @@ type Asking = Judging & {
   readonly calls: Call[];
 };
 
-async function askAll(
+/** Asks the verifier for all of its checks at once. A check without a verdict counts as `none`, and is logged. */
+async function askVerifier(
   dependencies: JudgeDependencies,
   { run }: LoadedRun,
   asking: Asking,
 ): Promise<readonly Judgement[]> {
   const { effect, verifier, signal, traceparent, calls } = asking;
-  const checks = listChecks(verifier);
+  const checks = listVerifierChecks(verifier);
   if (checks.length === 0) return [];
   const deadlineAtMs = addMs(dependencies.clock.now(), verifier.timeoutMs);
   const { model, agentId } = verifier;
@@ -167,11 +173,11 @@ async function askAll(
     checks.map(async ([key, check]) => {
       // Whether an agent may rule on its own work is the workflow's to say, and was decided before.
       const request = { key, check, allowSelf: true, deadlineAtMs, signal };
-      const answer = await answerOf(dependencies, verifying, {
+      const answer = await awaitCheckAnswer(dependencies, verifying, {
         ...request,
-        result: resultOf(run.runId, effect, selectShownValues(check, asking)),
+        result: createVerifiedResult(run.runId, effect, selectShownValues(check, asking)),
       });
-      if (answer.kind === "verdict") return judgementOf(answer);
+      if (answer.kind === "verdict") return createJudgement(answer);
       const { because, message } = answer;
       dependencies.logger.warn(
         { ...about, check: key, agentId, because },
@@ -182,18 +188,22 @@ async function askAll(
   );
 }
 
-/** A sensitive variable is not a model's to see; what is looked at here may be held against all of them. */
+/** Selects the variables that a check may see: a model sees no sensitive ones. */
 function selectShownValues({ kind }: Check, { variables, sensitive }: Asking): Values {
   const isShown = (name: string): boolean => kind !== "model" || !sensitive.includes(name);
   return Object.fromEntries(Object.entries(variables).filter(([name]) => isShown(name)));
 }
 
-function judgementOf({ verdict, criteria, confidence }: CheckAnswer & { kind: "verdict" }): Judgement {
+function createJudgement({ verdict, criteria, confidence }: CheckAnswer & { kind: "verdict" }): Judgement {
   return { kind: "verdict", verdict, criteria, ...(confidence !== undefined && { confidence }) };
 }
 
-/** Verifiers get copies of their own. */
-function resultOf(runId: CoordinationId, effect: Asking["effect"], variables: Values): VerifiedResult {
+/** Creates the result that a verifier gets, which is a copy of its own. */
+function createVerifiedResult(
+  runId: CoordinationId,
+  effect: Asking["effect"],
+  variables: Values,
+): VerifiedResult {
   const text = JSON.stringify(variables);
   return {
     coordinationId: runId,
@@ -218,8 +228,11 @@ interface KeyedCheck {
 /** After the time in which it should have answered by itself. */
 const GRACE_MS = 1_000;
 
-/** A verifier answers in time by itself; one that does not is not waited for. */
-async function answerOf(
+/**
+ * Resolves with the verifier's answer; with no verdict where it is late, fails or is of another form. A verifier
+ * answers in time by itself; one that does not is not waited for.
+ */
+async function awaitCheckAnswer(
   { clock }: JudgeDependencies,
   verifier: Promise<Verifier>,
   request: KeyedCheck,

@@ -1,24 +1,24 @@
 /** Owns: the children of runs, here and on other hosts: beginning them, and waiting for their ends. */
-import { describeCallingRun, traceOf } from "./calling-run.ts";
+import { describeCallingRun, createTraceContext } from "./calling-run.ts";
 import type { Act, ChildsParent, EffectDependencies, Of } from "./effect-dependencies.ts";
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import type { PeerRunEnded } from "../../../ports/outbound.ts";
 import type { ChildEffect, EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
-import { convergenceOf } from "../../../workflow/state/review.ts";
+import { assessConvergence } from "../../../workflow/state/review.ts";
 import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
-import { variablesOf } from "../../../workflow/state/values.ts";
+import { readVariables } from "../../../workflow/state/values.ts";
 import { createRun } from "../driving/create-run.ts";
 import type { Deliver, Performing, WaitingEffect } from "../driving/advance-driven.ts";
 import { isLeftToOthers } from "../driving/driven-runs.ts";
 import { createChildMemory } from "../records/fork-memory.ts";
-import { failureOf } from "../models/outbound-outcome.ts";
+import { convertToFailedOutcome } from "../models/outbound-outcome.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
 export type ChildAct = Act<Of<"run_child">> & { readonly deliver: Deliver };
 type PeerAct = ChildAct & Pick<Performing, "isTakenUp">;
 
-/** Made out of the place of the handoff: trying again after a crash is the same run (D2). */
-function childIdOf(
+/** Creates a child's id from the place of its handoff: trying again after a crash is the same run (D2). */
+function createChildRunId(
   { sha256 }: EffectDependencies,
   { run }: LoadedRun,
   { ordinal, cause }: ChildEffect,
@@ -27,19 +27,24 @@ function childIdOf(
   return `run-${digits.slice(0, 32)}` as CoordinationId;
 }
 
-/** Nobody waits any more. Not so when another process goes on with the run. */
-function isOver(signal: AbortSignal): boolean {
+/** True where nobody waits any more; false where another process goes on with the run. */
+function isNobodyWaiting(signal: AbortSignal): boolean {
   return signal.aborted && !isLeftToOthers(signal);
 }
 
-export async function runChild(
+/**
+ * Begins a child run on this host, and delivers that it began, ended at once or was refused. Returns the wait for its
+ * end; `undefined` where there is nothing to wait for.
+ */
+export async function beginChildRun(
   dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   { effect, signal, deliver }: ChildAct,
 ): Promise<WaitingEffect | undefined> {
   // A fork may wait for a child that its source began.
-  const childRunId = (effect.childRunId ?? childIdOf(dependencies, loadedRun, effect)) as CoordinationId;
-  const created = await createChild(dependencies, loadedRun, effect, childRunId);
+  const childRunId = (effect.childRunId ??
+    createChildRunId(dependencies, loadedRun, effect)) as CoordinationId;
+  const created = await createChildRun(dependencies, loadedRun, effect, childRunId);
   if (created.kind === "refused") {
     const { code, message } = created;
     const unknown = code === "workflow_not_found" ? "unknown_child_workflow" : code;
@@ -48,15 +53,18 @@ export async function runChild(
   }
   const outcome: EffectOutcome = { kind: "child_created", childRunId };
   const hasEnded = isEndedPhase(created.value.run.phase);
-  await deliver(hasEnded ? [outcome, endOf(created.value)] : [outcome]);
+  await deliver(hasEnded ? [outcome, createChildOutcome(created.value)] : [outcome]);
   if (hasEnded) return undefined;
   const { runId, started } = loadedRun.run;
   const parent = { parentRunId: runId, tenant: started.owner.tenant };
-  return waitForChild(dependencies, withoutInputs(effect), { childRunId, parent, signal });
+  return createChildWait(dependencies, emptyInputs(effect), { childRunId, parent, signal });
 }
 
-/** Returns the effect without its inputs, which may be as large as the run, to be kept while its child works. */
-function withoutInputs(effect: Of<"run_child">): Of<"run_child"> {
+/**
+ * Returns the effect with empty inputs: they may be as large as the run, and it is kept in memory while its child
+ * works.
+ */
+function emptyInputs(effect: Of<"run_child">): Of<"run_child"> {
   return { ...effect, inputs: {} };
 }
 
@@ -66,7 +74,8 @@ interface ChildWait {
   readonly signal: AbortSignal;
 }
 
-function waitForChild(
+/** Returns the wait for a child's end. A child whose parent ends before it is ended, too. */
+function createChildWait(
   { awaitEnd, abandon }: EffectDependencies,
   effect: NodeEffect,
   { childRunId, parent, signal }: ChildWait,
@@ -75,13 +84,16 @@ function waitForChild(
     effect,
     wait: async (deliver) => {
       const ended = await awaitEnd(childRunId, signal);
-      if (ended) await deliver([endOf(ended)]);
-      else if (isOver(signal)) await abandon(childRunId, parent);
+      if (ended) await deliver([createChildOutcome(ended)]);
+      else if (isNobodyWaiting(signal)) await abandon(childRunId, parent);
     },
   };
 }
 
-/** RFC 0063 §D: a child has none that its parent has not. */
+/**
+ * Returns those of the parent's scopes that its node grants to the child; all where it sets no bound. RFC 0063 §D: a
+ * child has none that its parent has not.
+ */
 function narrowScopes(
   scopes: readonly string[] | undefined,
   most: readonly string[] | undefined,
@@ -89,7 +101,7 @@ function narrowScopes(
   return most ? (scopes ?? []).filter((scope) => most.includes(scope)) : scopes;
 }
 
-async function createChild(
+async function createChildRun(
   dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   effect: ChildEffect & { nodeId: string },
@@ -115,14 +127,15 @@ async function createChild(
         cause: effect.cause,
         nodeId: effect.nodeId,
       },
-      ...traceOf(dependencies, loadedRun, effect),
+      ...createTraceContext(dependencies, loadedRun, effect),
     },
   );
 }
 
-function endOf({ run, graph }: LoadedRun): EffectOutcome {
+/** Creates the outcome of a child that has ended on this host, also of one that gave up its goal. */
+function createChildOutcome({ run, graph }: LoadedRun): EffectOutcome {
   const { phase } = run;
-  const variables = variablesOf(run, graph);
+  const variables = readVariables(run, graph);
   switch (phase.kind) {
     case "failed":
       return { kind: "child_ended", status: "failed", variables, error: phase.error };
@@ -131,7 +144,7 @@ function endOf({ run, graph }: LoadedRun): EffectOutcome {
       return { kind: "child_ended", status: "cancelled", variables, error };
     }
     case "completed": {
-      const convergence = convergenceOf(run);
+      const convergence = assessConvergence(run);
       const hasGivenUp = convergence?.goalSatisfied === false;
       return {
         kind: "child_ended",
@@ -154,7 +167,11 @@ const UNBOUNDED: EffectOutcome = {
   },
 };
 
-export async function runOnPeer(
+/**
+ * Begins a child run on another host, and delivers what came of that. Returns the wait for its end; `undefined` where
+ * it did not begin, or nobody waits for it.
+ */
+export async function beginChildOnPeer(
   dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   act: PeerAct,
@@ -164,15 +181,15 @@ export async function runOnPeer(
     await deliver([UNBOUNDED]);
     return undefined;
   }
-  const childRunId = effect.childRunId ?? (await createOnPeer(dependencies, loadedRun, act));
+  const childRunId = effect.childRunId ?? (await createChildOnPeer(dependencies, loadedRun, act));
   if (childRunId === undefined) return undefined;
-  if (effect.isLeftAlone && !(await isCutOff(dependencies, loadedRun, effect))) return undefined;
-  const mayCancel = !isOfSource(loadedRun, effect);
-  return waitForPeer(dependencies, withoutInputs(effect), { childRunId, mayCancel, signal });
+  if (effect.isLeftAlone && !(await isNodeCancelled(dependencies, loadedRun, effect))) return undefined;
+  const mayCancel = !isChildOfSource(loadedRun, effect);
+  return createPeerWait(dependencies, emptyInputs(effect), { childRunId, mayCancel, signal });
 }
 
 /** True where the run ended before it learned of its child. */
-async function isCutOff(
+async function isNodeCancelled(
   { driver }: EffectDependencies,
   { run: { runId } }: LoadedRun,
   { nodeId }: Of<"run_child">,
@@ -186,7 +203,8 @@ interface PeerWait {
   readonly signal: AbortSignal;
 }
 
-function waitForPeer(
+/** Returns the wait for the end of a child on a peer. It cancels a child that nobody waits for any more. */
+function createPeerWait(
   dependencies: EffectDependencies,
   effect: Of<"run_child">,
   { childRunId, mayCancel, signal }: PeerWait,
@@ -198,28 +216,31 @@ function waitForPeer(
       const peers = await dependencies.peers();
       const ended = await peers.awaitEnd(peerUrl, childRunId, signal);
       if (ended.kind === "ended") {
-        await deliver([endOnPeer(ended)]);
+        await deliver([createPeerChildOutcome(ended)]);
         return;
       }
       const isGivenUp = ended.code !== "aborted";
       // A child that counts as failed must not go on beside the one that takes its place.
-      if (mayCancel && (isGivenUp || isOver(signal)))
-        await cancelOnPeer(dependencies, peerUrl, { childRunId, isGivenUp });
-      if (isGivenUp) await deliver([failureOf(ended)]);
+      if (mayCancel && (isGivenUp || isNobodyWaiting(signal)))
+        await cancelChildOnPeer(dependencies, peerUrl, { childRunId, isGivenUp });
+      if (isGivenUp) await deliver([convertToFailedOutcome(ended)]);
     },
   };
 }
 
-/** A fork may wait for a child that its source began; ending that is not for the fork. */
-function isOfSource({ run: { origin, nodes } }: LoadedRun, { childRunId, nodeId }: Of<"run_child">): boolean {
+/** True for a child of a fork that the fork's source began; ending that is not for the fork. */
+function isChildOfSource(
+  { run: { origin, nodes } }: LoadedRun,
+  { childRunId, nodeId }: Of<"run_child">,
+): boolean {
   const began = nodes.get(nodeId)?.handoff?.dispatchedSequence;
   return childRunId !== undefined && origin !== undefined && began !== undefined && began < origin.until;
 }
 
 const CANCEL_MS = 10_000;
 
-/** `isGivenUp`: its parent goes on without it; else the parent is over. */
-async function cancelOnPeer(
+/** Cancels a child on a peer. `isGivenUp`: its parent goes on without it; else the parent is over. */
+async function cancelChildOnPeer(
   dependencies: EffectDependencies,
   peerUrl: string,
   { childRunId, isGivenUp }: { readonly childRunId: string; readonly isGivenUp: boolean },
@@ -229,7 +250,10 @@ async function cancelOnPeer(
   await (await dependencies.peers()).cancel(peerUrl, childRunId, { reason, signal });
 }
 
-/** A creation that is under way is not given up with the run: whoever does not know the child cannot cancel it. */
+/**
+ * Creates a signal that aborts only where another process goes on with the run. A creation that is under way is not
+ * given up with the run: whoever does not know the child cannot cancel it.
+ */
 function createHostStopSignal(signal: AbortSignal): AbortSignal {
   const stopping = new AbortController();
   const stop = (): void => {
@@ -240,37 +264,41 @@ function createHostStopSignal(signal: AbortSignal): AbortSignal {
   return stopping.signal;
 }
 
-async function createOnPeer(
+/** Creates the child on its peer, and delivers that or the refusal. Returns the id of a child that was created. */
+async function createChildOnPeer(
   dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   act: PeerAct,
 ): Promise<string | undefined> {
   const { effect, signal, deliver, isTakenUp } = act;
   const { peerUrl = "" } = effect;
-  if (!(await isAnotherHost(dependencies, peerUrl, act))) return undefined;
+  if (!(await checkIsAnotherHost(dependencies, peerUrl, act))) return undefined;
   const peers = await dependencies.peers();
   const nodeState = loadedRun.run.nodes.get(effect.nodeId);
   const causationId = nodeState?.handoff?.chainEventId ?? nodeState?.startedEventId;
   const created = await peers.createRun(peerUrl, {
     workflowId: effect.workflowId,
     inputs: effect.inputs,
-    idempotencyKey: childIdOf(dependencies, loadedRun, effect),
+    idempotencyKey: createChildRunId(dependencies, loadedRun, effect),
     parent: describeCallingRun(dependencies, loadedRun, effect.cause, causationId),
     signal: createHostStopSignal(signal),
     runSignal: signal,
     mayBeStored: isTakenUp,
-    ...traceOf(dependencies, loadedRun, effect),
+    ...createTraceContext(dependencies, loadedRun, effect),
   });
   if (created.kind === "created") {
     await deliver([{ kind: "child_created", childRunId: created.runId }]);
     return created.runId;
   }
-  if (created.code !== "aborted") await deliver([{ kind: "child_refused", error: failureOf(created).error }]);
+  if (created.code !== "aborted")
+    await deliver([{ kind: "child_refused", error: convertToFailedOutcome(created).error }]);
   return undefined;
 }
 
-/** Discovers the peer. False where the run has ended meanwhile, and where the peer is this host, which is then told to the run. */
-async function isAnotherHost(
+/**
+ * Asks the peer who it is. False where it is this host, which refuses the child, or where the run has ended meanwhile.
+ */
+async function checkIsAnotherHost(
   { peers, settings }: EffectDependencies,
   peerUrl: string,
   { signal, deliver }: ChildAct,
@@ -283,7 +311,7 @@ async function isAnotherHost(
   return false;
 }
 
-function endOnPeer({ status, variables, error, unmet }: PeerRunEnded): EffectOutcome {
+function createPeerChildOutcome({ status, variables, error, unmet }: PeerRunEnded): EffectOutcome {
   const hasGivenUp = status === "completed" && unmet !== undefined;
   return { kind: "child_ended", status, variables, ...(error && { error }), ...(hasGivenUp && { unmet }) };
 }

@@ -1,6 +1,6 @@
 /** Owns: doing what nodes need of the outside: child runs here and on other hosts, memory, models, tools. */
-import { runChild, runOnPeer } from "./perform-children.ts";
-import { describeCallingRun, traceOf } from "./calling-run.ts";
+import { beginChildRun, beginChildOnPeer } from "./perform-children.ts";
+import { describeCallingRun, createTraceContext } from "./calling-run.ts";
 import type { Act, EffectDependencies, Of } from "./effect-dependencies.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import { NOT_PLAYED } from "../../../workflow/node-contract/conformance-parts.ts";
@@ -8,32 +8,37 @@ import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/
 import { REPLAY_SOURCE_MISSING } from "../../../workflow/node-failure.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import { askModel } from "../models/ask-model.ts";
-import { withTurn } from "./ask-turn.ts";
+import { addTurnMessage } from "./ask-turn.ts";
 import { type Deliver, type Perform } from "../driving/advance-driven.ts";
-import { listEntries } from "../records/fork-memory.ts";
+import { listRunMemory } from "../records/fork-memory.ts";
 import { judgeChild } from "./judge-child.ts";
-import { callTool, sendMessage, type ToolAct } from "./perform-tools.ts";
-import { performAgent, type AgentAct } from "../agents/perform-agent.ts";
+import { callMcpTool, sendA2aMessage, type ToolAct } from "./perform-tools.ts";
+import { performAgentEffect, type AgentAct } from "../agents/perform-agent.ts";
 import type { LoadedRun } from "../records/run-book.ts";
-import { readFiles, writeFile } from "../records/run-workspace.ts";
+import { readWorkspaceFiles, writeWorkspaceFile } from "../records/run-workspace.ts";
 
-export function createPerform(dependencies: EffectDependencies): Perform {
+/**
+ * Creates the function that performs a node's effect outside of the run and delivers the outcome. It resolves with the
+ * wait for a child that was begun, else with `undefined`.
+ */
+export function createEffectPerformer(dependencies: EffectDependencies): Perform {
   return async (loadedRun, effect, { signal, deliver, isTakenUp }) => {
-    if (isMissing(loadedRun, effect)) {
+    if (isOutcomeMissing(loadedRun, effect)) {
       await deliver([MISSING]);
       return undefined;
     }
     if (effect.kind === "run_child")
       return effect.peerUrl === undefined
-        ? runChild(dependencies, loadedRun, { effect, signal, deliver })
-        : runOnPeer(dependencies, loadedRun, { effect, signal, deliver, isTakenUp });
+        ? beginChildRun(dependencies, loadedRun, { effect, signal, deliver })
+        : beginChildOnPeer(dependencies, loadedRun, { effect, signal, deliver, isTakenUp });
     const endWork = dependencies.usage.work(loadedRun.run.started.owner.tenant);
-    await performOther(dependencies, loadedRun, { effect, signal, deliver }).finally(endWork);
+    await performDirectEffect(dependencies, loadedRun, { effect, signal, deliver }).finally(endWork);
     return undefined;
   };
 }
 
-async function performOther(
+/** Performs any effect but a child run, and delivers its outcome. */
+async function performDirectEffect(
   dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   { effect, signal, deliver }: OtherAct,
@@ -42,31 +47,39 @@ async function performOther(
     case "read_memory":
       return deliver([await readMemory(dependencies, loadedRun, effect)]);
     case "ask_model":
-      return deliver([await askOf(dependencies, loadedRun, { effect, signal })]);
+      return deliver([await askNodeModel(dependencies, loadedRun, { effect, signal })]);
     case "call_tool":
       return deliver([
-        await callTool(dependencies, loadedRun.run, callOf(dependencies, loadedRun, { effect, signal })),
+        await callMcpTool(
+          dependencies,
+          loadedRun.run,
+          createToolAct(dependencies, loadedRun, { effect, signal }),
+        ),
       ]);
     case "send_message":
       return deliver([
-        await sendMessage(dependencies, loadedRun.run, callOf(dependencies, loadedRun, { effect, signal })),
+        await sendA2aMessage(
+          dependencies,
+          loadedRun.run,
+          createToolAct(dependencies, loadedRun, { effect, signal }),
+        ),
       ]);
     case "judge_child": {
-      const { traceparent } = traceOf(dependencies, loadedRun, effect);
+      const { traceparent } = createTraceContext(dependencies, loadedRun, effect);
       const judged = await judgeChild(dependencies, loadedRun, { effect, signal, traceparent });
       return judged && deliver([judged]);
     }
     case "read_workspace":
       return deliver([await readWorkspace(dependencies, loadedRun, effect)]);
     case "write_workspace":
-      return writeFile(dependencies, loadedRun.run, { effect, deliver });
+      return writeWorkspaceFile(dependencies, loadedRun.run, { effect, deliver });
     case "cause_side_effect":
       return deliver([dependencies.conformance?.causeSideEffect(loadedRun.run, effect) ?? UNPLAYED]);
     case "prepare_agent":
     case "ask_agent":
     case "call_agent_tool":
       return deliver([
-        await performAgent(
+        await performAgentEffect(
           dependencies,
           loadedRun,
           createAgentAct(dependencies, loadedRun, { effect, signal }),
@@ -75,8 +88,8 @@ async function performOther(
   }
 }
 
-/** True for an effect that a replay takes from its source, or leaves undone: it does nothing outside of its own log. */
-function isMissing({ run }: LoadedRun, { kind }: NodeEffect): boolean {
+/** True for an effect that a replay should have from its source: it does nothing outside of its own log. */
+function isOutcomeMissing({ run }: LoadedRun, { kind }: NodeEffect): boolean {
   return run.origin?.mode === "replay" && !FORK_EFFECTS.has(kind);
 }
 
@@ -102,7 +115,8 @@ const UNPLAYED: EffectOutcome = {
 
 type OtherAct = Act<Exclude<NodeEffect, { readonly kind: "run_child" }>> & { readonly deliver: Deliver };
 
-function callOf<E extends Of<"call_tool" | "send_message">>(
+/** Creates the act of calling a tool or an agent, with what the other side is told of the run. */
+function createToolAct<E extends Of<"call_tool" | "send_message">>(
   dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   { effect, signal }: Act<E>,
@@ -115,7 +129,7 @@ function callOf<E extends Of<"call_tool" | "send_message">>(
     cause,
     loadedRun.run.nodes.get(nodeId)?.openCall?.eventId,
   );
-  return { effect, signal, parent, trace: traceOf(dependencies, loadedRun, effect) };
+  return { effect, signal, parent, trace: createTraceContext(dependencies, loadedRun, effect) };
 }
 
 function createAgentAct(
@@ -127,7 +141,7 @@ function createAgentAct(
   return {
     effect,
     signal,
-    trace: traceOf(dependencies, loadedRun, effect),
+    trace: createTraceContext(dependencies, loadedRun, effect),
     parent: () =>
       describeCallingRun(
         dependencies,
@@ -148,7 +162,10 @@ function createAgentAct(
   };
 }
 
-/** Returns how many entries are read. A store takes no parts of one, and a count below zero as no bound. */
+/**
+ * Returns how many memory entries are read: the limit as a whole number from 0 to the most of a list, which is the
+ * default. A store takes no parts of one, and a count below zero as no bound.
+ */
 export function clampEntryCount(limit: number = WORKFLOW_BOUNDS.memoryListMax): number {
   return Math.max(0, Math.min(Math.trunc(limit) || 0, WORKFLOW_BOUNDS.memoryListMax));
 }
@@ -161,22 +178,23 @@ async function readMemory(
   const entries: (readonly Values[])[] = [];
   for (const scope of scopes) {
     const query = { now: dependencies.clock.now(), limit: clampEntryCount(limit) };
-    const found = await listEntries(dependencies, run, scope, {
+    const listedEntries = await listRunMemory(dependencies, run, scope, {
       ...query,
       ...(tag !== undefined && { tag }),
     });
-    entries.push(found.map((entry) => ({ ...entry })));
+    entries.push(listedEntries.map((entry) => ({ ...entry })));
   }
   return { kind: "memory_read", entries };
 }
 
-async function askOf(
+/** Asks a model for a node; a supervisor's request gets its turn as the last message. */
+async function askNodeModel(
   dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   { effect, signal }: Act<Of<"ask_model">>,
 ): Promise<EffectOutcome> {
-  const { traceparent } = traceOf(dependencies, loadedRun, effect);
-  const request = await withTurn(dependencies, loadedRun, effect.request);
+  const { traceparent } = createTraceContext(dependencies, loadedRun, effect);
+  const request = await addTurnMessage(dependencies, loadedRun, effect.request);
   if ("error" in request) return { kind: "failed", error: request.error };
   const { tenant } = loadedRun.run.started.owner;
   return askModel(dependencies, { effect: { ...effect, ...request }, signal, tenant, traceparent });
@@ -187,7 +205,7 @@ async function readWorkspace(
   { run }: LoadedRun,
   { sequence, paths }: Of<"read_workspace">,
 ): Promise<EffectOutcome> {
-  const read = await readFiles(store, run, { before: sequence, paths });
+  const read = await readWorkspaceFiles(store, run, { before: sequence, paths });
   if ("error" in read) return { kind: "failed", error: read.error };
   return { kind: "workspace_read", files: read.files.map((file) => ({ ...file })) };
 }

@@ -5,8 +5,8 @@ import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { resolvePeerAddress } from "../../../std/foreign-text.ts";
 import { isLeftToOthers } from "../driving/driven-runs.ts";
-import { failureOf } from "../models/outbound-outcome.ts";
-import { findToolDenial, type GateDependencies } from "../agents/tool-gate.ts";
+import { convertToFailedOutcome } from "../models/outbound-outcome.ts";
+import { countOrDenyCall, type GateDependencies } from "../agents/tool-gate.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
 export type ToolDependencies = GateDependencies & Pick<WorkflowHostDependencies, "tools" | "clock">;
@@ -20,15 +20,19 @@ export interface ToolAct<E> {
 
 type Of<K extends NodeEffect["kind"]> = NodeEffect & { readonly kind: K };
 
-export async function callTool(
+/**
+ * Calls a tool over MCP for a node, and returns the outcome. A call that scopes or the rate deny is not made and is a
+ * failure.
+ */
+export async function callMcpTool(
   dependencies: ToolDependencies,
   run: WorkflowRun,
   { effect, signal, parent, trace }: ToolAct<Of<"call_tool">>,
 ): Promise<EffectOutcome> {
   const { url, peerUrl, tool, args, id } = effect;
-  const denied = findToolDenial(dependencies, run, {
+  const denied = countOrDenyCall(dependencies, run, {
     toolName: tool,
-    tool: { tool, ...findServer(dependencies, url) },
+    tool: { tool, ...findServerName(dependencies, url) },
   });
   if (denied) return { kind: "failed", error: denied.error };
   const begunAt = dependencies.clock.now();
@@ -38,13 +42,16 @@ export async function callTool(
   const address = { url, ...(peerUrl !== undefined && { peerUrl }) };
   const answer = await caller.callMcp({ ...address, tool, args, callId, signal, parent, ...trace });
   const durationMs = Math.max(0, dependencies.clock.now() - begunAt);
-  if (answer.kind !== "answered") return failureOf(answer, { durationMs });
+  if (answer.kind !== "answered") return convertToFailedOutcome(answer, { durationMs });
   const { ok, text, structured } = answer;
   return { kind: "tool_answered", ok, text, content: structured ?? answer.content, durationMs };
 }
 
-/** The server's name, where the operator gave it one. No spelling of its address, and no query, makes another server of it. */
-function findServer({ agentHost }: ToolDependencies, url: string): { readonly server?: string } {
+/**
+ * Returns the name that the operator gave to the server at this address, if there is one. No spelling of its address,
+ * and no query, makes another server of it.
+ */
+function findServerName({ agentHost }: ToolDependencies, url: string): { readonly server?: string } {
   const address = resolvePeerAddress(url, "");
   const servers = Object.entries(agentHost.mcpServers).filter(
     ([, serverUrl]) => address !== undefined && resolvePeerAddress(serverUrl, "") === address,
@@ -53,13 +60,17 @@ function findServer({ agentHost }: ToolDependencies, url: string): { readonly se
   return found ? { server: found[0] } : {};
 }
 
-export async function sendMessage(
+/**
+ * Sends a message to another agent over A2A for a node, and returns the outcome with its answer. A message that scopes
+ * or the rate deny is not sent and is a failure.
+ */
+export async function sendA2aMessage(
   dependencies: ToolDependencies,
   run: WorkflowRun,
   { effect, signal, parent, trace }: ToolAct<Of<"send_message">>,
 ): Promise<EffectOutcome> {
   const { url, peerUrl, skill, message, id } = effect;
-  const denied = findToolDenial(dependencies, run, { toolName: `a2a:${skill}`, tool: {} });
+  const denied = countOrDenyCall(dependencies, run, { toolName: `a2a:${skill}`, tool: {} });
   if (denied) return { kind: "failed", error: denied.error };
   const begunAt = dependencies.clock.now();
   const messageId = `${run.runId}:${id}`;
@@ -76,7 +87,7 @@ export async function sendMessage(
     ...trace,
   });
   const durationMs = Math.max(0, dependencies.clock.now() - begunAt);
-  if (answer.kind !== "answered") return failureOf(answer, { durationMs });
+  if (answer.kind !== "answered") return convertToFailedOutcome(answer, { durationMs });
   const { ok, text, data, state } = answer;
   return { kind: "tool_answered", ok, text, content: data, state, durationMs };
 }

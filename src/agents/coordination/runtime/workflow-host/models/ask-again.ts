@@ -7,14 +7,14 @@ import type { WorkflowDraft, WorkflowEvent } from "../../../contracts/workflows/
 import {
   draftDivergenceAtRefusal,
   draftDivergenceAtRequest,
-  envelopeOf,
+  classifyEnvelope,
   findRecordedEnvelope,
 } from "../../../workflow/envelope-kind.ts";
 import { SUPERVISOR } from "../../../workflow/state/graph.ts";
 import type { ModelAsk, WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
 import { readEarlierModelOptions } from "../../../workflow/state/model-options.ts";
 import { askModel, type AskDependencies, type ModelCall } from "./ask-model.ts";
-import { MAX_TOKENS, modelAskedOf, modelOf } from "./model-request.ts";
+import { MAX_TOKENS, hashModelRequest, chooseModelName } from "./model-request.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
 export interface AskAgainDependencies extends AskDependencies {
@@ -28,8 +28,12 @@ export interface RecordedCall {
   readonly sourceRunId: string;
 }
 
-/** Returns the drafts that end the replay; empty when the recorded outcome stands. */
-export async function askAgain(
+/**
+ * Returns the drafts that end a replay whose model request differs from the recorded one, or whose model now refuses
+ * where it answered, or the reverse; empty when the recorded outcome stands. The model is asked again only where that
+ * is set; its answer is not used.
+ */
+export async function checkRecordedModelCall(
   dependencies: AskAgainDependencies,
   loadedRun: LoadedRun,
   call: RecordedCall,
@@ -38,7 +42,7 @@ export async function askAgain(
   const { run, graph } = loadedRun;
   const { effect, recorded, sourceRunId } = call;
   const { nodeId } = effect;
-  const compared = compareRequests(dependencies, loadedRun, call);
+  const compared = findRecordedRequest(dependencies, loadedRun, call);
   if (compared.kind === "other")
     return draftDivergenceAtRequest(run, { sourceRunId, nodeId, event: compared.event });
   const original = findRecordedEnvelope(nodeId, recorded);
@@ -47,7 +51,7 @@ export async function askAgain(
   if (!original || isSupervisor || !isAsked) return [];
   const { tenant } = run.started.owner;
   const recordedEffect = { ...effect, request: compared.request };
-  const replayed = envelopeOf(await askModel(dependencies, { effect: recordedEffect, tenant, signal }));
+  const replayed = classifyEnvelope(await askModel(dependencies, { effect: recordedEffect, tenant, signal }));
   return replayed === undefined || replayed === original.kind
     ? []
     : draftDivergenceAtRefusal(run, { sourceRunId, nodeId, original, replayed });
@@ -58,8 +62,8 @@ type Compared =
   /** The event names the recorded request, which is not the one that would be made now. */
   | { readonly kind: "other"; readonly event: WorkflowEvent };
 
-/** Returns the request as it was recorded: the one that would be made now, or the one of earlier releases. */
-function compareRequests(
+/** Returns the request as it was recorded: the one of now, or of earlier releases; else the event that differs. */
+function findRecordedRequest(
   dependencies: AskAgainDependencies,
   loadedRun: LoadedRun,
   { effect, recorded }: RecordedCall,
@@ -72,8 +76,8 @@ function compareRequests(
   const { provider, model, requestDigest } = recordedAsk.payload;
   const isRecorded = (ask: ModelAsk): boolean => {
     // Another name of the host's model makes no other request; another model of the node does.
-    const named = { provider, model: modelOf(ask, model) };
-    return modelAskedOf(dependencies, ask, named)?.digest === requestDigest;
+    const named = { provider, model: chooseModelName(ask, model) };
+    return hashModelRequest(dependencies, ask, named)?.digest === requestDigest;
   };
   const possible = [request, createEarlierRequest(loadedRun, effect)].filter(isRecorded);
   // The digest has the provider that was asked, and not the one that the run names; earlier releases ignored that one.

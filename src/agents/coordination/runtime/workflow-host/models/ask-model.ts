@@ -1,19 +1,19 @@
 /** Owns: asking a model for a node: the host's, or the one that plays it; and holding what it answers against the schema that was asked for. */
 import { findCanonicalProblem } from "../../../std/canonical-json.ts";
 import type { ChatAnswer, ChatModel, OutboundFailure } from "../../../ports/outbound.ts";
-import { listJson } from "../../../workflow/node-contract/json-in.ts";
+import { listJsonCandidates } from "../../../workflow/node-contract/json-in.ts";
 import type { EffectOutcome, ModelAsk, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { ModelAsked } from "../../../workflow/node-contract/agent-effects.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import {
   describeOtherProvider,
-  modelAskedOf,
+  hashModelRequest,
   MAX_TOKENS,
-  modelOf,
+  chooseModelName,
   shortenName,
   type AskedModel,
 } from "./model-request.ts";
-import { failureOf } from "./outbound-outcome.ts";
+import { convertToFailedOutcome } from "./outbound-outcome.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
 export type AskDependencies = Pick<WorkflowHostDependencies, "chat" | "contract" | "sha256" | "conformance">;
@@ -25,22 +25,26 @@ export interface ModelCall {
   readonly traceparent?: string | undefined;
 }
 
+/**
+ * Asks the model for a node, and returns the outcome. A refusal, a failure, a request that cannot be sent and an
+ * answer that is not of the schema are outcomes, too.
+ */
 export async function askModel(dependencies: AskDependencies, call: ModelCall): Promise<EffectOutcome> {
   const { request } = call.effect;
   if (findCanonicalProblem(request) !== undefined) return UNSENDABLE;
-  const played = request.isPlayed ? dependencies.conformance?.modelOf(placeOf(call)) : undefined;
+  const played = request.isPlayed ? dependencies.conformance?.modelOf(createPlayPlace(call)) : undefined;
   const chat = played ?? (await dependencies.chat());
-  const target = targetOf(chat, request);
+  const target = findTargetModel(chat, request);
   const refusal = findProviderRefusal(request, target);
   if (refusal !== undefined) return { kind: "failed", error: { code: "not_configured", message: refusal } };
-  const answer = await complete(chat, call, target);
+  const answer = await sendModelRequest(chat, call, target);
   if (answer.kind !== "answered") {
-    const modelAsked = target && modelAskedOf(dependencies, request, target);
-    return failureOf(answer, modelAsked && { asked: modelAsked });
+    const modelAsked = target && hashModelRequest(dependencies, request, target);
+    return convertToFailedOutcome(answer, modelAsked && { asked: modelAsked });
   }
-  const answering = { provider: shortenName(answer.provider), model: modelOf(request, answer.model) };
-  const modelAsked = modelAskedOf(dependencies, request, target ?? answering);
-  return outcomeOf(dependencies, request, answer, modelAsked);
+  const answering = { provider: shortenName(answer.provider), model: chooseModelName(request, answer.model) };
+  const modelAsked = hashModelRequest(dependencies, request, target ?? answering);
+  return createModelOutcome(dependencies, request, answer, modelAsked);
 }
 
 const UNSENDABLE: EffectOutcome = {
@@ -59,17 +63,17 @@ function findProviderRefusal(
   return routedModel === undefined ? unrouted : undefined;
 }
 
-/** Returns the model that will be asked, known beforehand so that a failed call can name it too. */
-function targetOf(chat: ChatModel, request: ModelAsk): AskedModel | undefined {
+/** Returns the model that will be asked, if the host can tell, so that a failed call can name it too. */
+function findTargetModel(chat: ChatModel, request: ModelAsk): AskedModel | undefined {
   const target = chat.target?.(request);
   return target && { provider: shortenName(target.provider), model: shortenName(target.model) };
 }
 
-function placeOf({ effect: { nodeId }, tenant }: ModelCall) {
+function createPlayPlace({ effect: { nodeId }, tenant }: ModelCall) {
   return { tenant, nodeId };
 }
 
-function complete(
+function sendModelRequest(
   chat: ChatModel,
   { effect: { request }, signal, traceparent }: ModelCall,
   target: AskedModel | undefined,
@@ -86,7 +90,8 @@ function complete(
   });
 }
 
-async function outcomeOf(
+/** Creates the outcome of an answer: a refusal, or the text with the object that fits the schema best. */
+async function createModelOutcome(
   dependencies: AskDependencies,
   { schema }: ModelAsk,
   { text, object: objectGiven, refusal, finishReason, ...answer }: ChatAnswer,
@@ -99,7 +104,7 @@ async function outcomeOf(
   };
   if (refusal !== undefined || finishReason === "content-filter")
     return { kind: "model_refused", ...modelEvent };
-  const candidates = objectGiven === undefined && schema ? listJson(text) : [objectGiven];
+  const candidates = objectGiven === undefined && schema ? listJsonCandidates(text) : [objectGiven];
   const { object, problems } = await chooseObject(dependencies, schema, candidates);
   return {
     kind: "model_answered",
@@ -111,7 +116,7 @@ async function outcomeOf(
   };
 }
 
-/** Chooses the first candidate that is of the schema, else the first one, with what is wrong with that. */
+/** Chooses the first candidate that satisfies the schema, else the first one, with its problems. */
 async function chooseObject(
   dependencies: AskDependencies,
   schema: Values | undefined,
@@ -119,14 +124,19 @@ async function chooseObject(
 ): Promise<{ readonly object: unknown; readonly problems: readonly string[] }> {
   const [first] = candidates;
   if (!schema || first === undefined) return { object: first, problems: [] };
-  const problems = await problemsOf(dependencies, schema, first);
+  const problems = await listObjectProblems(dependencies, schema, first);
   if (problems.length > 0)
     for (const object of candidates.slice(1))
-      if ((await problemsOf(dependencies, schema, object)).length === 0) return { object, problems: [] };
+      if ((await listObjectProblems(dependencies, schema, object)).length === 0)
+        return { object, problems: [] };
   return { object: first, problems };
 }
 
-async function problemsOf(dependencies: AskDependencies, schema: Values, object: unknown): Promise<string[]> {
+async function listObjectProblems(
+  dependencies: AskDependencies,
+  schema: Values,
+  object: unknown,
+): Promise<string[]> {
   const problems = (await dependencies.contract()).check(schema, object);
   return problems.map(({ path, message }) => `${path}: ${message}`);
 }

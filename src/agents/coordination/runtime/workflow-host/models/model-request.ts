@@ -10,23 +10,26 @@ export const MAX_TOKENS = 4_000;
 
 export type AskedModel = Pick<ModelAsked, "provider" | "model">;
 
-/** Names of models and providers come from workflows and from the providers. */
+/**
+ * Returns the name of a model or provider cut to the length that the log takes; `unknown` for an empty one. Such names
+ * come from workflows and from the providers.
+ */
 export function shortenName(name: string): string {
   return name.slice(0, WORKFLOW_BOUNDS.nameCharsMax) || "unknown";
 }
 
-/** Says that the provider that a run names is not the one that this host asks. */
+/** Returns the message that the model provider which a run names is not the one that this host asks. */
 export function describeOtherProvider(named: string, target: string): string {
   return `the run names the model provider ${JSON.stringify(named)}, and this host asks ${JSON.stringify(target)}`;
 }
 
-/** The model that a request names goes before the one that answers it. */
-export function modelOf({ model }: ModelAsk, otherwise: string): string {
+/** Returns the name of the model that a request names, else `otherwise`, cut to the length that the log takes. */
+export function chooseModelName({ model }: ModelAsk, otherwise: string): string {
   return shortenName(model ?? otherwise);
 }
 
-/** `undefined`: there is no canonical text of it. */
-export function modelAskedOf(
+/** Returns the asked model with the digest of the request; `undefined` for a request that has no canonical text. */
+export function hashModelRequest(
   { sha256 }: Pick<WorkflowHostDependencies, "sha256">,
   request: ModelAsk,
   model: AskedModel,
@@ -35,6 +38,7 @@ export function modelAskedOf(
   return made.ok ? { ...model, digest: sha256(made.text) } : undefined;
 }
 
+/** Creates the parts of a request that its cache key is made of. */
 function createSemanticRequest(request: ModelAsk, { provider, model }: AskedModel): SemanticRequest {
   const { system, messages, schema, temperature, maxTokens = MAX_TOKENS } = request;
   return {

@@ -4,8 +4,11 @@ import type { EffectOutcome } from "../../../workflow/node-contract/node-type.ts
 
 type Failed = EffectOutcome & { readonly kind: "failed" };
 
-/** Creates a failure with the other side's own code where it gave one. `more` is whatever else is known of the call. */
-export function failureOf(
+/**
+ * Returns the failed outcome of an effect whose outbound call failed, with the other side's own error code where it
+ * gave one. `more` is whatever else is known of the call.
+ */
+export function convertToFailedOutcome(
   { code, errorCode, message }: OutboundFailure,
   more: Omit<Failed, "kind" | "error"> = {},
 ): Failed {

@@ -17,6 +17,7 @@ export interface AgentEntry {
   readonly requiresCapabilities: readonly string[];
 }
 
+/** Creates the entry of an installed agent in the host's inventory, from its manifest and pack. */
 export function createInventoryEntry({
   manifest,
   packName,
@@ -37,12 +38,12 @@ export function createInventoryEntry({
     requiresCapabilities,
     hasHandoffSchemas: schemas.taskSchema !== undefined || schemas.returnSchema !== undefined,
     ...(description !== undefined && { description }),
-    ...(memoryShape && { memoryShape: listStatedMemory(memoryShape) }),
+    ...(memoryShape && { memoryShape: pickStatedMemory(memoryShape) }),
     ...(threshold !== undefined && { confidenceThreshold: threshold }),
   };
 }
 
-function listStatedMemory(
+function pickStatedMemory(
   shape: NonNullable<InstalledAgent["manifest"]["memoryShape"]>,
 ): Record<string, boolean> {
   return Object.fromEntries(

@@ -11,8 +11,11 @@ import type { HashedStore } from "./workflow-dependencies.ts";
 
 type ReadingRun = Pick<WorkflowRun, "runId" | "origin" | "started">;
 
-/** The fork whose memory a run has, which is itself or one that it was started in. */
-export function memoryHomeOf({ runId, origin, started }: ReadingRun): CoordinationId | undefined {
+/**
+ * Returns the id of the fork whose memory a run has: the run itself where it is a fork, else the one that it was
+ * started in; `undefined` outside of forks.
+ */
+export function findMemoryHome({ runId, origin, started }: ReadingRun): CoordinationId | undefined {
   return origin ? runId : started.memoryHome;
 }
 
@@ -22,12 +25,15 @@ interface ChildMemory {
   readonly memoryHome?: CoordinationId;
 }
 
-/** The memory that a child begins with: the scope that its node gave it, in the fork that the run belongs to. */
+/**
+ * Returns the memory fields that a child run is started with: the scope that its node gave it, and the fork, if any,
+ * that its parent is in.
+ */
 export function createChildMemory(
   run: ReadingRun,
   { memoryScope, hasIsolatedMemory }: ChildEffect,
 ): ChildMemory {
-  const memoryHome = memoryHomeOf(run);
+  const memoryHome = findMemoryHome(run);
   return {
     memoryScope,
     ...(hasIsolatedMemory && { hasIsolatedMemory }),
@@ -35,29 +41,34 @@ export function createChildMemory(
   };
 }
 
-/** Where a run's writes to a scope go. */
-export function placeOfWrites(
+/**
+ * Returns the scope that a run's memory writes go to: the named one, or for a run in a fork the fork's own beside it.
+ */
+export function findWriteScope(
   { sha256 }: Pick<HashedStore, "sha256">,
   run: ReadingRun,
   scope: string,
 ): string {
-  const home = memoryHomeOf(run);
-  return home === undefined ? scope : besideOf(sha256, home, scope);
+  const home = findMemoryHome(run);
+  return home === undefined ? scope : formatForkScope(sha256, home, scope);
 }
 
-function besideOf(sha256: HashedStore["sha256"], home: CoordinationId, scope: string): string {
+function formatForkScope(sha256: HashedStore["sha256"], home: CoordinationId, scope: string): string {
   return `fork-${sha256(`${home}\n${scope}`)}`;
 }
 
-/** Lists what a run finds in a scope, now or before one of its own events, the newest first. */
-export function listEntries(
+/**
+ * Lists the memory entries that a run finds in a scope, now or before one of its own events, the newest first; in a
+ * fork also those of its source from before.
+ */
+export function listRunMemory(
   dependencies: HashedStore,
   run: ReadingRun,
   scope: string,
   query: MemoryQuery,
 ): Promise<MemoryEntry[]> {
   const { tenant } = run.started.owner;
-  return listEntriesIn(dependencies, { at: { tenant, scope }, home: memoryHomeOf(run), query });
+  return listMemoryThroughForks(dependencies, { at: { tenant, scope }, home: findMemoryHome(run), query });
 }
 
 interface Reading {
@@ -66,22 +77,27 @@ interface Reading {
   readonly query: MemoryQuery;
 }
 
-async function listEntriesIn(
+/** Lists a fork's own entries, then those that its source had where the fork began, and so on. */
+async function listMemoryThroughForks(
   dependencies: HashedStore,
   { at, home, query }: Reading,
 ): Promise<MemoryEntry[]> {
   const { memory } = dependencies.store;
   if (home === undefined) return memory.list(at, query);
-  const { until, below, sourceRunId } = await lineageOf(dependencies, home);
+  const { until, below, sourceRunId } = await readForkLineage(dependencies, home);
   const { asOf, limit } = query;
   const isInside = asOf?.runId === home && asOf.sequence <= until;
-  const beside = { ...at, scope: besideOf(dependencies.sha256, home, at.scope) };
+  const beside = { ...at, scope: formatForkScope(dependencies.sha256, home, at.scope) };
   const ownEntries = isInside ? [] : await memory.list(beside, query);
   if (ownEntries.length >= limit) return ownEntries;
   const ownIds = new Set(ownEntries.map(({ id }) => id));
   const before: MemoryAsOf = { runId: sourceRunId, sequence: isInside ? asOf.sequence : until };
-  const found = await listEntriesIn(dependencies, { at, home: below, query: { ...query, asOf: before } });
-  return [...ownEntries, ...found.filter(({ id }) => !ownIds.has(id))].slice(0, limit);
+  const sourceEntries = await listMemoryThroughForks(dependencies, {
+    at,
+    home: below,
+    query: { ...query, asOf: before },
+  });
+  return [...ownEntries, ...sourceEntries.filter(({ id }) => !ownIds.has(id))].slice(0, limit);
 }
 
 export interface Lineage {
@@ -91,7 +107,11 @@ export interface Lineage {
   readonly below: CoordinationId | undefined;
 }
 
-export async function lineageOf(
+/**
+ * Reads where a fork left its source, and as `below` the fork whose memory the source had, if any. A run that is no
+ * fork is its own source, from its beginning.
+ */
+export async function readForkLineage(
   { store }: Pick<HashedStore, "store">,
   home: CoordinationId,
 ): Promise<Lineage> {

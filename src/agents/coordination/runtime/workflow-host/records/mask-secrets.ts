@@ -6,7 +6,10 @@ export const SECRET_CHARS_MIN = 8;
 
 export type Secrets = ReadonlyMap<string, string>;
 
-/** Every text in a value, names of members too. Returns the value itself where no secret is in it. */
+/**
+ * Returns a copy of a value with the host's secrets masked in every text, names of members too; the value itself where
+ * no secret is in it.
+ */
 export function maskValue<T>(value: T, secrets: Secrets): T {
   if (!hasSecret(value, secrets)) return value;
   return JSON.parse(JSON.stringify(value), (_name, each: unknown) => {
@@ -18,16 +21,19 @@ export function maskValue<T>(value: T, secrets: Secrets): T {
   }) as T;
 }
 
-/** The longest first: one may be part of another. */
+/**
+ * Returns the text with each of the host's secrets replaced by `[REDACTED:name]`, the longest first: one may be part
+ * of another.
+ */
 export function maskText(text: string, secrets: Secrets): string {
   let masked = text;
-  for (const { name, secret } of listLongestFirst(secrets))
+  for (const { name, secret } of listSecretsLongestFirst(secrets))
     if (masked.includes(secret)) masked = masked.replaceAll(secret, () => `[REDACTED:${name}]`);
   return masked;
 }
 
 function hasSecret(value: unknown, secrets: Secrets): boolean {
-  const toFind = listLongestFirst(secrets);
+  const toFind = listSecretsLongestFirst(secrets);
   if (toFind.length === 0 || value === undefined) return false;
   const json = JSON.stringify(value);
   return toFind.some(({ inJson }) => json.includes(inJson));
@@ -43,7 +49,8 @@ interface KnownSecret {
 /** Sorting them for every text would cost more than looking for them. */
 const sorted = new WeakMap<Secrets, readonly KnownSecret[]>();
 
-function listLongestFirst(secrets: Secrets): readonly KnownSecret[] {
+/** Lists the secrets that are long enough to be looked for, the longest first. */
+function listSecretsLongestFirst(secrets: Secrets): readonly KnownSecret[] {
   const sortedBefore = sorted.get(secrets);
   if (sortedBefore) return sortedBefore;
   const list = [...secrets]
@@ -54,7 +61,7 @@ function listLongestFirst(secrets: Secrets): readonly KnownSecret[] {
   return list;
 }
 
-/** Every line without secrets, whoever wrote it. */
+/** Creates a logger that masks the host's secrets in each line before the given one writes it. */
 export function createMaskedLogger(logger: Logger, secrets: Secrets): Logger {
   const createWriter =
     (level: keyof Logger) =>

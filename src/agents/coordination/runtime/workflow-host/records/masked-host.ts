@@ -6,6 +6,10 @@ import type { RequestLog } from "../../../ports/workflow-store.ts";
 import { maskText, maskValue, type Secrets } from "./mask-secrets.ts";
 import type { Answered, CreateRun, ForkRun, TenantWorkspace, WorkflowHost } from "./workflow-host.ts";
 
+/**
+ * Wraps a workflow host: secrets are masked in requests of callers, in refusals and in answers that are kept for
+ * repeated requests.
+ */
 export function createMaskedHost(host: WorkflowHost, secrets: Secrets): WorkflowHost {
   const maskAnswer = async <T>(answering: Promise<Answered<T>>): Promise<Answered<T>> => {
     const answered = await answering;
@@ -28,14 +32,14 @@ export function createMaskedHost(host: WorkflowHost, secrets: Secrets): Workflow
     runAgent: (caller, agentRun, signal) =>
       maskAnswer(host.runAgent(caller, maskRequest(agentRun, secrets), signal)),
     workflow: (caller, workflowId) => maskAnswer(host.workflow(caller, workflowId)),
-    workspace: (caller, owner) => maskRefusals(host.workspace(caller, owner), maskAnswer),
+    workspace: (caller, owner) => maskWorkspaceRefusals(host.workspace(caller, owner), maskAnswer),
     requests: maskKeptAnswers(host.requests, secrets),
   };
 }
 
 type MaskAnswer = <T>(answering: Promise<Answered<T>>) => Promise<Answered<T>>;
 
-function maskRefusals(workspace: TenantWorkspace, maskAnswer: MaskAnswer): TenantWorkspace {
+function maskWorkspaceRefusals(workspace: TenantWorkspace, maskAnswer: MaskAnswer): TenantWorkspace {
   return {
     list: (query) => maskAnswer(workspace.list(query)),
     read: (path, version) => maskAnswer(workspace.read(path, version)),
@@ -58,7 +62,7 @@ type TextFields = Partial<Pick<CreateRun, "inputs" | "configurable" | "tags" | "
 
 const TEXT_FIELDS = ["inputs", "configurable", "tags", "metadata", "scopeId"] as const;
 
-/** Ids of workflows, runs and traces are names, and stay as they are. */
+/** Masks the fields of a request that hold texts. Ids of workflows, runs and traces are names, and stay as they are. */
 function maskRequest<T extends TextFields>(request: T, secrets: Secrets): T {
   const texts = Object.fromEntries(
     TEXT_FIELDS.flatMap((name) => (request[name] === undefined ? [] : [[name, request[name]] as const])),

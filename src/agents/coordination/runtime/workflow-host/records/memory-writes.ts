@@ -3,18 +3,22 @@ import { addMs, formatTimestamp } from "../../../contracts/ids.ts";
 import type { MemoryWrite } from "../../../ports/workflow-store.ts";
 import type { Progress } from "../../../workflow/advance-run.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
-import { placeOfWrites } from "./fork-memory.ts";
+import { findWriteScope } from "./fork-memory.ts";
 import { maskText, SECRET_CHARS_MIN } from "./mask-secrets.ts";
 import type { WorkflowHostDependencies } from "./workflow-dependencies.ts";
 
-export function memoryWritesOf(
+/**
+ * Creates the memory entries to store for the notes of a run's nodes, with their times, in the scope that the run
+ * writes to and with secrets masked.
+ */
+export function createMemoryWrites(
   { secrets, clock, sha256 }: Pick<WorkflowHostDependencies, "secrets" | "clock" | "sha256">,
   run: WorkflowRun,
   notes: Progress["memory"],
 ): MemoryWrite[] {
   const now = clock.now();
   return notes.map(({ scope, id, content, tags, ttlMs, sequence }) => ({
-    at: { tenant: run.started.owner.tenant, scope: placeOfWrites({ sha256 }, run, scope) },
+    at: { tenant: run.started.owner.tenant, scope: findWriteScope({ sha256 }, run, scope) },
     sequence,
     entry: {
       id,
@@ -27,7 +31,7 @@ export function memoryWritesOf(
   }));
 }
 
-/** `{{secret:id}}` stands for a secret as a node would have it in its hands. */
+/** Puts the secret in the place of `{{secret:id}}`, as a node would have it in its hands. */
 function resolveSecrets(text: string, secrets: ReadonlyMap<string, string>): string {
   return text.replace(/\{\{secret:([^}]+)\}\}/g, (whole, id: string) => {
     const secret = secrets.get(id) ?? "";

@@ -48,6 +48,10 @@ const UNPAUSABLE = {
   run_not_paused: "a coordination of agents is never paused, so that it cannot be resumed",
 };
 
+/**
+ * Returns the host wrapped so that a request about a run that it does not have is answered by the others. Those are
+ * never paused: such a request is refused.
+ */
 export function withOtherRuns(host: WorkflowHost, others: OtherRuns): WorkflowHost {
   const refuse = async (caller: Caller, runId: string, code: keyof typeof UNPAUSABLE) => {
     const snapshot = await others.snapshot(caller, runId);
@@ -61,27 +65,30 @@ export function withOtherRuns(host: WorkflowHost, others: OtherRuns): WorkflowHo
       return host.hostId;
     },
     snapshot: (caller, runId) =>
-      askEither(host.snapshot(caller, runId), () => others.snapshot(caller, runId)),
+      askOtherIfUnknown(host.snapshot(caller, runId), () => others.snapshot(caller, runId)),
     events: (caller, runId, range) =>
-      askEither(host.events(caller, runId, range), () => others.events(caller, runId, range)),
+      askOtherIfUnknown(host.events(caller, runId, range), () => others.events(caller, runId, range)),
     ancestry: (caller, runId) =>
-      askEither(host.ancestry(caller, runId), () => others.ancestry(caller, runId)),
+      askOtherIfUnknown(host.ancestry(caller, runId), () => others.ancestry(caller, runId)),
     cancel: (caller, runId, request) =>
-      askEither(host.cancel(caller, runId, request), () => others.cancel(caller, runId)),
+      askOtherIfUnknown(host.cancel(caller, runId, request), () => others.cancel(caller, runId)),
     pause: (caller, runId, request) =>
-      askEither(host.pause(caller, runId, request), () => refuse(caller, runId, "run_not_pausable")),
+      askOtherIfUnknown(host.pause(caller, runId, request), () => refuse(caller, runId, "run_not_pausable")),
     resume: (caller, runId) =>
-      askEither(host.resume(caller, runId), () => refuse(caller, runId, "run_not_paused")),
+      askOtherIfUnknown(host.resume(caller, runId), () => refuse(caller, runId, "run_not_paused")),
     question: (caller, runId, question) =>
-      askEither(host.question(caller, runId, question), () => others.question(caller, runId, question)),
+      askOtherIfUnknown(host.question(caller, runId, question), () =>
+        others.question(caller, runId, question),
+      ),
     resolve: (caller, runId, question, value) =>
-      askEither(host.resolve(caller, runId, question, value), () =>
+      askOtherIfUnknown(host.resolve(caller, runId, question, value), () =>
         others.resolve(caller, runId, question, value),
       ),
   };
 }
 
-async function askEither<T>(
+/** Returns the first answer; where it is that there is no such run, the other one, if there is any. */
+async function askOtherIfUnknown<T>(
   first: Promise<Answered<T>>,
   other: () => Promise<Answered<T> | undefined>,
 ): Promise<Answered<T>> {

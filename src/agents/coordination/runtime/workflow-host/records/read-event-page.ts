@@ -12,7 +12,10 @@ interface Range {
   readonly limit: number;
 }
 
-/** Reads the page. Nothing follows the end of a run that has ended, because its log takes no more events. */
+/**
+ * Returns a page of a run's events, which is complete where nothing follows: the run has ended, because its log then
+ * takes no more events, and the page reaches its end.
+ */
 export async function readEventPage(
   store: ReadStore,
   { runId, length, hasEnded }: StoredRun<unknown> & { readonly hasEnded: boolean },

@@ -52,6 +52,10 @@ const RUNS_MAX = 2_000;
 const RUNS_CHARS_MAX = 64_000_000;
 const GRAPHS_MAX = 1_000;
 
+/**
+ * Creates the store of workflow runs and their graphs, which loads them from the ledger and keeps in memory those that
+ * were used last.
+ */
 export function createRunBook(dependencies: BookDependencies): RunBook {
   const book: Book = {
     ...dependencies,
@@ -62,7 +66,7 @@ export function createRunBook(dependencies: BookDependencies): RunBook {
     stored: new Set(),
   };
   for (const definition of dependencies.definitions) {
-    const { workflow } = compile(book, definition);
+    const { workflow } = compileDefinition(book, definition);
     if (!workflow) continue;
     book.shared.set(definition.id, workflow);
     book.graphs.set(workflow.graph.definition, workflow.graph);
@@ -73,16 +77,16 @@ export function createRunBook(dependencies: BookDependencies): RunBook {
     keep: (loadedRun) => {
       keepRun(book, loadedRun);
     },
-    runnable: (sha256) => loadRunnable(book, sha256),
+    runnable: (sha256) => loadRunnableWorkflow(book, sha256),
     workflow: async (tenant, workflowId) => {
       const common = book.shared.get(workflowId);
       // A tenant's registration goes before the workflows of all; nobody can register anything but tests.
       return common && !book.conformance
         ? common
-        : ((await findRegistered(book, tenant, workflowId)) ?? common);
+        : ((await findRegisteredWorkflow(book, tenant, workflowId)) ?? common);
     },
-    compile: (definition) => compile(book, definition),
-    store: (workflow, tenant) => store(book, workflow, tenant),
+    compile: (definition) => compileDefinition(book, definition),
+    store: (workflow, tenant) => storeDefinition(book, workflow, tenant),
   };
 }
 
@@ -99,6 +103,7 @@ interface Book extends BookDependencies {
   readonly stored: Set<string>;
 }
 
+/** Keeps a run in memory as the newest, and forgets the oldest ones where there is no room. */
 function keepRun(book: Book, loadedRun: LoadedRun): void {
   const { runId, chars } = loadedRun.run;
   forgetRun(book, runId);
@@ -115,7 +120,7 @@ function forgetRun(book: Book, runId: CoordinationId): void {
   book.runs.delete(runId);
 }
 
-function compile({ sha256 }: Book, definition: WorkflowDefinition): ReturnType<RunBook["compile"]> {
+function compileDefinition({ sha256 }: Book, definition: WorkflowDefinition): ReturnType<RunBook["compile"]> {
   const text = JSON.stringify(definition);
   const compiled = compileWorkflow(definition, sha256(text));
   return compiled.ok
@@ -123,6 +128,7 @@ function compile({ sha256 }: Book, definition: WorkflowDefinition): ReturnType<R
     : { problems: compiled.problems };
 }
 
+/** Returns the run from memory or from its log; `undefined` where the ledger does not have it any more. */
 async function loadRun(book: Book, runId: CoordinationId): Promise<LoadedRun | undefined> {
   // Another process may have ended it since, and any may have pruned it then.
   const entry = await book.store.entry(runId);
@@ -135,7 +141,7 @@ async function loadRun(book: Book, runId: CoordinationId): Promise<LoadedRun | u
   let run: WorkflowRun | undefined;
   for await (const page of readLog(book.store, runId))
     run = run ? page.reduce<WorkflowRun>(evolveWorkflow, run) : foldWorkflow(page, entry.origin);
-  return run && { run, graph: await graphOf(book, run.started.definition) };
+  return run && { run, graph: await loadGraph(book, run.started.definition) };
 }
 
 async function catchUpRun(book: Book, { run, graph }: LoadedRun): Promise<LoadedRun> {
@@ -145,36 +151,40 @@ async function catchUpRun(book: Book, { run, graph }: LoadedRun): Promise<Loaded
   return { run: newest, graph };
 }
 
-async function graphOf(book: Book, sha256: string): Promise<NodeGraph> {
+async function loadGraph(book: Book, sha256: string): Promise<NodeGraph> {
   const cachedGraph = book.graphs.get(sha256);
   if (cachedGraph) return cachedGraph;
-  const { graph } = await loadRunnable(book, sha256);
+  const { graph } = await loadRunnableWorkflow(book, sha256);
   rememberNewest(book.graphs, sha256, graph, book.shared.size + GRAPHS_MAX);
   return graph;
 }
 
-/** Reads a definition that runs were started with. @throws CoordinationError `EVENT_UNREADABLE` where it is none any more. */
-export async function loadRunnable(
+/**
+ * Reads the stored workflow definition with that hash and compiles it. @throws CoordinationError `EVENT_UNREADABLE`
+ * where it is not there, or cannot be run any more.
+ */
+export async function loadRunnableWorkflow(
   { store: from }: { readonly store: Pick<WorkflowStore, "definition"> },
   sha256: string,
 ): Promise<RunnableWorkflow> {
-  const found = runnableOf(await from.definition(sha256), sha256);
+  const found = compileStoredDefinition(await from.definition(sha256), sha256);
   if (!found) throw new CoordinationError("EVENT_UNREADABLE", `the definition ${sha256} cannot be read`);
   return found;
 }
 
-async function findRegistered(
+async function findRegisteredWorkflow(
   book: Book,
   tenant: string,
   workflowId: string,
 ): Promise<RunnableWorkflow | undefined> {
   const ownWorkflow = await book.store.registered(tenant, workflowId);
-  const runnable = ownWorkflow && runnableOf(ownWorkflow.text, ownWorkflow.sha256);
+  const runnable = ownWorkflow && compileStoredDefinition(ownWorkflow.text, ownWorkflow.sha256);
   if (runnable) book.stored.add(runnable.graph.definition);
   return runnable;
 }
 
-function runnableOf(text: string | undefined, sha256: string): RunnableWorkflow | undefined {
+/** Compiles the text of a definition; `undefined` where it is none any more. */
+function compileStoredDefinition(text: string | undefined, sha256: string): RunnableWorkflow | undefined {
   const parsed = text === undefined ? undefined : readWorkflowDefinition(JSON.parse(text));
   const compiled = parsed?.ok ? compileWorkflow(parsed.value, sha256) : undefined;
   return text !== undefined && parsed?.ok && compiled?.ok
@@ -182,7 +192,8 @@ function runnableOf(text: string | undefined, sha256: string): RunnableWorkflow 
     : undefined;
 }
 
-async function store(
+/** Writes a definition to the ledger once; with a tenant, registers it for that one, too. */
+async function storeDefinition(
   { store: on, stored }: Book,
   { graph: { definition: sha256, workflowId }, text }: RunnableWorkflow,
   tenant?: string,

@@ -18,7 +18,7 @@ import type {
 import type { EffectOutcome, NodeEffect, NodeError } from "../../../workflow/node-contract/node-type.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { TurnFile } from "../../../workflow/node-contract/turn-inputs.ts";
-import { lineageOf, memoryHomeOf } from "./fork-memory.ts";
+import { readForkLineage, findMemoryHome } from "./fork-memory.ts";
 import { maskText } from "./mask-secrets.ts";
 import type { WorkflowHostDependencies } from "./workflow-dependencies.ts";
 
@@ -30,28 +30,28 @@ interface Layer {
   readonly asOf?: WorkspaceAsOf;
 }
 
-/** Returns the workspace that the clients of a tenant read and write. Its scope is stored with each file. */
-export function ownWorkspace(tenant: string): WorkspaceScope {
+/** Returns the scope of the workspace that the clients of a tenant read and write. It is stored with each file. */
+export function createOwnWorkspaceScope(tenant: string): WorkspaceScope {
   return { tenant, scope: "own" };
 }
 
-/** The own layer comes first. `before`: an event of the run; absent: now. */
-async function layersOf(
+/** Lists the layers of files that a run sees, its own first. `before`: an event of the run; absent: now. */
+async function listWorkspaceLayers(
   store: WorkflowStore,
   run: WorkflowRun,
   before?: number,
 ): Promise<[Layer, ...Layer[]]> {
   const { tenant } = run.started.owner;
-  const home = memoryHomeOf(run);
+  const home = findMemoryHome(run);
   const asOf = before === undefined ? undefined : { runId: run.runId, sequence: before };
-  const ownLayer: Layer = { at: scopeOf(tenant, home), ...(asOf && { asOf }) };
+  const ownLayer: Layer = { at: createLayerScope(tenant, home), ...(asOf && { asOf }) };
   // Before the place of the fork, a fork's own events are its source's.
   let sequence = home === run.runId ? (before ?? Infinity) : Infinity;
   const under: Layer[] = [];
   for (let fork = home; fork !== undefined;) {
-    const { sourceRunId, until, below } = await lineageOf({ store }, fork);
+    const { sourceRunId, until, below } = await readForkLineage({ store }, fork);
     sequence = Math.min(sequence, until);
-    under.push({ at: scopeOf(tenant, below), asOf: { runId: sourceRunId, sequence } });
+    under.push({ at: createLayerScope(tenant, below), asOf: { runId: sourceRunId, sequence } });
     // Files around the source are as they were when the source began.
     if (below !== sourceRunId) sequence = Infinity;
     fork = below;
@@ -59,8 +59,8 @@ async function layersOf(
   return [ownLayer, ...under];
 }
 
-function scopeOf(tenant: string, home: CoordinationId | undefined): WorkspaceScope {
-  return home === undefined ? ownWorkspace(tenant) : { tenant, scope: `fork:${home}` };
+function createLayerScope(tenant: string, home: CoordinationId | undefined): WorkspaceScope {
+  return home === undefined ? createOwnWorkspaceScope(tenant) : { tenant, scope: `fork:${home}` };
 }
 
 export type WorkspaceFile = Extract<WorkspaceListed, { readonly kind: "file" }>;
@@ -70,24 +70,25 @@ interface Seen {
   readonly file: WorkspaceFile;
 }
 
-/** The files before an event of the run, by path. `undefined`: too much has changed since. */
+/** Lists the files before an event of the run, sorted by path. `undefined`: too much has changed since. */
 async function listFilesBefore(
   store: WorkflowStore,
   run: WorkflowRun,
   before: number,
   most: Pick<WorkspaceListing, "scanMax"> = {},
 ): Promise<Seen[] | undefined> {
-  const layers = await layersOf(store, run, before);
-  const found = new Map<string, Seen | undefined>();
+  const layers = await listWorkspaceLayers(store, run, before);
+  const filesByPath = new Map<string, Seen | undefined>();
   for (const layer of layers) {
     const { at, asOf } = layer;
     const withRemoved = layers.length > 1;
     const listed = await store.workspace.list(at, { withRemoved, ...most, ...(asOf && { asOf }) });
     if (!listed) return undefined;
     for (const file of listed)
-      if (!found.has(file.path)) found.set(file.path, file.kind === "file" ? { layer, file } : undefined);
+      if (!filesByPath.has(file.path))
+        filesByPath.set(file.path, file.kind === "file" ? { layer, file } : undefined);
   }
-  return [...found.values()]
+  return [...filesByPath.values()]
     .filter((seen) => seen !== undefined)
     .toSorted((one, other) => (one.file.path < other.file.path ? -1 : 1));
 }
@@ -95,7 +96,10 @@ async function listFilesBefore(
 /** Whoever looks at an old run does not look at all that was written since. */
 const SHOWN = { scanMax: 2_000 };
 
-/** Lists what a run's workspace held when it began. */
+/**
+ * Lists the files that a run's workspace held when the run began, by path; `undefined` where too much has changed
+ * since to tell.
+ */
 export async function listFilesAtStart(
   store: WorkflowStore,
   run: WorkflowRun,
@@ -114,14 +118,20 @@ interface Reading {
   readonly contentsMax?: number;
 }
 
-export async function readFiles(
+/**
+ * Returns the files at the wanted paths as they were before an event of the run, the first `contentsMax` with their
+ * contents, or the error for which they cannot be read.
+ */
+export async function readWorkspaceFiles(
   store: WorkflowStore,
   run: WorkflowRun,
   { before, paths, contentsMax = Infinity }: Reading,
 ): Promise<ReadFiles> {
-  const wanted = (await listFilesBefore(store, run, before))?.filter(({ file }) => isAmong(file.path, paths));
+  const wanted = (await listFilesBefore(store, run, before))?.filter(({ file }) =>
+    isAmongPaths(file.path, paths),
+  );
   if (!wanted) return { error: UNAVAILABLE };
-  const read = await contentsOf(store, wanted.slice(0, contentsMax));
+  const read = await readFileContents(store, wanted.slice(0, contentsMax));
   if ("error" in read) return read;
   const files = wanted.map(({ file: { path, version } }, index) => {
     const content = read.texts[index];
@@ -130,7 +140,7 @@ export async function readFiles(
   return { files };
 }
 
-async function contentsOf(
+async function readFileContents(
   { workspace }: WorkflowStore,
   seen: readonly Seen[],
 ): Promise<{ readonly texts: readonly string[] } | { readonly error: NodeError }> {
@@ -156,7 +166,8 @@ const UNAVAILABLE: NodeError = {
   message: "the workspace as it was then is no longer kept, because too much was written since",
 };
 
-function isAmong(path: string, paths: readonly string[]): boolean {
+/** True for a path that is listed or below a listed folder, and for every path where none is listed. */
+function isAmongPaths(path: string, paths: readonly string[]): boolean {
   return (
     paths.length === 0 || paths.some((each) => (each.endsWith("/") ? path.startsWith(each) : path === each))
   );
@@ -168,15 +179,19 @@ type Deliver = (outcomes: readonly EffectOutcome[]) => Promise<void>;
 /** Others may write the same file at the same time: then it is the version after theirs. */
 const WRITES_MAX = 8;
 
-export async function writeFile(
+/**
+ * Plans the write of a workspace file and delivers it as the outcome, or the error for which it is not made. It is
+ * planned again, up to `WRITES_MAX` times in all, where others wrote the same file meanwhile.
+ */
+export async function writeWorkspaceFile(
   dependencies: WorkspaceDependencies,
   run: WorkflowRun,
   { effect, deliver }: { readonly effect: WriteEffect; readonly deliver: Deliver },
 ): Promise<void> {
   for (let tries = 1; ; tries += 1) {
-    const planned = await planWrite(dependencies, run, effect);
+    const planned = await planFileWrite(dependencies, run, effect);
     try {
-      await deliver(["code" in planned ? { kind: "failed", error: planned } : createWritten(planned)]);
+      await deliver(["code" in planned ? { kind: "failed", error: planned } : createWriteOutcome(planned)]);
       return;
     } catch (error) {
       const isLate = isCoordinationError(error) && error.code === "WORKSPACE_CONFLICT";
@@ -185,22 +200,24 @@ export async function writeFile(
   }
 }
 
-function createWritten(update: PlannedUpdate): EffectOutcome {
+function createWriteOutcome(update: PlannedUpdate): EffectOutcome {
   return { kind: "workspace_written", update };
 }
 
-async function planWrite(
+/** Returns the next version of the file, or the error where it cannot be written. */
+async function planFileWrite(
   { store, clock, secrets }: WorkspaceDependencies,
   run: WorkflowRun,
   effect: WriteEffect,
 ): Promise<PlannedUpdate | NodeError> {
   const { path, content } = effect;
-  const layers = await layersOf(store, run);
+  const layers = await listWorkspaceLayers(store, run);
   const [{ at }] = layers;
-  const { ownRuns: ownVersion, seen } = await findNewest(store, layers, path);
+  const { ownVersion, seen } = await findNewestVersion(store, layers, path);
   const current = seen?.kind === "file" ? seen.version : 0;
-  if (effect.ifVersion !== undefined && effect.ifVersion !== current) return createConflict(path, current);
-  if (current === 0 && !(await hasRoom(store, at))) return FULL;
+  if (effect.ifVersion !== undefined && effect.ifVersion !== current)
+    return createVersionConflict(path, current);
+  if (current === 0 && !(await hasRoomForFile(store, at))) return FULL;
   const text = maskText(content.text, secrets);
   if (new TextEncoder().encode(text).length > WORKFLOW_BOUNDS.workspaceFileBytesMax) return TOO_LARGE;
   return {
@@ -215,11 +232,12 @@ async function planWrite(
 
 interface Newest {
   /** The version in the own layer, 0 where it has none. */
-  readonly ownRuns: number;
+  readonly ownVersion: number;
   readonly seen?: WorkspaceVersion;
 }
 
-async function findNewest(
+/** Finds the version of a file that the layers show, and that of the own layer. */
+async function findNewestVersion(
   { workspace }: WorkflowStore,
   layers: readonly Layer[],
   path: string,
@@ -228,16 +246,16 @@ async function findNewest(
   for (const { at, asOf } of layers) {
     const seen = await workspace.get(at, path, asOf && { asOf });
     ownVersion ??= seen?.version ?? 0;
-    if (seen) return { ownRuns: ownVersion, seen };
+    if (seen) return { ownVersion, seen };
   }
-  return { ownRuns: ownVersion ?? 0 };
+  return { ownVersion: ownVersion ?? 0 };
 }
 
-async function hasRoom({ workspace }: WorkflowStore, at: WorkspaceScope): Promise<boolean> {
+async function hasRoomForFile({ workspace }: WorkflowStore, at: WorkspaceScope): Promise<boolean> {
   return ((await workspace.list(at))?.length ?? 0) < WORKFLOW_BOUNDS.workspaceFilesMax;
 }
 
-function createConflict(path: string, version: number): NodeError {
+function createVersionConflict(path: string, version: number): NodeError {
   const message = version === 0 ? `there is no ${path}` : `${path} has the version ${version}`;
   return { code: "workspace_conflict", message };
 }
@@ -252,8 +270,11 @@ const TOO_LARGE: NodeError = {
   message: `a file has at most ${WORKFLOW_BOUNDS.workspaceFileBytesMax} bytes`,
 };
 
-/** Returns the workspace writes that are stored together with the events of an outcome. */
-export function workspaceWritesOf(
+/**
+ * Creates the workspace write that is stored with the events of an outcome; empty for an outcome that wrote no file,
+ * or of which no event tells.
+ */
+export function createWorkspaceWrites(
   { nodeId }: NodeEffect,
   outcome: EffectOutcome,
   events: readonly WorkflowEvent[],

@@ -3,7 +3,7 @@
  *
  * Counts are of this process: runs that it drives, and those of other processes that were left to it.
  */
-import { refuseQuota, type Quotas } from "../../../contracts/workflows/quotas.ts";
+import { createQuotaRefusal, type Quotas } from "../../../contracts/workflows/quotas.ts";
 import type { WorkflowSummary } from "../../../contracts/workflows/workflow-summary.ts";
 import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
 import type { Clock } from "../../../ports/clock.ts";
@@ -63,10 +63,14 @@ interface Usage {
 
 const MINUTE_MS = 60_000;
 
+/**
+ * Creates the counts of the runs and the work that each tenant has on this host. Its `begin` refuses a run that would
+ * be over the quotas.
+ */
 export function createTenantUsage(quotas: Quotas, clock: Clock): TenantUsage {
   const usage: Usage = { quotas, clock, tenants: new Map(), live: new Map(), roots: new Map() };
   return {
-    begin: (runId, newUsage) => beginRun(usage, runId, newUsage),
+    begin: (runId, newUsage) => admitRun(usage, runId, newUsage),
     forget: (runId) => {
       removeRun(usage, runId);
     },
@@ -75,7 +79,7 @@ export function createTenantUsage(quotas: Quotas, clock: Clock): TenantUsage {
     },
     rootOf: (runId) => usage.live.get(runId)?.root,
     work: (name) => {
-      const tenant = tenantOf(usage, name);
+      const tenant = findOrAddTenant(usage, name);
       tenant.work += 1;
       return () => {
         tenant.work -= 1;
@@ -84,7 +88,7 @@ export function createTenantUsage(quotas: Quotas, clock: Clock): TenantUsage {
   };
 }
 
-function tenantOf({ tenants }: Usage, name: string): Tenant {
+function findOrAddTenant({ tenants }: Usage, name: string): Tenant {
   const had = tenants.get(name);
   if (had) return had;
   const created: Tenant = { runs: 0, chars: 0, work: 0, forks: 0, forksSinceMs: 0 };
@@ -92,12 +96,13 @@ function tenantOf({ tenants }: Usage, name: string): Tenant {
   return created;
 }
 
-function beginRun(usage: Usage, runId: string, newUsage: NewUsage): HostRefusal | CountedRun {
+/** Counts a run that begins, or refuses it where a quota of its tenant is reached. */
+function admitRun(usage: Usage, runId: string, newUsage: NewUsage): HostRefusal | CountedRun {
   // Asking for a run that is there is reading it.
   if (usage.live.has(runId)) return { kind: "counted", forget: () => undefined };
-  const tenant = tenantOf(usage, newUsage.tenant);
+  const tenant = findOrAddTenant(usage, newUsage.tenant);
   const rootId = findRootId(usage, runId, newUsage);
-  const refusal = findReachedQuota(usage, tenant, rootId) ?? findTooFast(usage, tenant, newUsage);
+  const refusal = findReachedQuota(usage, tenant, rootId) ?? refuseTooFast(usage, tenant, newUsage);
   if (refusal) return refusal;
   if (newUsage.isFork === true) tenant.forks += 1;
   // The root itself may have ended: it is the first of its runs nevertheless.
@@ -107,6 +112,7 @@ function beginRun(usage: Usage, runId: string, newUsage: NewUsage): HostRefusal 
   return { kind: "counted", forget: () => removeRun(usage, runId) };
 }
 
+/** Returns the run of the request that this one comes of. */
 function findRootId({ live }: Usage, runId: string, { from }: NewUsage): string {
   return from === undefined ? runId : (live.get(from)?.root.runId ?? from);
 }
@@ -116,14 +122,15 @@ function findReachedQuota(
   { runs, chars }: Tenant,
   rootId: string,
 ): HostRefusal | undefined {
-  if (runs >= quotas.liveRuns) return refuseQuota(quotas, "liveRuns");
-  if (chars >= quotas.liveChars) return refuseQuota(quotas, "liveChars");
+  if (runs >= quotas.liveRuns) return createQuotaRefusal(quotas, "liveRuns");
+  if (chars >= quotas.liveChars) return createQuotaRefusal(quotas, "liveChars");
   return (roots.get(rootId)?.made ?? 0) >= quotas.runsPerRequest
-    ? refuseQuota(quotas, "runsPerRequest")
+    ? createQuotaRefusal(quotas, "runsPerRequest")
     : undefined;
 }
 
-function findTooFast(
+/** Refuses a fork beyond a minute's number, and a request beside too much work at once. */
+function refuseTooFast(
   { quotas, clock }: Usage,
   tenant: Tenant,
   { isFork = false, isRequest }: NewUsage,
@@ -136,9 +143,9 @@ function findTooFast(
   }
   if (isFork && tenant.forks >= quotas.forksPerMinute) {
     const waitMs = tenant.forksSinceMs + MINUTE_MS - nowMs;
-    return refuseQuota(quotas, "forksPerMinute", Math.ceil(waitMs / 1_000));
+    return createQuotaRefusal(quotas, "forksPerMinute", Math.ceil(waitMs / 1_000));
   }
-  return isRequest && tenant.work >= quotas.workAtOnce ? refuseQuota(quotas, "workAtOnce") : undefined;
+  return isRequest && tenant.work >= quotas.workAtOnce ? createQuotaRefusal(quotas, "workAtOnce") : undefined;
 }
 
 function addRun(usage: Usage, runId: string, live: LiveRun): void {
@@ -148,9 +155,10 @@ function addRun(usage: Usage, runId: string, live: LiveRun): void {
   root.live += 1;
   usage.roots.set(rootId, root);
   usage.live.set(runId, live);
-  tenantOf(usage, live.tenant).runs += 1;
+  findOrAddTenant(usage, live.tenant).runs += 1;
 }
 
+/** Counts the run by its summary on disk; one that has ended is not counted any more. */
 function noteRun(usage: Usage, runId: string, summary: WorkflowSummary): void {
   if (hasRunEnded(summary.status)) {
     removeRun(usage, runId);
@@ -160,7 +168,7 @@ function noteRun(usage: Usage, runId: string, summary: WorkflowSummary): void {
   if (!usage.live.has(runId)) addRun(usage, runId, { tenant, root, chars: 0 });
   const live = usage.live.get(runId);
   if (!live) return;
-  tenantOf(usage, live.tenant).chars += chars - live.chars;
+  findOrAddTenant(usage, live.tenant).chars += chars - live.chars;
   live.chars = chars;
 }
 
@@ -168,7 +176,7 @@ function removeRun(usage: Usage, runId: string): void {
   const live = usage.live.get(runId);
   if (!live) return;
   usage.live.delete(runId);
-  const tenant = tenantOf(usage, live.tenant);
+  const tenant = findOrAddTenant(usage, live.tenant);
   tenant.runs -= 1;
   tenant.chars -= live.chars;
   const root = usage.roots.get(live.root.runId);

@@ -2,7 +2,10 @@
 import type { Values } from "../../../workflow/state/values.ts";
 import { isRecord } from "../../../std/is-record.ts";
 
-/** The whole form; what is no short form is as it came. */
+/**
+ * Returns a workflow definition with the defaults of the short form filled in; a value that is no record is returned
+ * as it came.
+ */
 export function expandDefinition(value: unknown): unknown {
   if (!isRecord(value)) return value;
   const { workflowId, nodes, ...rest } = value;

@@ -1,69 +1,85 @@
 /** Owns: pausing, resuming and cancelling runs, and the runs that they started. */
 import { readErrorCode } from "../../../contracts/errors.ts";
 import { addMs, formatTimestamp, type CoordinationId } from "../../../contracts/ids.ts";
-import { isOnThisHost } from "../../../contracts/workflows/workflow-events.ts";
+import { isParentOnThisHost } from "../../../contracts/workflows/workflow-events.ts";
 import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
-import { cancelRun, pauseRun, resumeRun } from "../../../workflow/workflow-commands.ts";
-import { statusOf } from "../../../workflow/state/run-view.ts";
+import {
+  draftRunCancellation,
+  draftRunPause,
+  draftRunResumption,
+} from "../../../workflow/workflow-commands.ts";
+import { computeRunStatus } from "../../../workflow/state/run-view.ts";
 import { isEndedPhase, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { RETRY_MS } from "../driving/advance-driven.ts";
 import { refuse } from "../driving/create-run.ts";
 import type { RequestDrafts } from "../driving/request-drafts.ts";
 import type { Hosting } from "./hosting.ts";
-import { createdOf, ownRun } from "./read-runs.ts";
+import { pickIdAndStatus, findOwnRun } from "./read-runs.ts";
 import { refuseUnknownRun } from "./shared-refusals.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type { Answered, Caller, CreatedRun, HostRefusal, PauseRun } from "../records/workflow-host.ts";
 
-async function ask(
+/** Puts a request to a run of the caller's tenant. Returns its id and status then, or the refusal. */
+async function submitRunRequest(
   hosting: Hosting,
   caller: Caller,
   runId: string,
   request: (loadedRun: LoadedRun) => RequestDrafts<HostRefusal>,
 ): Promise<Answered<CreatedRun>> {
-  if (!(await ownRun(hosting, caller, runId))) return refuseUnknownRun(runId);
+  if (!(await findOwnRun(hosting, caller, runId))) return refuseUnknownRun(runId);
   const answered = await hosting.runs.ask(runId as CoordinationId, request);
   if (!answered) return refuseUnknownRun(runId);
-  return answered.refused ?? { kind: "done", value: createdOf(answered.loadedRun) };
+  return answered.refused ?? { kind: "done", value: pickIdAndStatus(answered.loadedRun) };
 }
 
-export function pause(
+/**
+ * Pauses a run, at once or when its running nodes have ended, and returns its status; returns a refusal for a run that
+ * is not running or is to be paused already.
+ */
+export function requestPause(
   hosting: Hosting,
   caller: Caller,
   runId: string,
   { drainPolicy = "drain-current-node", reason }: PauseRun,
 ): Promise<Answered<CreatedRun>> {
-  return ask(hosting, caller, runId, ({ run }) => {
-    const status = statusOf(run);
+  return submitRunRequest(hosting, caller, runId, ({ run }) => {
+    const status = computeRunStatus(run);
     if (status !== "running") return refusePause(run, `a run that is ${status} cannot be paused`);
     // A pause at once takes the place of one that waits for the running nodes.
     if (run.pauseRequested && drainPolicy !== "immediate") return refusePause(run, ALREADY_DRAINING);
-    return { drafts: pauseRun(run, { drainPolicy, ...(reason !== undefined && { reason }) }) };
+    return { drafts: draftRunPause(run, { drainPolicy, ...(reason !== undefined && { reason }) }) };
   });
 }
 
 const ALREADY_DRAINING = "the run is already asked to pause, and does when its running nodes have ended";
 
 function refusePause(run: WorkflowRun, message: string): RequestDrafts<HostRefusal> {
-  return { refused: refuse("run_not_pausable", message, pauseDetails(run)) };
+  return { refused: refuse("run_not_pausable", message, describePauseState(run)) };
 }
 
-/** Goes on with a paused run, and takes back a pause that still waits for the running nodes. */
-export function resume(hosting: Hosting, caller: Caller, runId: string): Promise<Answered<CreatedRun>> {
+/**
+ * Lets a paused run go on, or takes back a pause that still waits for the running nodes, and returns its status;
+ * returns a refusal for any other run.
+ */
+export function requestResume(
+  hosting: Hosting,
+  caller: Caller,
+  runId: string,
+): Promise<Answered<CreatedRun>> {
   const { settings } = hosting;
-  return ask(hosting, caller, runId, ({ run, graph }) => {
+  return submitRunRequest(hosting, caller, runId, ({ run, graph }) => {
     if (run.phase.kind === "paused" || run.pauseRequested)
-      return { drafts: resumeRun(run, { graph, settings }) };
-    const message = `a run that is ${statusOf(run)} cannot be resumed`;
-    return { refused: refuse("run_not_paused", message, pauseDetails(run)) };
+      return { drafts: draftRunResumption(run, { graph, settings }) };
+    const message = `a run that is ${computeRunStatus(run)} cannot be resumed`;
+    return { refused: refuse("run_not_paused", message, describePauseState(run)) };
   });
 }
 
-function pauseDetails(run: WorkflowRun): Readonly<Record<string, unknown>> {
+function describePauseState(run: WorkflowRun): Readonly<Record<string, unknown>> {
   const { phase, pauseRequested } = run;
   return {
-    runStatus: statusOf(run),
+    runStatus: computeRunStatus(run),
     ...(pauseRequested && { pauseRequested }),
     ...(phase.kind === "paused" && { pausedAt: formatTimestamp(phase.atMs) }),
   };
@@ -76,8 +92,8 @@ interface Cancelling {
   readonly parentRunId?: string;
 }
 
-/** A run that has ended stays as it ended. */
-export function cancel(
+/** Cancels a run and returns its status, or the refusal. One that has ended stays as it ended, which is no refusal. */
+export function requestCancel(
   hosting: Hosting,
   caller: Caller,
   { runId, reason, parentRunId }: Cancelling,
@@ -87,15 +103,18 @@ export function cancel(
     ...(reason !== undefined && { reason }),
     ...(parentRunId !== undefined && { parentRunId }),
   };
-  return ask(hosting, caller, runId, ({ run }) => ({
-    drafts: isEndedPhase(run.phase) ? [] : cancelRun(run, by),
+  return submitRunRequest(hosting, caller, runId, ({ run }) => ({
+    drafts: isEndedPhase(run.phase) ? [] : draftRunCancellation(run, by),
   }));
 }
 
-/** Cancels the children that nobody waits for any more, again and again until the ledger takes it. It does not throw. */
+/**
+ * Cancels the children that nobody waits for after a run ended. It does not throw: a failure is warned of, and all is
+ * tried again in `RETRY_MS`.
+ */
 export async function cancelChildren(hosting: Hosting, run: WorkflowRun): Promise<void> {
   try {
-    await cancelEach(hosting, run);
+    await cancelEachChild(hosting, run);
   } catch (error) {
     const code = readErrorCode(error);
     // The process ends; the next one finds them by `endOrphan`.
@@ -109,7 +128,7 @@ export async function cancelChildren(hosting: Hosting, run: WorkflowRun): Promis
   }
 }
 
-async function cancelEach(hosting: Hosting, run: WorkflowRun): Promise<void> {
+async function cancelEachChild(hosting: Hosting, run: WorkflowRun): Promise<void> {
   const children = [...run.nodes.values()].flatMap(({ handoff, status }) =>
     status === "cancelled" && handoff?.childRunId !== undefined ? [handoff.childRunId] : [],
   );
@@ -117,7 +136,7 @@ async function cancelEach(hosting: Hosting, run: WorkflowRun): Promise<void> {
     // A peer's run may have the id of one here.
     if (!(await isChildOf(hosting, runId, run.runId))) continue;
     const cancelling = { runId, reason: `parent-${run.phase.kind}`, parentRunId: run.runId };
-    await cancel(hosting, run.started.owner, cancelling);
+    await requestCancel(hosting, run.started.owner, cancelling);
   }
 }
 
@@ -126,13 +145,16 @@ async function isChildOf({ store }: Hosting, runId: string, parentRunId: string)
   return entry?.summary.parent?.runId === parentRunId;
 }
 
-/** Cancels a run whose parent ended while nobody was there to tell it. True when it did. */
+/**
+ * Cancels a run whose parent on this host ended while nobody was there to tell it. Returns whether it did; false where
+ * the parent goes on or is on another host.
+ */
 export async function endOrphan(hosting: Hosting, { runId, summary }: WorkflowEntry): Promise<boolean> {
   const { parent, tenant } = summary;
-  if (!isOnThisHost(parent)) return false;
+  if (!isParentOnThisHost(parent)) return false;
   const above = await hosting.store.entry(parent.runId as CoordinationId);
   const hasEnded = above !== undefined && hasRunEnded(above.summary.status);
-  return hasEnded && endAbandoned(hosting, { runId, tenant, parentRunId: parent.runId });
+  return hasEnded && endAbandonedChild(hosting, { runId, tenant, parentRunId: parent.runId });
 }
 
 interface Child {
@@ -141,8 +163,11 @@ interface Child {
   readonly parentRunId: string;
 }
 
-/** Ends a child whose parent has ended without it. Returns whether it was one. */
-export async function endAbandoned(
+/**
+ * Cancels a child whose parent has ended without it. Returns whether it did; false for a child of another run, or one
+ * that its parent does not leave.
+ */
+export async function endAbandonedChild(
   hosting: Hosting,
   { runId, tenant, parentRunId }: Child,
 ): Promise<boolean> {
@@ -151,14 +176,14 @@ export async function endAbandoned(
   if (begunBy?.runId !== parentRunId) return false;
   const { nodeId = "" } = begunBy;
   const parent = (await hosting.runs.newest(parentRunId as CoordinationId))?.run;
-  if (!parent || !isCutOff(parent, nodeId, runId)) return false;
+  if (!parent || !isChildAbandoned(parent, nodeId, runId)) return false;
   const caller = { tenant, principal: "system" };
-  await cancel(hosting, caller, { runId, reason: `parent-${parent.phase.kind}`, parentRunId });
+  await requestCancel(hosting, caller, { runId, reason: `parent-${parent.phase.kind}`, parentRunId });
   return true;
 }
 
-/** A child that nobody waited for goes on. */
-function isCutOff({ phase, nodes }: WorkflowRun, nodeId: string, childRunId: string): boolean {
+/** True where the parent ended while it waited for the child. A child that nobody waited for goes on. */
+function isChildAbandoned({ phase, nodes }: WorkflowRun, nodeId: string, childRunId: string): boolean {
   const node = nodes.get(nodeId);
   if (!isEndedPhase(phase) || node?.status !== "cancelled") return false;
   return (node.handoff?.childRunId ?? childRunId) === childRunId;

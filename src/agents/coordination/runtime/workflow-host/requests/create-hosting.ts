@@ -1,22 +1,26 @@
 /** Owns: putting the parts of a host of workflows together, and how they hear of each other. */
 import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
-import { askAgain } from "../models/ask-again.ts";
+import { checkRecordedModelCall } from "../models/ask-again.ts";
 import { createAgentBook } from "../agents/agent-book.ts";
 import { NO_AGENTS } from "../records/agent-dependencies.ts";
-import { cancelChildren, endAbandoned } from "./control-runs.ts";
-import { awaitEndWith } from "../driving/await-run-end.ts";
+import { cancelChildren, endAbandonedChild } from "./control-runs.ts";
+import { createEndAwaiter } from "../driving/await-run-end.ts";
 import { createOwnRuns } from "../../ownership/own-runs.ts";
 import { createRunDriver, type RunDriver } from "../driving/drive-runs.ts";
-import { createPerform } from "../effects/perform-effects.ts";
+import { createEffectPerformer } from "../effects/perform-effects.ts";
 import { createRunBook } from "../records/run-book.ts";
 import { createToolRates } from "../agents/tool-rates.ts";
-import { endRunsWithUnwritableOutcome } from "../driving/unwritable-outcome.ts";
+import { failUnwritableOutcomes } from "../driving/unwritable-outcome.ts";
 import { createRunWatch } from "../driving/watch-runs.ts";
 import { createTenantUsage } from "../records/tenant-usage.ts";
 import { DEFAULT_QUOTAS } from "../../../contracts/workflows/quotas.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 import type { Hosting } from "./hosting.ts";
 
+/**
+ * Creates the parts of a workflow host, such as its stores, its driver and its watch, and connects them: watchers hear
+ * of appends, and the end of a run cancels its children.
+ */
 export function createHosting(dependencies: WorkflowHostDependencies): Hosting {
   const book = createRunBook(dependencies);
   const usage = createTenantUsage({ ...DEFAULT_QUOTAS, ...dependencies.quotas }, dependencies.clock);
@@ -29,10 +33,10 @@ export function createHosting(dependencies: WorkflowHostDependencies): Hosting {
     book,
     usage,
     perform: (loadedRun, effect, act) => perform(loadedRun, effect, act),
-    askAgain: (loadedRun, call, signal) => askAgain(dependencies, loadedRun, call, signal),
+    askAgain: (loadedRun, call, signal) => checkRecordedModelCall(dependencies, loadedRun, call, signal),
   });
   const watching = createRunWatch(dependencies);
-  const performing = createPerform({
+  const performing = createEffectPerformer({
     ...dependencies,
     book,
     usage,
@@ -40,12 +44,12 @@ export function createHosting(dependencies: WorkflowHostDependencies): Hosting {
     agentHost,
     toolRates: createToolRates(dependencies.clock, agentHost.toolRate),
     driver: runs,
-    awaitEnd: awaitEndWith({ runs, watching }),
+    awaitEnd: createEndAwaiter({ runs, watching }),
     abandon: async (runId, parent) => {
-      await endAbandoned(hosting, { runId, ...parent });
+      await endAbandonedChild(hosting, { runId, ...parent });
     },
   });
-  const perform = endRunsWithUnwritableOutcome(performing);
+  const perform = failUnwritableOutcomes(performing);
   const hosting: Hosting = {
     ...dependencies,
     book,

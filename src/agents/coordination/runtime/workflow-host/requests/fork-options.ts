@@ -16,10 +16,11 @@ interface OptionsOfFork {
 }
 
 /**
- * Returns the request with an overlay whose options of a model count whichever spelling the source has of them. That overlay is
- * recorded, so that the fork's log folds as the logs of earlier releases do: name by name.
+ * Returns the fork's request with an overlay in which options of a model count, whichever spelling the source has of
+ * them; the request itself where it overlays no options. The overlay is recorded, so that the fork's log folds as the
+ * logs of earlier releases do: name by name.
  */
-export function completeRequest(request: ForkRun, source: WorkflowEntry, started: Started): ForkRun {
+export function completeForkOverlay(request: ForkRun, source: WorkflowEntry, started: Started): ForkRun {
   const { overlay } = request;
   if (!overlay?.configurable) return request;
   const configurable = completeOverlay(readSourceOptions(source, started), overlay.configurable);
@@ -31,15 +32,18 @@ function readSourceOptions({ origin }: WorkflowEntry, { configurable }: Started)
 }
 
 /** Omits the options that are null, and those of `ai`. */
-function omitNulls(options: Values): Values {
+function omitNullOptions(options: Values): Values {
   const stated = Object.entries(options).filter(([, value]) => value !== null);
   return Object.fromEntries(
-    stated.map(([name, value]) => [name, name === "ai" && isRecord(value) ? omitNulls(value) : value]),
+    stated.map(([name, value]) => [name, name === "ai" && isRecord(value) ? omitNullOptions(value) : value]),
   );
 }
 
-/** Refuses an overlay that the source's caller could not have asked for either, and a branch whose options would be ignored. */
-export async function refuseBrokenOptions(
+/**
+ * Returns the refusal of a branch whose overlay the source's caller could not have asked for either, or whose options
+ * would be ignored; `undefined` where they fit, and for a replay.
+ */
+export async function findBrokenOptionsRefusal(
   forking: Pick<Hosting, "book" | "settings" | "contract">,
   { request: { mode, overlay = {} }, place }: OptionsOfFork,
   started: Started,
@@ -53,9 +57,9 @@ export async function refuseBrokenOptions(
   // A schema of the workflow takes null in an option of its own only where it says so.
   const refusal =
     asWritten &&
-    (await findOptionRefusal(forking, workflow, { configurable: omitNulls(configurable), inputs }));
+    (await findOptionRefusal(forking, workflow, { configurable: omitNullOptions(configurable), inputs }));
   if (refusal) return refusal;
-  return refuseUnreadableStart({
+  return findUnreadableStartRefusal({
     ...({ definition, inputs } as object),
     workflowId: "w",
     transport: "rest",
@@ -66,8 +70,11 @@ export async function refuseBrokenOptions(
   });
 }
 
-/** Refuses a fork whose first event would be too large to be read again, or of another form. */
-export function refuseUnreadableStart(payload: object): HostRefusal | undefined {
+/**
+ * Returns the refusal of a fork whose first event would be too large to be read again, or of another form; `undefined`
+ * where it fits.
+ */
+export function findUnreadableStartRefusal(payload: object): HostRefusal | undefined {
   const problem = findPayloadProblem("run.started", payload);
   return problem === undefined
     ? undefined

@@ -19,11 +19,11 @@ import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import { beginWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import { refuse } from "../driving/create-run.ts";
-import { completeRequest, refuseBrokenOptions, refuseUnreadableStart } from "./fork-options.ts";
+import { completeForkOverlay, findBrokenOptionsRefusal, findUnreadableStartRefusal } from "./fork-options.ts";
 import type { Hosting } from "./hosting.ts";
 import type { CountedRun } from "../records/tenant-usage.ts";
 import type { Answered, Caller, ForkedRun, ForkRun, HostRefusal } from "../records/workflow-host.ts";
-import { refuseUnknownRun, refuseUnplayed } from "./shared-refusals.ts";
+import { refuseUnknownRun, findPlayedForkRefusal } from "./shared-refusals.ts";
 
 type ForkDependencies = Pick<
   Hosting,
@@ -32,6 +32,7 @@ type ForkDependencies = Pick<
 
 type Started = Extract<WorkflowEvent, { type: "run.started" }>;
 
+/** Begins a fork of a run of the caller's tenant; the same request again returns the fork that is there. */
 export async function forkRun(
   forking: ForkDependencies,
   caller: Caller,
@@ -39,11 +40,11 @@ export async function forkRun(
 ): Promise<Answered<ForkedRun>> {
   const source = await forking.store.entry(request.sourceRunId as CoordinationId);
   if (source?.summary.tenant !== caller.tenant) return refuseUnknownRun(request.sourceRunId);
-  const place = placeOf(request, source);
+  const place = checkForkPlace(request, source);
   if ("kind" in place) return place;
   const runId = request.runId ?? forking.newRunId();
-  const made = await forking.store.entry(runId);
-  if (made) return answerForExistingRun(forking, made, { caller, place });
+  const existingFork = await forking.store.entry(runId);
+  if (existingFork) return answerForExistingRun(forking, existingFork, { caller, place });
   const { tenant } = caller;
   const counted = forking.usage.begin(runId, {
     tenant,
@@ -52,10 +53,13 @@ export async function forkRun(
     isRequest: true,
   });
   if (counted.kind === "refused") return counted;
-  return forgetUnlessForked(counted, () => forkCounted(forking, caller, { request, place, runId }));
+  return forgetUnlessForked(counted, () => makeCountedFork(forking, caller, { request, place, runId }));
 }
 
-/** A fork that is refused, or fails, is no run; it stays one of the minute's forks, for it cost as much. */
+/**
+ * Makes a fork that was counted, and takes the count back where it is refused or fails. It stays one of the minute's
+ * forks, for it cost as much.
+ */
 async function forgetUnlessForked(
   { forget }: CountedRun,
   fork: () => Promise<Answered<ForkedRun>>,
@@ -75,7 +79,8 @@ interface CountedFork {
   readonly runId: CoordinationId;
 }
 
-async function forkCounted(
+/** Begins a fork if its source is recent, whole and not nested too deep, and its caller may do what it may. */
+async function makeCountedFork(
   forking: ForkDependencies,
   caller: Caller,
   { request, place, runId }: CountedFork,
@@ -83,11 +88,11 @@ async function forkCounted(
   const { source } = place;
   const refusal =
     (await refuseAfterRetention(forking, place)) ??
-    (await refuseIfDamaged(forking, place)) ??
-    (await refuseTooManyForks(forking, source));
+    (await refuseDamagedSource(forking, place)) ??
+    (await refuseTooDeepFork(forking, source));
   if (refusal) return refusal;
-  const begun = await readBeginning(forking, { caller, request, place, runId });
-  return "kind" in begun ? begun : appendFork(forking, begun, place);
+  const begun = await planFork(forking, { caller, request, place, runId });
+  return "kind" in begun ? begun : beginFork(forking, begun, place);
 }
 
 interface Place {
@@ -96,8 +101,8 @@ interface Place {
   readonly fromSeq: number;
 }
 
-/** The request, then the place that it names. */
-function placeOf(request: ForkRun, source: WorkflowEntry): Place | HostRefusal {
+/** Returns the place where the fork leaves its source; refuses a request that is wrong or names no place. */
+function checkForkPlace(request: ForkRun, source: WorkflowEntry): Place | HostRefusal {
   const { mode, fromSeq = 0 } = request;
   const problem = findRequestProblem(request) ?? findOverlayProblem(request);
   if (problem !== undefined) return refuse("validation_error", problem);
@@ -106,7 +111,7 @@ function placeOf(request: ForkRun, source: WorkflowEntry): Place | HostRefusal {
     const details = { fromSeq, sourceRunId, maxFromSeq: length };
     return refuse("invalid_from_seq", `the run has ${length} events: fromSeq is at most ${length}`, details);
   }
-  return isTaking(source)
+  return isTakingSourceEvents(source)
     ? refuse("unavailable", "the run is a fork that still takes the events of its own source")
     : { source, mode, fromSeq };
 }
@@ -128,11 +133,14 @@ function findOverlayProblem({ mode, fromSeq = 0, overlay = {} }: ForkRun): strin
     : undefined;
 }
 
-function isTaking({ origin, length, summary }: WorkflowEntry): boolean {
+function isTakingSourceEvents({ origin, length, summary }: WorkflowEntry): boolean {
   return origin !== undefined && length < origin.until && !hasRunEnded(summary.status);
 }
 
-/** A request with an idempotency key, again. */
+/**
+ * Returns the fork that is there by this id; refuses if it is another run. A request with an idempotency key came
+ * again.
+ */
 async function answerForExistingRun(
   { runs }: ForkDependencies,
   { runId, origin, summary }: WorkflowEntry,
@@ -146,16 +154,19 @@ async function answerForExistingRun(
     origin.mode === place.mode &&
     origin.fromSeq === place.fromSeq;
   return isSame
-    ? { kind: "done", value: forkedOf(runId, origin) }
+    ? { kind: "done", value: createForkedRun(runId, origin) }
     : refuse("run_already_active", `there is a run ${runId} already`);
 }
 
-function forkedOf(runId: CoordinationId, { sourceRunId, fromSeq, mode }: RunOrigin): ForkedRun {
+function createForkedRun(runId: CoordinationId, { sourceRunId, fromSeq, mode }: RunOrigin): ForkedRun {
   return { runId, sourceRunId, fromSeq, mode };
 }
 
-/** A replay of a replay has no more ids than that one: the forks themselves are counted. */
-async function refuseTooManyForks(
+/**
+ * Refuses a fork of forks that are nested too deep. A replay of a replay has no more ids than that one: the forks
+ * themselves are counted.
+ */
+async function refuseTooDeepFork(
   { store }: ForkDependencies,
   source: WorkflowEntry,
 ): Promise<HostRefusal | undefined> {
@@ -167,7 +178,7 @@ async function refuseTooManyForks(
     : undefined;
 }
 
-function refuseUnavailable(
+function refuseUnavailableSource(
   { source, fromSeq }: Place,
   reason: "retention_expired" | "event_log_unavailable",
   { message, ...details }: { readonly message: string } & Readonly<Record<string, unknown>>,
@@ -180,25 +191,27 @@ function refuseUnavailable(
   });
 }
 
+/** Refuses to fork a run that ended longer ago than its retention. */
 async function refuseAfterRetention(
   forking: ForkDependencies,
   place: Place,
 ): Promise<HostRefusal | undefined> {
   const { runId, summary, length } = place.source;
   if (!hasRunEnded(summary.status)) return undefined;
-  const last = await readFirstEvent(forking, runId, length - 1);
+  const last = await readEventAt(forking, runId, length - 1);
   // A log that cannot be read is damaged, and not too old.
   if (!last) return undefined;
   const until = addMs(epochMsOf(last.timestamp), forking.retentionMs);
   if (forking.clock.now() <= until) return undefined;
   const boundary = formatTimestamp(until);
-  return refuseUnavailable(place, "retention_expired", {
+  return refuseUnavailableSource(place, "retention_expired", {
     message: `the run ended too long ago: it could be forked until ${boundary}`,
     boundary,
   });
 }
 
-async function readFirstEvent(
+/** Reads the event of a run at this sequence; `undefined` where it is not there or unreadable. */
+async function readEventAt(
   { store }: ForkDependencies,
   runId: CoordinationId,
   from: number,
@@ -211,14 +224,20 @@ async function readFirstEvent(
   }
 }
 
-/** A branch needs what is before its place, a replay everything. */
-async function refuseIfDamaged(forking: ForkDependencies, place: Place): Promise<HostRefusal | undefined> {
+/**
+ * Refuses a fork whose source is damaged where it is needed. A branch needs what is before its place, a replay
+ * everything.
+ */
+async function refuseDamagedSource(
+  forking: ForkDependencies,
+  place: Place,
+): Promise<HostRefusal | undefined> {
   const { source, mode, fromSeq } = place;
   const before = mode === "branch" ? Math.max(1, fromSeq) : source.length;
   const damage = await forking.store.damage(source.runId, { before });
   if (!damage) return undefined;
   const { sequence, problem } = damage;
-  return refuseUnavailable(place, "event_log_unavailable", {
+  return refuseUnavailableSource(place, "event_log_unavailable", {
     message: `the log of the run is damaged at event ${sequence}`,
     sequence,
     problem,
@@ -239,32 +258,33 @@ interface Beginning {
   readonly first: Started;
 }
 
-async function readBeginning(
-  forking: ForkDependencies,
-  forkAsked: ForkToBegin,
-): Promise<Beginning | HostRefusal> {
+/** Returns the fork's origin and its first event, or why its source or its caller do not allow it. */
+async function planFork(forking: ForkDependencies, forkAsked: ForkToBegin): Promise<Beginning | HostRefusal> {
   const { source } = forkAsked.place;
-  const first = await readFirstEvent(forking, source.runId, 0);
+  const first = await readEventAt(forking, source.runId, 0);
   if (first?.type !== "run.started") {
     const message = "the log of the run does not begin";
-    return refuseUnavailable(forkAsked.place, "event_log_unavailable", { message, sequence: 0 });
+    return refuseUnavailableSource(forkAsked.place, "event_log_unavailable", { message, sequence: 0 });
   }
   const overlaid = {
     ...forkAsked,
-    request: completeRequest(forkAsked.request, forkAsked.place.source, first.payload),
+    request: completeForkOverlay(forkAsked.request, forkAsked.place.source, first.payload),
   };
   const refusal =
     refuseBeyondCaller(forkAsked, first.payload) ??
-    (await refuseUnplayed(forking, first.payload.definition)) ??
-    (await refuseBrokenOptions(forking, overlaid, first.payload));
+    (await findPlayedForkRefusal(forking, first.payload.definition)) ??
+    (await findBrokenOptionsRefusal(forking, overlaid, first.payload));
   if (refusal) return refusal;
-  const origin = await originOf(forking, overlaid);
+  const origin = await createForkOrigin(forking, overlaid);
   if (origin.until > 0) return { origin, first: { ...first, runId: forkAsked.runId } };
-  const firstAnew = createFirstEventAnew(forking, overlaid, first);
-  return refuseUnreadableStart(firstAnew.payload) ?? { origin, first: firstAnew };
+  const firstAnew = createBranchFirstEvent(forking, overlaid, first);
+  return findUnreadableStartRefusal(firstAnew.payload) ?? { origin, first: firstAnew };
 }
 
-/** A branch calls tools with the scopes of its source. A replay calls none. */
+/**
+ * Returns the refusal of a branch whose source has scopes that the caller has not; `undefined` otherwise, and for
+ * every replay.
+ */
 function refuseBeyondCaller(
   { caller, place }: ForkToBegin,
   { scopes = [] }: Started["payload"],
@@ -278,7 +298,7 @@ function refuseBeyondCaller(
       );
 }
 
-async function originOf(
+async function createForkOrigin(
   forking: ForkDependencies,
   { caller, request: forkRequest, place, runId }: ForkToBegin,
 ): Promise<RunOrigin> {
@@ -292,14 +312,14 @@ async function originOf(
     fromSeq,
     until,
     identity: mode === "branch" ? runId : (origin?.identity ?? sourceRunId),
-    ids: listIdsBelow(source, until),
+    ids: listIdOwners(source, until),
     by: caller.principal,
     ...(Object.keys(configurable).length > 0 && { configurable }),
   };
 }
 
-/** The events that are taken have the ids that they have in the source. */
-function listIdsBelow({ runId, origin }: WorkflowEntry, until: number): RunOrigin["ids"] {
+/** Lists by which runs the events that are taken are named: they have the ids that they have in the source. */
+function listIdOwners({ runId, origin }: WorkflowEntry, until: number): RunOrigin["ids"] {
   const ids: RunOrigin["ids"] = [];
   for (const { before, runId: owner } of origin?.ids ?? []) {
     ids.push({ before: Math.min(before, until), runId: owner });
@@ -308,7 +328,7 @@ function listIdsBelow({ runId, origin }: WorkflowEntry, until: number): RunOrigi
   return until > 0 ? [...ids, { before: until, runId }] : [];
 }
 
-/** A cancellation is nothing that the run did: a replay goes on where it was cut off. */
+/** Returns where a replay's record ends, which is before a cancellation: that is nothing that the run did. */
 async function findRecordedEnd(
   { store }: ForkDependencies,
   { runId, length, summary }: WorkflowEntry,
@@ -328,8 +348,8 @@ async function findRecordedEnd(
   return from + end;
 }
 
-/** A branch from 0 takes nothing but what its source was asked for. */
-function createFirstEventAnew(
+/** Creates the first event of a branch from 0, which takes nothing but what its source was asked for. */
+function createBranchFirstEvent(
   forking: ForkDependencies,
   { request: { overlay = {} }, runId }: ForkToBegin,
   first: Started,
@@ -353,7 +373,8 @@ function createFirstEventAnew(
   };
 }
 
-async function appendFork(
+/** Begins the fork, or answers with the one that another request makes by the same id. */
+async function beginFork(
   forking: ForkDependencies,
   { origin, first }: Beginning,
   place: Place,
@@ -361,7 +382,7 @@ async function appendFork(
   const { graph } = await forking.book.runnable(first.payload.definition);
   const { runId } = first;
   const begun = await forking.runs.begin(first, { run: beginWorkflow(first, origin), graph });
-  if (begun) return { kind: "done", value: forkedOf(runId, origin) };
+  if (begun) return { kind: "done", value: createForkedRun(runId, origin) };
   // Another request is making it.
   await forking.runs.newest(runId);
   const made = await forking.store.entry(runId);

@@ -6,12 +6,15 @@ import {
   answerInterrupt,
   isRecordedAnswer,
   needsLogin,
-  unwrapEvent,
+  unwrapExternalEvent,
   type AnswerRequest,
 } from "../../../workflow/state/answer-interrupt.ts";
-import { readClarification, readQuestions } from "../../../workflow/state/clarification-answers.ts";
+import {
+  readClarificationAnswers,
+  readAskableQuestions,
+} from "../../../workflow/state/clarification-answers.ts";
 import { findUnfitDraft } from "../../../workflow/fit-for-log.ts";
-import { findAskingNode, statusOf } from "../../../workflow/state/run-view.ts";
+import { findAskingNode, computeRunStatus } from "../../../workflow/state/run-view.ts";
 import {
   isAtFork,
   isEndedPhase,
@@ -42,13 +45,18 @@ type InterruptDependencies = Pick<
   readonly driver: RunDriver;
 };
 
-/** The one that was asked first, with the means to answer it. */
-export function openInterruptOf(
+/**
+ * Returns the open question of a run that was asked first, with a signed token and the address to answer it, unless
+ * that needs a login; `undefined` where none is open.
+ */
+export function describeOpenInterrupt(
   dependencies: InterruptDependencies,
   { run }: LoadedRun,
 ): OpenInterrupt | undefined {
   const node = findAskingNode(run);
-  return node?.interrupt && describe(dependencies, run, { node, interrupt: node.interrupt }, "resolve");
+  return (
+    node?.interrupt && createOpenInterrupt(dependencies, run, { node, interrupt: node.interrupt }, "resolve")
+  );
 }
 
 interface Place {
@@ -56,14 +64,15 @@ interface Place {
   readonly interrupt: Interrupt;
 }
 
-function describe(
+/** Creates what is shown of a question. Its token is signed only for answers that need no login. */
+function createOpenInterrupt(
   dependencies: InterruptDependencies,
   { runId }: WorkflowRun,
   { node: { nodeId }, interrupt }: Place,
   intent: TokenPayload["intent"],
 ): OpenInterrupt {
   const { interruptId, kind, key, data, atMs, resumeSchema } = interrupt;
-  const expiresAt = expiryOf(dependencies, interrupt);
+  const expiresAt = computeTokenExpiry(dependencies, interrupt);
   const isSigned = intent === "resolve" && !needsLogin(interrupt);
   const interruptToken = isSigned
     ? dependencies.tokens.sign({ runId, nodeId, interruptId, expiresAt, intent })
@@ -86,7 +95,7 @@ function describe(
 }
 
 /** Returns when a token expires, which is never after the question itself. */
-function expiryOf({ clock }: InterruptDependencies, { atMs, timeoutMs }: Interrupt): EpochMs {
+function computeTokenExpiry({ clock }: InterruptDependencies, { atMs, timeoutMs }: Interrupt): EpochMs {
   const expiresAt = clock.now() + WORKFLOW_BOUNDS.interruptTokenMs;
   return Math.min(expiresAt, timeoutMs ? atMs + timeoutMs : expiresAt) as EpochMs;
 }
@@ -99,7 +108,11 @@ export interface Answer extends QuestionPlace {
   readonly tenant?: string;
 }
 
-export async function answer(
+/**
+ * Records the answer to an open question of a node. Returns the run's status, or the refusal of an answer that does
+ * not fit, comes too late or is not the answerer's to give.
+ */
+export async function recordQuestionAnswer(
   dependencies: InterruptDependencies,
   answerRequest: Answer,
 ): Promise<Answered<ResolvedInterrupt>> {
@@ -109,20 +122,21 @@ export async function answer(
     (answerRequest.tenant !== undefined && loadedRun.run.started.owner.tenant !== answerRequest.tenant)
   )
     return refuseUnknownRun(answerRequest.runId);
-  const wrong = await refuseBrokenSchema(dependencies, loadedRun, answerRequest);
+  const wrong = await refuseUnfitAnswer(dependencies, loadedRun, answerRequest);
   if (wrong) return wrong;
   let interruptId = "";
   const outcome = await dependencies.driver.ask(
     answerRequest.runId,
     ({ run }): RequestDrafts<HostRefusal> => {
-      const place = placeOf(run, answerRequest, dependencies.clock.now());
+      const place = findOpenInterrupt(run, answerRequest, dependencies.clock.now());
       const speaking = {
         value: answerRequest.value,
         by: answerRequest.by,
         isTokenHolder: answerRequest.tenant === undefined,
         believesVoter: dependencies.conformance?.believesVoter(run) ?? false,
       };
-      if ("kind" in place) return { refused: recallAnswer(place, run, { ...answerRequest, ...speaking }) };
+      if ("kind" in place)
+        return { refused: addSettledOutcome(place, run, { ...answerRequest, ...speaking }) };
       interruptId = place.interrupt.interruptId;
       const answered = answerInterrupt({ ...place, ...speaking });
       if (!answered.ok) return { refused: refuse(answered.code, answered.message) };
@@ -137,11 +151,12 @@ export async function answer(
   const { run } = outcome.loadedRun;
   return {
     kind: "done",
-    value: { runId: run.runId, nodeId: answerRequest.nodeId, interruptId, status: statusOf(run) },
+    value: { runId: run.runId, nodeId: answerRequest.nodeId, interruptId, status: computeRunStatus(run) },
   };
 }
 
-function placeOf(
+/** Finds the open interrupt of a node; refuses a node that did not ask, and a question that is settled. */
+function findOpenInterrupt(
   run: WorkflowRun,
   { nodeId, interruptId }: QuestionPlace,
   now: EpochMs,
@@ -153,7 +168,7 @@ function placeOf(
     !interrupt ||
     isEndedPhase(run.phase) ||
     (interruptId !== undefined && interrupt.interruptId !== interruptId) ||
-    isExpired(run, interrupt, now)
+    isQuestionExpired(run, interrupt, now)
   )
     return refuseSettledQuestion(nodeId);
   return { node, interrupt };
@@ -161,21 +176,21 @@ function placeOf(
 
 type Spoken = QuestionPlace & Omit<AnswerRequest, "node" | "interrupt">;
 
-/** Adds to the refusal what this answer came to, where it is the one that settled the question. */
-function recallAnswer(refusal: HostRefusal, run: WorkflowRun, spoken: Spoken): HostRefusal {
+/** Adds to the refusal of a repeated answer what that answer came to, where it settled the question. */
+function addSettledOutcome(refusal: HostRefusal, run: WorkflowRun, spoken: Spoken): HostRefusal {
   const { nodeId, interruptId } = spoken;
   const node = run.nodes.get(nodeId);
-  const recorded = node && findAnswer(node, interruptId);
+  const recorded = node && findRecordedAnswer(node, interruptId);
   if (!node || !recorded || !isRecordedAnswer(recorded, { ...spoken, node })) return refusal;
   const { runId } = run;
   return {
     ...refusal,
-    resolved: { runId, nodeId, interruptId: recorded.interruptId, status: statusOf(run) },
+    resolved: { runId, nodeId, interruptId: recorded.interruptId, status: computeRunStatus(run) },
   };
 }
 
 /** Finds the recorded answer to a question; without its id, the newest one since the node was started, which may ask again soon. */
-function findAnswer(
+function findRecordedAnswer(
   { answers, earlierAnswers = [] }: NodeRun,
   interruptId?: string,
 ): RecordedAnswer | undefined {
@@ -183,43 +198,49 @@ function findAnswer(
   return [...earlierAnswers, ...answers].find((each) => each.interruptId === interruptId);
 }
 
-/** True also where no timer fired, as on a machine that slept. The time of a fork's question begins anew with its first own event. */
-function isExpired(run: WorkflowRun, { atMs, timeoutMs = 0 }: Interrupt, now: EpochMs): boolean {
+/**
+ * True where the time to answer is over, also where no timer fired, as on a machine that slept. The time of a fork's
+ * question begins anew with its first own event.
+ */
+function isQuestionExpired(run: WorkflowRun, { atMs, timeoutMs = 0 }: Interrupt, now: EpochMs): boolean {
   return timeoutMs > 0 && now >= atMs + timeoutMs && !isAtFork(run);
 }
 
-/** A schema that the gate or one of its questions brought is held against the answer before anything is recorded. */
-async function refuseBrokenSchema(
+/** Refuses an answer that the schema of the gate or one of its questions does not take. Nothing is recorded before. */
+async function refuseUnfitAnswer(
   { contract, clock }: InterruptDependencies,
   { run }: LoadedRun,
   answerRequest: Answer,
 ): Promise<HostRefusal | undefined> {
-  const place = placeOf(run, answerRequest, clock.now());
+  const place = findOpenInterrupt(run, answerRequest, clock.now());
   // A question that is settled is refused as that, with what the answer came to.
   if ("kind" in place) return undefined;
   const { interrupt } = place;
   const schema = interrupt.resumeSchema;
-  const broken = await refuseBrokenAnswer({ contract }, interrupt, answerRequest.value);
+  const broken = await refuseUnfitClarification({ contract }, interrupt, answerRequest.value);
   if (broken || !schema) return broken;
   const { value } = answerRequest;
   if (!isRecord(value)) return refuse("validation_error", "the answer must be an object");
-  const recordedValue = interrupt.kind === "external-event" ? unwrapEvent(value) : value;
+  const recordedValue = interrupt.kind === "external-event" ? unwrapExternalEvent(value) : value;
   const problems = (await contract()).check(schema, recordedValue);
   if (problems.length === 0) return undefined;
   const details = problems.map(({ path, message }) => `${path}: ${message}`);
   return refuse("validation_error", details.join("; "), { problems: details });
 }
 
-/** Refuses an answer that is none of those that its question takes. */
-async function refuseBrokenAnswer(
+/**
+ * Returns the refusal of a clarification's answers where one does not fit its question's schema; `undefined` for other
+ * kinds, and for answers that cannot be read.
+ */
+async function refuseUnfitClarification(
   { contract }: Pick<InterruptDependencies, "contract">,
   { kind, data: { questions } }: Interrupt,
   value: unknown,
 ): Promise<HostRefusal | undefined> {
-  const read = kind === "clarification" ? readClarification(questions, value) : undefined;
+  const read = kind === "clarification" ? readClarificationAnswers(questions, value) : undefined;
   if (!read?.ok) return undefined;
   const details: string[] = [];
-  for (const { id, schema } of readQuestions(questions)) {
+  for (const { id, schema } of readAskableQuestions(questions)) {
     if (!schema) continue;
     const [problem] = (await contract()).check(schema, read.answers[id]);
     if (problem)
@@ -244,8 +265,8 @@ function describeChoices({ enum: choices }: Readonly<Record<string, unknown>>): 
 
 type Opened = { readonly payload: TokenPayload } | HostRefusal;
 
-/** Opens a token that was signed here and has not expired. */
-function open({ tokens, clock }: InterruptDependencies, token: string): Opened {
+/** Returns the payload of a token; refuses one that was not signed here or has expired. */
+function openToken({ tokens, clock }: InterruptDependencies, token: string): Opened {
   const payload = tokens.read(token);
   if (!payload) return refuse("interrupt_not_found", "there is no such interrupt");
   return clock.now() > payload.expiresAt
@@ -258,50 +279,63 @@ interface QuestionOfTenant extends QuestionPlace {
   readonly tenant: string;
 }
 
-/** Returns the question that is named where it is open, without a token. */
+/**
+ * Returns the named question of a run where it is open, without a token; a refusal where it is not, or the run is
+ * another tenant's.
+ */
 export async function findOpenQuestion(
   dependencies: InterruptDependencies,
   { runId, tenant, ...place }: QuestionOfTenant,
 ): Promise<Answered<OpenInterrupt>> {
   const loadedRun = await dependencies.driver.newest(runId);
   return loadedRun?.run.started.owner.tenant === tenant
-    ? inspectPlace(dependencies, loadedRun, place)
+    ? inspectQuestion(dependencies, loadedRun, place)
     : refuseUnknownRun(runId);
 }
 
-function inspectPlace(
+function inspectQuestion(
   dependencies: InterruptDependencies,
   { run }: LoadedRun,
   question: QuestionPlace,
 ): Answered<OpenInterrupt> {
-  const place = placeOf(run, question, dependencies.clock.now());
-  return "kind" in place ? place : { kind: "done", value: describe(dependencies, run, place, "inspect") };
+  const place = findOpenInterrupt(run, question, dependencies.clock.now());
+  return "kind" in place
+    ? place
+    : { kind: "done", value: createOpenInterrupt(dependencies, run, place, "inspect") };
 }
 
+/**
+ * Returns the question that a signed token stands for, without a token to answer it; a refusal where the token is not
+ * valid or the question is not there.
+ */
 export async function inspectToken(
   dependencies: InterruptDependencies,
   token: string,
 ): Promise<Answered<OpenInterrupt>> {
-  const opened = open(dependencies, token);
+  const opened = openToken(dependencies, token);
   if ("kind" in opened) return opened;
   const { runId, nodeId, interruptId } = opened.payload;
   const loadedRun = await dependencies.driver.newest(runId as CoordinationId);
   return loadedRun
-    ? inspectPlace(dependencies, loadedRun, { nodeId, interruptId })
+    ? inspectQuestion(dependencies, loadedRun, { nodeId, interruptId })
     : refuse("interrupt_not_found", "there is no such interrupt");
 }
 
+/**
+ * Records the answer to the question that a signed token stands for. Returns the run's status, or the refusal of the
+ * answer, or of a token that may only show the question.
+ */
 export async function resolveToken(
   dependencies: InterruptDependencies,
   token: string,
   value: unknown,
 ): Promise<Answered<ResolvedInterrupt>> {
-  const opened = open(dependencies, token);
+  const opened = openToken(dependencies, token);
   if ("kind" in opened) return opened;
   const { runId, nodeId, interruptId, intent } = opened.payload;
   if (intent !== "resolve")
     return refuse("interrupt_inspect_only", "this token may show the question, and may not answer it");
-  return answer(dependencies, {
+  return recordQuestionAnswer(dependencies, {
     runId: runId as CoordinationId,
     nodeId,
     interruptId,

@@ -1,10 +1,15 @@
 /** Owns: what a caller is shown of the own tenant's runs. Another tenant's run is one that is not there. */
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
-import { childrenOf, snapshotOf, statusOf, type ChildRun } from "../../../workflow/state/run-view.ts";
+import {
+  listAwaitedChildRuns,
+  createRunSnapshot,
+  computeRunStatus,
+  type ChildRun,
+} from "../../../workflow/state/run-view.ts";
 import { isEndedPhase, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { Hosting } from "./hosting.ts";
-import { openInterruptOf } from "./interrupts.ts";
+import { describeOpenInterrupt } from "./interrupts.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type {
   Ancestry,
@@ -18,20 +23,22 @@ import { listFilesAtStart } from "../records/run-workspace.ts";
 import { readEventPage } from "../records/read-event-page.ts";
 import { refuseUnknownRun } from "./shared-refusals.ts";
 
-export function createdOf({ run }: LoadedRun): CreatedRun {
-  return { runId: run.runId, status: statusOf(run) };
+/** Returns the id and the status of a run. */
+export function pickIdAndStatus({ run }: LoadedRun): CreatedRun {
+  return { runId: run.runId, status: computeRunStatus(run) };
 }
 
 /**
- * Returns what the caller is told of an accepted run. The protocol knows no ended status here, however fast the run
- * was.
+ * Returns the id and the status that the caller is told of an accepted run. One that has ended is told as running: the
+ * protocol knows no ended status here, however fast the run was.
  */
-export function acceptedOf(loadedRun: LoadedRun): CreatedRun {
-  const created = createdOf(loadedRun);
+export function describeAcceptedRun(loadedRun: LoadedRun): CreatedRun {
+  const created = pickIdAndStatus(loadedRun);
   return hasRunEnded(created.status) ? { ...created, status: "running" } : created;
 }
 
-export async function ownRun(
+/** Returns the newest state of a run; `undefined` where there is none, or it is not of the caller's tenant. */
+export async function findOwnRun(
   hosting: Hosting,
   { tenant }: Caller,
   runId: string,
@@ -40,26 +47,30 @@ export async function ownRun(
   return loadedRun?.run.started.owner.tenant === tenant ? loadedRun : undefined;
 }
 
-export async function readSnapshot(
+/**
+ * Returns the snapshot of a run, with the child runs that it waits for, its open question and the files that it began
+ * with; a refusal where the caller's tenant has no such run.
+ */
+export async function readRunSnapshot(
   hosting: Hosting,
   caller: Caller,
   runId: string,
 ): Promise<Answered<RunSnapshot>> {
-  const loadedRun = await ownRun(hosting, caller, runId);
+  const loadedRun = await findOwnRun(hosting, caller, runId);
   if (!loadedRun) return refuseUnknownRun(runId);
   const { run, graph } = loadedRun;
   const children = await readChildRuns(hosting, run, { looksLeft: LOOKS_MAX });
   const files = await listFilesAtStart(hosting.store, run);
   const interrupt = isEndedPhase(run.phase)
     ? undefined
-    : openInterruptOf({ ...hosting, driver: hosting.runs }, loadedRun);
+    : describeOpenInterrupt({ ...hosting, driver: hosting.runs }, loadedRun);
   return {
     kind: "done",
     value: {
-      ...snapshotOf(run, graph, children),
+      ...createRunSnapshot(run, graph, children),
       runId: run.runId,
       workflowId: run.started.workflowId,
-      status: statusOf(run, children),
+      status: computeRunStatus(run, children),
       ...(interrupt && { interrupt }),
       ...(files && { workspace: files.map(({ path, version }) => ({ path, version })) }),
     },
@@ -77,7 +88,7 @@ interface TreeReading {
 /** Reads the runs that a run waits for, and those that these wait for: how deep runs are nested has a bound. */
 async function readChildRuns(hosting: Hosting, run: WorkflowRun, reading: TreeReading): Promise<ChildRun[]> {
   const children = await Promise.all(
-    childrenOf(run).map(async (runId) => {
+    listAwaitedChildRuns(run).map(async (runId) => {
       const summary = (await hosting.store.entry(runId as CoordinationId))?.summary;
       // A peer's run may have the id of one here.
       const isOwn = summary?.parent?.runId === run.runId && summary.tenant === run.started.owner.tenant;
@@ -90,8 +101,8 @@ async function readChildRuns(hosting: Hosting, run: WorkflowRun, reading: TreeRe
 }
 
 /**
- * Reads how a run is that another one waits for. Its summary does not tell that it waits for somebody by a run of its own, which goes
- * on while it is paused.
+ * Reads the status of a child run, by its log where its summary does not tell. Its summary does not tell that it waits
+ * for somebody by a run of its own, which goes on while it is paused.
  */
 async function readChildRun(hosting: Hosting, child: ChildRun, reading: TreeReading): Promise<ChildRun> {
   const isSettled = hasRunEnded(child.status) || child.status.startsWith("waiting-");
@@ -101,10 +112,11 @@ async function readChildRun(hosting: Hosting, child: ChildRun, reading: TreeRead
   const loadedRun = await hosting.runs.newest(child.runId as CoordinationId).catch(() => undefined);
   const childRuns = loadedRun ? await readChildRuns(hosting, loadedRun.run, reading) : [];
   if (!loadedRun || childRuns.length === 0) return child;
-  return { ...child, status: statusOf(loadedRun.run, childRuns), childRuns };
+  return { ...child, status: computeRunStatus(loadedRun.run, childRuns), childRuns };
 }
 
-export async function readEvents(
+/** Returns a page of a run's events; a refusal where the caller's tenant has no such run. */
+export async function readRunEvents(
   { store }: Hosting,
   caller: Caller,
   runId: string,
@@ -116,6 +128,10 @@ export async function readEvents(
   return { kind: "done", value: await readEventPage(store, { ...entry, hasEnded }, range) };
 }
 
+/**
+ * Returns the parent of a run and the host that the parent is on, null where it has none; a refusal where the caller's
+ * tenant has no such run.
+ */
 export async function readAncestry(
   hosting: Hosting,
   caller: Caller,

@@ -2,10 +2,10 @@
 import { describeProblems } from "../../../contracts/validation.ts";
 import { readWorkflowDefinition } from "../../../contracts/workflows/workflow-definition.ts";
 import { DISPATCH } from "../../../workflow/state/graph.ts";
-import { isSubWorkflow } from "../../../workflow/nodes/node-types.ts";
+import { isSubWorkflowType } from "../../../workflow/nodes/node-types.ts";
 import { isRecord } from "../../../std/is-record.ts";
 import { expandDefinition } from "./abbreviated-definition.ts";
-import { refusalOf, refuse, type AdmissionRules } from "../driving/create-run.ts";
+import { findWorkflowRefusal, refuse, type AdmissionRules } from "../driving/create-run.ts";
 import type { RunBook } from "../records/run-book.ts";
 import type { Answered, Caller, HostRefusal, WorkflowSeams } from "../records/workflow-host.ts";
 
@@ -15,25 +15,32 @@ export interface RegisterDependencies extends AdmissionRules {
   readonly seams?: WorkflowSeams;
 }
 
+/**
+ * Checks a workflow's definition and stores it for one tenant. Returns its id, or the refusal of one that this host
+ * cannot take.
+ */
 export async function registerWorkflow(
   { book, settings, agentBook, seams }: RegisterDependencies,
   { tenant }: Caller,
   value: unknown,
 ): Promise<Answered<{ readonly workflowId: string }>> {
-  const whole = expandDefinition(value);
+  const wholeDefinition = expandDefinition(value);
   // Before the rest is looked at: a client that lacks the capability learns that, and not what else is wrong.
-  const missing = withoutCapability(whole, seams);
+  const missing = refuseMissingCapability(wholeDefinition, seams);
   if (missing) return missing;
-  const parsed = readWorkflowDefinition(whole);
+  const parsed = readWorkflowDefinition(wholeDefinition);
   if (!parsed.ok) return refuse("validation_error", describeProblems(parsed.problems));
   const { nodes } = parsed.value;
-  const odd = nodes.findIndex(({ id }) => !id.isWellFormed());
+  const malformedNodeIndex = nodes.findIndex(({ id }) => !id.isWellFormed());
   // Such an id is stored as another text, and the log of a run would no longer match its hashes.
-  if (odd >= 0)
-    return refuse("validation_error", `nodes[${odd}].id is no Unicode text: it has half of a surrogate pair`);
+  if (malformedNodeIndex >= 0)
+    return refuse(
+      "validation_error",
+      `nodes[${malformedNodeIndex}].id is no Unicode text: it has half of a surrogate pair`,
+    );
   const { workflow, problems } = book.compile(parsed.value);
   if (!workflow) return refuse("validation_error", problems.join("; "), { problems });
-  const refusal = refusalOf({ settings, agentBook }, workflow);
+  const refusal = findWorkflowRefusal({ settings, agentBook }, workflow);
   if (refusal) return refusal;
   await book.store(workflow, tenant);
   return { kind: "done", value: { workflowId: parsed.value.id } };
@@ -41,10 +48,11 @@ export async function registerWorkflow(
 
 const CAPABILITIES: readonly (readonly [capability: string, needs: (typeId: unknown) => boolean])[] = [
   ["agents.dispatchMapping", (typeId) => typeId === DISPATCH],
-  ["subWorkflow.inputMapping", (typeId) => typeof typeId === "string" && isSubWorkflow(typeId)],
+  ["subWorkflow.inputMapping", (typeId) => typeof typeId === "string" && isSubWorkflowType(typeId)],
 ];
 
-function withoutCapability(
+/** Refuses a workflow with nodes that need a capability which a test has switched off. */
+function refuseMissingCapability(
   definition: unknown,
   seams: RegisterDependencies["seams"],
 ): HostRefusal | undefined {

@@ -4,21 +4,26 @@ import { refuse } from "../driving/create-run.ts";
 import type { Hosting } from "./hosting.ts";
 import type { HostRefusal } from "../records/workflow-host.ts";
 
-/** Refuses a request about a run that is not there, or that is another tenant's. */
+/** Returns the refusal of a request about a run that is not there, or that is another tenant's. */
 export function refuseUnknownRun(runId: string): HostRefusal {
   return refuse("not_found", `there is no run ${runId}`);
 }
 
+/** Returns the refusal of an answer to a node that waits for none. */
 export function refuseUnaskedNode(nodeId: string): HostRefusal {
   return refuse("interrupt_not_found", `node ${nodeId} of the run waits for no answer`);
 }
 
+/** Returns the refusal of an answer to a node's question that has been settled already. */
 export function refuseSettledQuestion(nodeId: string): HostRefusal {
   return refuse("interrupt_already_resolved", `the question of node ${nodeId} has already been settled`);
 }
 
-/** Refuses a fork of a run that was played: it derives what its source did, which takes the conformance play. */
-export async function refuseUnplayed(
+/**
+ * Returns the refusal of a fork of a played run on a host without the conformance play; `undefined` for any other. The
+ * fork derives what its source did.
+ */
+export async function findPlayedForkRefusal(
   { book, settings }: Pick<Hosting, "book" | "settings">,
   definition: string,
 ): Promise<HostRefusal | undefined> {

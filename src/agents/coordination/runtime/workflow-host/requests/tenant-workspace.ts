@@ -22,15 +22,16 @@ import type {
 } from "../records/workflow-host.ts";
 import type { WorkspaceDependencies } from "../records/run-workspace.ts";
 
+/** Creates the access of clients to the files of one workspace: to list, read, write and remove them. */
 export function createTenantWorkspace(
   dependencies: WorkspaceDependencies,
   at: WorkspaceScope,
 ): TenantWorkspace {
   return {
-    list: ({ prefix = "" }) => list(dependencies, at, prefix),
-    read: (path, version) => read(dependencies, { at, path }, version),
-    write: (path, file) => write(dependencies, { at, path }, file),
-    remove: (path, { ifMatch }) => remove(dependencies, { at, path }, ifMatch),
+    list: ({ prefix = "" }) => listTenantFiles(dependencies, at, prefix),
+    read: (path, version) => readTenantFile(dependencies, { at, path }, version),
+    write: (path, file) => writeTenantFile(dependencies, { at, path }, file),
+    remove: (path, { ifMatch }) => removeTenantFile(dependencies, { at, path }, ifMatch),
   };
 }
 
@@ -39,19 +40,19 @@ interface Place {
   readonly path: string;
 }
 
-async function list(
+async function listTenantFiles(
   { store }: WorkspaceDependencies,
   at: WorkspaceScope,
   prefix: string,
 ): Promise<Answered<readonly WorkspaceFileInfo[]>> {
   const listed = (await store.workspace.list(at)) ?? [];
   const files = listed.flatMap((each) =>
-    each.kind === "file" && each.path.startsWith(prefix) ? [infoOf(each)] : [],
+    each.kind === "file" && each.path.startsWith(prefix) ? [createFileInfo(each)] : [],
   );
   return { kind: "done", value: files };
 }
 
-async function read(
+async function readTenantFile(
   { store }: WorkspaceDependencies,
   { at, path }: Place,
   version: number | undefined,
@@ -60,10 +61,10 @@ async function read(
   if (invalid) return invalid;
   const found = await store.workspace.get(at, path, version === undefined ? {} : { version });
   if (found?.kind !== "file" || found.content === undefined) return refuseUnknownFile(path, version);
-  return { kind: "done", value: { ...infoOf(found), content: found.content } };
+  return { kind: "done", value: { ...createFileInfo(found), content: found.content } };
 }
 
-async function write(
+async function writeTenantFile(
   { store, clock, secrets }: WorkspaceDependencies,
   { at, path }: Place,
   { content: contentGiven, contentType = WORKSPACE_CONTENT_TYPE, ifMatch }: NewWorkspaceFile,
@@ -76,11 +77,11 @@ async function write(
   const content: WorkspaceContent = { contentType, text };
   const updatedAt = formatTimestamp(clock.now());
   const written = await store.workspace.write({ at, path, content, updatedAt, ...(ifMatch && { ifMatch }) });
-  if (written.kind !== "written") return refusalOf(path, written);
-  return { kind: "done", value: { ...infoOf(written.entry), content: text } };
+  if (written.kind !== "written") return createWriteRefusal(path, written);
+  return { kind: "done", value: { ...createFileInfo(written.entry), content: text } };
 }
 
-async function remove(
+async function removeTenantFile(
   { store, clock }: WorkspaceDependencies,
   { at, path }: Place,
   ifMatch: NewWorkspaceFile["ifMatch"],
@@ -90,11 +91,17 @@ async function remove(
   const updatedAt = formatTimestamp(clock.now());
   const change = { at, path, content: null, updatedAt, ...(ifMatch && { ifMatch }) };
   const written = await store.workspace.write(change);
-  if (written.kind !== "removed") return refusalOf(path, written);
+  if (written.kind !== "removed") return createWriteRefusal(path, written);
   return { kind: "done", value: { version: written.version } };
 }
 
-function infoOf({ path, version, contentType, sha256, updatedAt }: WorkspaceEntry): WorkspaceFileInfo {
+function createFileInfo({
+  path,
+  version,
+  contentType,
+  sha256,
+  updatedAt,
+}: WorkspaceEntry): WorkspaceFileInfo {
   return { path, contentType, version, etag: formatWorkspaceEtag(version, sha256), updatedAt };
 }
 
@@ -131,7 +138,7 @@ const TOO_LARGE = refuse(
   { maxFileBytes: WORKFLOW_BOUNDS.workspaceFileBytesMax },
 );
 
-function refusalOf(path: string, written: WorkspaceWritten): HostRefusal {
+function createWriteRefusal(path: string, written: WorkspaceWritten): HostRefusal {
   switch (written.kind) {
     case "conflict": {
       const { currentVersion } = written;

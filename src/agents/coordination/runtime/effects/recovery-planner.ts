@@ -1,7 +1,7 @@
 /** Owns: what is planned when nothing happened that says so: at a sweep, and when somebody asks about one step. */
 import { createIdempotencyKey, type EpochMs } from "../../contracts/ids.ts";
 import type { Capacity } from "../../dispatch/effects/capacity.ts";
-import { planRecovery, type Effect } from "../../dispatch/effects/plan-dispatch.ts";
+import { planRecovery, type Effect } from "../../dispatch/effects/next-effects.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
 import type { HomeGateways } from "../ownership/home-gateway.ts";
 import type { SpawnGate } from "../spawns/spawn-gate.ts";
@@ -20,16 +20,19 @@ interface RecoveryDependencies {
   readonly onOpen: (state: OpenCoordination) => void;
 }
 
-/** Plans nothing but the question to the host about one step. */
-export function createQuestionPlan(stepId: string): Plan {
+/** Returns a planner that plans only the question to the host about one step, where recovery would ask it. */
+export function createAskHostPlanner(stepId: string): Plan {
   return (state, now, capacity) =>
     planRecovery(state, now, capacity).filter(
       (effect) => effect.kind === "askHost" && effect.stepId === stepId,
     );
 }
 
-/** Spawns that another process of this gateway admitted count here, too. */
-export function createRecoveryPlan({ gate, homes, onOpen }: RecoveryDependencies): Plan {
+/**
+ * Returns the planner of sweeps, which plans the recovery of a coordination. For an open one it calls `onOpen`, and
+ * occupies a place of the spawn gate for each spawn to ask about whose session is in this gateway.
+ */
+export function createRecoveryPlanner({ gate, homes, onOpen }: RecoveryDependencies): Plan {
   return (state, now, capacity) => {
     const effects = planRecovery(state, now, capacity);
     if (state.kind !== "open") return effects;

@@ -1,9 +1,9 @@
-/** Owns: reading a plan file, JSON or YAML, in bounded time; what is wrong with its syntax comes with line and column. */
+/** Owns: reading a file of JSON or YAML in bounded time; what is wrong with its syntax comes with line and column. */
 import { extname } from "node:path";
 import type * as Yaml from "yaml";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { findJsonExcess } from "../../../agents/coordination/std/json-text-excess.ts";
-import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { createInputError, type CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
 import { findDuplicateKey } from "./duplicate-key.ts";
 import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
@@ -18,43 +18,55 @@ const TOO_DEEP = "the file is nested too deeply";
 const DEPTH_MAX = 64;
 const PROBLEMS_MAX = BOUNDS.validationProblemsMax;
 
-/** Describes what is wrong with the syntax of a file in one line, with the places. */
-export function describeSlips(problems: readonly PlanProblem[]): string {
+const EXTENSIONS: ReadonlySet<string> = new Set([".json", ".yaml", ".yml"]);
+
+/** Returns whether a file's name ends as that of a JSON or YAML file does. */
+export function isJsonOrYamlFile(file: string): boolean {
+  return EXTENSIONS.has(extname(file).toLowerCase());
+}
+
+/** Returns in one line what is wrong with the syntax of a file, each problem with its place. */
+export function describeSyntaxProblems(problems: readonly PlanProblem[]): string {
   return problems.map(({ path, message }) => `${path}: ${message}`).join("; ");
 }
 
-/** @throws CoordinationError `INPUT_INVALID` where the file cannot be read or is too large. */
-export async function loadPlanFile(file: string): Promise<Loaded> {
+/**
+ * Reads a JSON or YAML file and returns its value, not validated, or the problems of its syntax. `subject`: what the
+ * file holds, such as `a plan`, for errors. @throws CoordinationError `INPUT_INVALID` where it cannot be read or is
+ * too large
+ */
+export async function readJsonOrYaml(file: string, subject: string): Promise<Loaded> {
   const bytesMax = BOUNDS.planFileBytesMax;
-  const text = await readTextFile(file, { bytesMax, tooLarge: () => createTooLargeError(file, bytesMax) });
-  return parsePlanText(text, extname(file).toLowerCase());
+  const text = await readTextFile(file, {
+    bytesMax,
+    tooLarge: () => createTooLargeError(file, subject, bytesMax),
+  });
+  return parseJsonOrYaml(text, subject, extname(file).toLowerCase());
 }
 
 /**
- * Parses the text of a plan; `extension` says what it is, where it says anything. @throws CoordinationError
- * `INPUT_INVALID` where it is too large.
+ * Returns the value of a JSON or YAML text, not validated, or the problems of its syntax. `extension`: says which of
+ * the two it is; without one the text's beginning does. @throws CoordinationError `INPUT_INVALID` where it is too
+ * large
  */
-export async function parsePlanText(text: string, extension = ""): Promise<Loaded> {
+export async function parseJsonOrYaml(text: string, subject: string, extension = ""): Promise<Loaded> {
   const looksLikeJson = /^\s*[[{]/u.test(text);
   if (extension === ".json" || (extension !== ".yaml" && extension !== ".yml" && looksLikeJson)) {
     const parsed = parseJson(text);
     if (parsed) return parsed;
-    return extension === ".json" ? explainJson(text) : parseYaml(text);
+    if (extension === ".json") return explainInvalidJson(text);
   }
-  return parseYaml(text);
+  return parseYaml(text, subject);
 }
 
-function createTooLargeError(subject: string, sizeMax: number): CoordinationError {
-  return new CoordinationError(
-    "INPUT_INVALID",
-    `${subject}: a plan may have at most ${formatBytes(sizeMax)}`,
-  );
+function createTooLargeError(place: string, subject: string, bytesMax: number): CoordinationError {
+  return createInputError(`${place}: ${subject} may have at most ${formatBytes(bytesMax)}`);
 }
 
-/** Parses a JSON file; `undefined` when the text is not JSON. */
+/** Parses JSON; refuses it where it is too deep or has a key twice. `undefined` when the text is not JSON. */
 function parseJson(text: string): Loaded | undefined {
   if (findJsonExcess(text, { depthMax: DEPTH_MAX, valuesMax: Infinity }))
-    return refuse([createProblem(1, 1, TOO_DEEP)]);
+    return createLoadRefusal([createSyntaxProblem(1, 1, TOO_DEEP)]);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -63,26 +75,36 @@ function parseJson(text: string): Loaded | undefined {
   }
   const duplicate = findDuplicateKey(text);
   if (!duplicate) return { ok: true, value };
-  const { line, column } = placeIn(text, duplicate.offset);
-  return refuse([createProblem(line, column, describeDuplicateKey(duplicate.key))]);
+  const { line, column } = computeLineAndColumn(text, duplicate.offset);
+  return createLoadRefusal([createSyntaxProblem(line, column, describeDuplicateKey(duplicate.key))]);
 }
 
-/** JSON.parse does not always name the place; as YAML with JSON's scalars the same text has nearly the same errors. */
-async function explainJson(text: string): Promise<Loaded> {
-  const named = placeNamed(text);
-  if (named) return refuse([named]);
-  if (text.length > BOUNDS.planYamlBytesMax) return refuse([createProblem(1, 1, "this is not JSON")]);
+/**
+ * Refuses text that is not JSON, with the first error and its place. JSON.parse does not always name the place; as
+ * YAML with JSON's scalars the same text has nearly the same errors.
+ */
+async function explainInvalidJson(text: string): Promise<Loaded> {
+  const named = findParseErrorPlace(text);
+  if (named) return createLoadRefusal([named]);
+  if (text.length > BOUNDS.planYamlBytesMax)
+    return createLoadRefusal([createSyntaxProblem(1, 1, "this is not JSON")]);
   const yaml = await import("yaml");
-  if (isNestedTooDeeply(text, yaml)) return refuse([createProblem(1, 1, TOO_DEEP)]);
+  if (isNestedTooDeeply(text, yaml)) return createLoadRefusal([createSyntaxProblem(1, 1, TOO_DEEP)]);
   const lineCounter = new yaml.LineCounter();
   const slip = parseWithinStack(() => {
-    const [first, second] = documentsOf(text, yaml, { lineCounter, schema: "json" });
-    return [...(first ? listSyntaxSlips(first) : []), ...(second ? [describeSecond(second)] : [])][0];
+    const [first, second] = parseDocuments(text, yaml, { lineCounter, schema: "json" });
+    return [
+      ...(first ? listSyntaxSlips(first) : []),
+      ...(second ? [createSecondDocumentSlip(second)] : []),
+    ][0];
   });
-  return refuse([slip ? createSlipProblem(slip, lineCounter) : createProblem(1, 1, "this is not JSON")]);
+  return createLoadRefusal([
+    slip ? locateSlip(slip, lineCounter) : createSyntaxProblem(1, 1, "this is not JSON"),
+  ]);
 }
 
-function placeNamed(text: string): PlanProblem | undefined {
+/** Returns the error of JSON.parse as a problem, where it names line and column. */
+function findParseErrorPlace(text: string): PlanProblem | undefined {
   try {
     JSON.parse(text);
   } catch (error) {
@@ -90,27 +112,27 @@ function placeNamed(text: string): PlanProblem | undefined {
       String(error),
     );
     if (syntaxError)
-      return createProblem(Number(syntaxError[2]), Number(syntaxError[3]), String(syntaxError[1]));
+      return createSyntaxProblem(Number(syntaxError[2]), Number(syntaxError[3]), String(syntaxError[1]));
   }
   return undefined;
 }
 
-async function parseYaml(text: string): Promise<Loaded> {
+async function parseYaml(text: string, subject: string): Promise<Loaded> {
   if (Buffer.byteLength(text) > BOUNDS.planYamlBytesMax)
-    throw createTooLargeError("YAML", BOUNDS.planYamlBytesMax);
+    throw createTooLargeError("YAML", subject, BOUNDS.planYamlBytesMax);
   const yaml = await import("yaml");
-  if (isNestedTooDeeply(text, yaml)) return refuse([createProblem(1, 1, TOO_DEEP)]);
+  if (isNestedTooDeeply(text, yaml)) return createLoadRefusal([createSyntaxProblem(1, 1, TOO_DEEP)]);
   const lineCounter = new yaml.LineCounter();
   const slips: Slip[] = [];
   const document = parseWithinStack(() => {
-    const [first, second] = documentsOf(text, yaml, { lineCounter });
-    if (first) slips.push(...listSyntaxSlips(first), ...listSlips(first, yaml));
-    if (second) slips.push(describeSecond(second));
+    const [first, second] = parseDocuments(text, yaml, { lineCounter });
+    if (first) slips.push(...listSyntaxSlips(first), ...listUnrefusedSlips(first, yaml));
+    if (second) slips.push(createSecondDocumentSlip(second));
     return first;
   });
-  if (!document) return refuse([createProblem(1, 1, TOO_DEEP)]);
-  const problems = slips.slice(0, PROBLEMS_MAX).map((slip) => createSlipProblem(slip, lineCounter));
-  return problems.length > 0 ? refuse(problems) : valueOf(document);
+  if (!document) return createLoadRefusal([createSyntaxProblem(1, 1, TOO_DEEP)]);
+  const problems = slips.slice(0, PROBLEMS_MAX).map((slip) => locateSlip(slip, lineCounter));
+  return problems.length > 0 ? createLoadRefusal(problems) : convertDocument(document);
 }
 
 const OPENING: ReadonlySet<string> = new Set(["[", "{"]);
@@ -130,8 +152,8 @@ function isNestedTooDeeply(text: string, { Lexer }: typeof Yaml): boolean {
   return false;
 }
 
-/** Returns at most two documents. Parsing stops after a few errors, because two million would not fit into memory. */
-function documentsOf(
+/** Parses at most two documents. Parsing stops after a few errors, because two million would not fit into memory. */
+function parseDocuments(
   text: string,
   yaml: typeof Yaml,
   { lineCounter, schema }: { readonly lineCounter: Yaml.LineCounter; readonly schema?: "json" },
@@ -139,11 +161,12 @@ function documentsOf(
   const tokens = new yaml.Parser(lineCounter.addNewLine).parse(text);
   // The parser would compare every key with every other; one pass with a set finds the same.
   const composer = new yaml.Composer({ uniqueKeys: false, logLevel: "error", ...(schema && { schema }) });
-  const [first, second] = composer.compose(takeUntilErrors(tokens), true, text.length);
+  const [first, second] = composer.compose(takeUntilManyErrors(tokens), true, text.length);
   return [first, second].filter((document) => document !== undefined);
 }
 
-function* takeUntilErrors(tokens: Iterable<Yaml.CST.Token>): Generator<Yaml.CST.Token> {
+/** Yields tokens up to the last error that can be reported. */
+function* takeUntilManyErrors(tokens: Iterable<Yaml.CST.Token>): Generator<Yaml.CST.Token> {
   let errors = 0;
   for (const token of tokens) {
     yield token;
@@ -152,10 +175,11 @@ function* takeUntilErrors(tokens: Iterable<Yaml.CST.Token>): Generator<Yaml.CST.
   }
 }
 
+/** Lists what the parser itself reports, errors before warnings. */
 function listSyntaxSlips({ errors, warnings }: Yaml.Document): Slip[] {
   return [...errors.slice(0, PROBLEMS_MAX), ...warnings.slice(0, PROBLEMS_MAX)].map(({ pos, message }) => ({
     offset: pos[0],
-    message: sentenceOf(message),
+    message: extractSentence(message),
   }));
 }
 
@@ -168,7 +192,7 @@ interface Slip {
  * Lists what the parser does not refuse: lists and maps as keys, keys that are there twice, aliases of nothing, too many aliases, and
  * depth. All of it before anything is converted or written out as a text: that takes time beyond all bounds.
  */
-function listSlips(document: Yaml.Document, yaml: typeof Yaml): Slip[] {
+function listUnrefusedSlips(document: Yaml.Document, yaml: typeof Yaml): Slip[] {
   const { visit, isNode, isCollection, isMap } = yaml;
   const slips: Slip[] = [];
   const aliasSlips = createAliasCheck(yaml);
@@ -176,31 +200,31 @@ function listSlips(document: Yaml.Document, yaml: typeof Yaml): Slip[] {
     if (slips.length >= PROBLEMS_MAX) return visit.BREAK;
     if (!isNode(node)) return undefined;
     if (path.length > DEPTH_MAX && path.filter((ancestor) => isCollection(ancestor)).length >= DEPTH_MAX) {
-      slips.push({ offset: offsetOf(node), message: TOO_DEEP });
+      slips.push({ offset: readOffset(node), message: TOO_DEEP });
       return visit.BREAK;
     }
     slips.push(...aliasSlips(node));
     if (!isMap(node)) return undefined;
-    const wrong = listUnwrittenKeys(node, yaml);
-    slips.push(...(wrong.length > 0 ? wrong : listDuplicates(node)).slice(0, PROBLEMS_MAX));
+    const wrong = listNonTextKeys(node, yaml);
+    slips.push(...(wrong.length > 0 ? wrong : listDuplicateKeys(node)).slice(0, PROBLEMS_MAX));
     // The inside of such a key is not looked at: it may be nested in ways that double with each level.
     return wrong.length > 0 ? visit.SKIP : undefined;
   });
   return slips;
 }
 
-function offsetOf({ range }: Yaml.Node): number {
+function readOffset({ range }: Yaml.Node): number {
   return range?.[0] ?? 0;
 }
 
-/** Tells of each node, in their order, what is wrong with it as an alias. */
+/** Creates a check that takes all nodes in order and lists what is wrong with each as an alias. */
 function createAliasCheck({ isAlias }: typeof Yaml): (node: Yaml.Node) => Slip[] {
   const anchors = new Set<string>();
   const { yamlAliasesMax } = BOUNDS;
   let aliases = 0;
   return (node) => {
     const slips: Slip[] = [];
-    const offset = offsetOf(node);
+    const offset = readOffset(node);
     if (isAlias(node)) {
       aliases += 1;
       if (!anchors.has(node.source))
@@ -212,16 +236,16 @@ function createAliasCheck({ isAlias }: typeof Yaml): (node: Yaml.Node) => Slip[]
   };
 }
 
-/** A key is a text. A list, a map or an alias as one would have to be written out as a text first. */
-function listUnwrittenKeys({ items }: Yaml.YAMLMap, { isAlias, isCollection }: typeof Yaml): Slip[] {
+/** Lists the keys that are a list, a map or an alias: each would have to be written out as a text first. */
+function listNonTextKeys({ items }: Yaml.YAMLMap, { isAlias, isCollection }: typeof Yaml): Slip[] {
   return items.flatMap(({ key }) =>
     isCollection(key) || isAlias(key)
-      ? [{ offset: offsetOf(key), message: "a key is a text, not a list, a map or an alias" }]
+      ? [{ offset: readOffset(key), message: "a key is a text, not a list, a map or an alias" }]
       : [],
   );
 }
 
-function listDuplicates({ items }: Yaml.YAMLMap): Slip[] {
+function listDuplicateKeys({ items }: Yaml.YAMLMap): Slip[] {
   const seen = new Set<string>();
   return items.flatMap(({ key: node }) => {
     const { range, value } = node as Partial<Yaml.Scalar>;
@@ -232,21 +256,24 @@ function listDuplicates({ items }: Yaml.YAMLMap): Slip[] {
   });
 }
 
-function describeSecond({ range }: Yaml.Document.Parsed): Slip {
+function createSecondDocumentSlip({ range }: Yaml.Document.Parsed): Slip {
   return { offset: range[0], message: "a second document begins here; remove it" };
 }
 
-function createSlipProblem({ offset, message }: Slip, lineCounter: Yaml.LineCounter): PlanProblem {
+/** Returns a slip as a problem with line and column. */
+function locateSlip({ offset, message }: Slip, lineCounter: Yaml.LineCounter): PlanProblem {
   const { line, col } = lineCounter.linePos(offset);
-  return createProblem(Math.max(line, 1), Math.max(col, 1), message);
+  return createSyntaxProblem(Math.max(line, 1), Math.max(col, 1), message);
 }
 
-/** Aliases of aliases can still grow beyond all bounds. */
-function valueOf(document: Yaml.Document): Loaded {
+/** Converts a document to its value; refuses aliases of aliases, which can still grow beyond all bounds. */
+function convertDocument(document: Yaml.Document): Loaded {
   try {
     return { ok: true, value: document.toJS({ maxAliasCount: BOUNDS.yamlAliasesMax }) as unknown };
   } catch {
-    return refuse([createProblem(1, 1, "the aliases of the file stand for too much; write them out")]);
+    return createLoadRefusal([
+      createSyntaxProblem(1, 1, "the aliases of the file stand for too much; write them out"),
+    ]);
   }
 }
 
@@ -260,11 +287,11 @@ function parseWithinStack<T>(parse: () => T): T | undefined {
   }
 }
 
-function refuse(problems: readonly PlanProblem[]): Loaded {
+function createLoadRefusal(problems: readonly PlanProblem[]): Loaded {
   return { ok: false, problems };
 }
 
-function createProblem(line: number, column: number, message: string): PlanProblem {
+function createSyntaxProblem(line: number, column: number, message: string): PlanProblem {
   return { path: `line ${line}, column ${column}`, code: "FILE_SYNTAX", message };
 }
 
@@ -272,14 +299,17 @@ function describeDuplicateKey(name: string): string {
   return `the key ${JSON.stringify(name.slice(0, BOUNDS.nameCharsMax))} is there twice; remove one`;
 }
 
-/** Returns the sentence without the place and the excerpt that the parser adds. */
-function sentenceOf(message: string): string {
+/** Returns the parser's sentence without the place and the excerpt that it adds. */
+function extractSentence(message: string): string {
   const [first = ""] = message.split("\n");
   if (first.startsWith("Maximum call stack")) return TOO_DEEP;
   return first.replace(/ at line \d+, column \d+:?$/u, "");
 }
 
-function placeIn(text: string, offset: number): { readonly line: number; readonly column: number } {
+function computeLineAndColumn(
+  text: string,
+  offset: number,
+): { readonly line: number; readonly column: number } {
   const before = text.slice(0, offset);
   return { line: before.split("\n").length, column: offset - before.lastIndexOf("\n") };
 }

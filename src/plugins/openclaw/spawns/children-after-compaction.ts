@@ -5,20 +5,23 @@
 import type { EpochMs, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import {
   describeChildren,
-  explainRepeated,
+  explainRepeatedSpawn,
   findRepeatedChild,
-  listChildren,
+  listChildrenOfSession,
 } from "../../../agents/coordination/runtime/children-of-session.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import type { SpawnReading } from "./spawn-request.ts";
 
-/** Records that the history of a session was compacted. */
+/** Records in the runtime and the host's session entry that the history of a session was compacted now. */
 export async function noteCompaction(runtime: SharedRuntime, session: SessionKey): Promise<void> {
   await runtime.compactions.record(session, { atMs: Date.now() as EpochMs });
 }
 
-/** Returns what the first prompts after a compaction say of the session's children: those of one run. */
-export async function recallChildren(
+/**
+ * Returns the note on a session's children for the prompts of the first run after a compaction, and records that run
+ * as the one that is told; `undefined` for any other run, without a compaction, and where the setting is off.
+ */
+export async function describeCompactedChildren(
   runtime: SharedRuntime,
   session: SessionKey,
   runId: string | undefined,
@@ -35,8 +38,11 @@ export async function recallChildren(
   return note;
 }
 
-/** Returns why a spawn is refused that repeats a child from before the compaction; `undefined` where it may happen. */
-export async function findRepetition(
+/**
+ * Returns the reason to refuse a spawn that repeats a child of the session from before its compaction; `undefined`
+ * where it may happen, as when it says that it is meant again.
+ */
+export async function explainRepetition(
   runtime: SharedRuntime,
   reading: SpawnReading,
 ): Promise<string | undefined> {
@@ -46,12 +52,12 @@ export async function findRepetition(
   const compaction = runtime.compactions.find(sourceSession);
   if (!compaction) return undefined;
   const { reads } = await runtime.coordinator();
-  const child = findRepeatedChild(await listChildren(reads, sourceSession), {
+  const child = findRepeatedChild(await listChildrenOfSession(reads, sourceSession), {
     agentId: spawn.agentId,
     runner: spawn.runner,
     sha256: input.ref.sha256,
     compactedAtMs: compaction.atMs,
     completedSinceMs: (Date.now() - settings.repeatMs) as EpochMs,
   });
-  return child && explainRepeated(child);
+  return child && explainRepeatedSpawn(child);
 }

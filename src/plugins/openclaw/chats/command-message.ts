@@ -1,7 +1,7 @@
 /** Owns: what the plugin reads of a chat message that calls it. */
 
 /** The part of the host's context that says who wrote what, where. */
-export interface ChatMessage {
+export interface CommandMessage {
   readonly channel: string;
   /** The channel's name for the sender. */
   readonly senderId?: string | undefined;

@@ -8,19 +8,19 @@ import {
   type SessionKey,
   type StepId,
 } from "../../contracts/ids.ts";
-import { pickBest, type ReadyRequest } from "../../lanes/pick-best.ts";
+import { pickBestRequests, type ReadyRequest } from "../../lanes/pick-best.ts";
 import { isBeingMerged } from "../decide-held.ts";
 import type { OpenCoordination, Step, StepPhase } from "../../ledger/state.ts";
 import {
   hasIdleSteps,
-  isAsked,
+  hasQuestionAboutPlan,
   isBeyondStop,
-  isHeldBack,
-  mustStop,
+  isPlanHeldBack,
+  mustStopStep,
   isWorkedOff,
-  findReachedLimit,
-  stopOf,
-  canStopRunning,
+  findReachedPlanLimit,
+  findStopReason,
+  mustStopRunningAttempts,
   hasWorkToBegin,
   type PlannedCoordination,
   type StopReason,
@@ -79,15 +79,18 @@ export interface TripBreaker {
   readonly effectId: string;
 }
 
-/** Returns the effects of the plan that are due now. */
+/**
+ * Returns the effects of a plan that are due now, in order, for others to carry out: stops, merges, skips, admissions,
+ * and steps that begin as far as `capacity` allows.
+ */
 export function planEffects(state: PlannedCoordination, now: EpochMs, capacity: Capacity): PlanEffect[] {
-  const stop = stopOf(state, now);
+  const stop = findStopReason(state, now);
   const effects: PlanEffect[] = [
     ...planStrayStops(state),
-    ...planStops(state, now),
+    ...planStepStops(state, now),
     ...planWorktreeEffects(state),
   ];
-  const skippableSteps = listSkippable(state, stop);
+  const skippableSteps = listStepsToEnd(state, stop);
   const [firstSkippable] = skippableSteps;
   if (firstSkippable !== undefined)
     effects.push({
@@ -102,14 +105,19 @@ export function planEffects(state: PlannedCoordination, now: EpochMs, capacity: 
       effectId: `${state.coordinationId}:admit:${state.plan.admitted}`,
       from: state.plan.admitted,
     });
-  const budgetStops = stop === undefined ? planBudgetStops(state, now) : [];
+  const budgetStops = stop === undefined ? planBreakerTrips(state, now) : [];
   effects.push(
     ...budgetStops,
-    ...planAttempts(state, { now, capacity, isHeld: stop !== undefined || isHeld(state, budgetStops) }),
+    ...planAttempts(state, {
+      now,
+      capacity,
+      isHeld: stop !== undefined || isBeginningHeldBack(state, budgetStops),
+    }),
   );
   return isWorkedOff(state) ? [...effects, planEnd(state)] : effects;
 }
 
+/** Returns the effect that ends the plan, or before that the one that judges its success criteria. */
 function planEnd({
   created,
   successCriteria,
@@ -121,28 +129,31 @@ function planEnd({
     : { kind: "judgePlan", effectId: `${coordinationId}:judge` };
 }
 
-/** Returns the effects that take up every attempt under way again, at the start of the runtime. */
-export function recoverPlan(state: PlannedCoordination, now: EpochMs): PlanEffect[] {
+/**
+ * Returns an effect for every attempt under way that is not to be stopped, by which it is taken up again at the start
+ * of the runtime.
+ */
+export function planAttemptRecovery(state: PlannedCoordination, now: EpochMs): PlanEffect[] {
   return state.plan.running
     .toArray()
     .flatMap((stepId) => state.steps.get(stepId) ?? [])
-    .filter((step) => !mustStop(state, step, now))
-    .map((step) => createRunStep(state, step, step.phase.attempt, step.admittedAtMs));
+    .filter((step) => !mustStopStep(state, step, now))
+    .map((step) => createRunStepEffect(state, step, step.phase.attempt, step.admittedAtMs));
 }
 
 /**
- * Returns the times at which the plan needs a look although nothing happened. Times that no longer matter are left out: they would
- * hide later ones.
+ * Lists the times at which effects of a plan become due although nothing happens. Times that no longer matter are left
+ * out: they would hide later ones.
  */
 export function listPlanDeadlines(state: PlannedCoordination): EpochMs[] {
   const { plan, steps, created } = state;
-  const isWaiting = isHeldBack(state);
+  const isWaiting = isPlanHeldBack(state);
   const times = plan.timed
     .toArray()
-    .flatMap((stepId) => findDueTime(steps.get(stepId)?.phase, isWaiting) ?? []);
+    .flatMap((stepId) => findRetryTime(steps.get(stepId)?.phase, isWaiting) ?? []);
   const deadlineAtMs = created.plan?.deadlineAtMs;
   if (deadlineAtMs !== undefined && hasIdleSteps(state)) times.push(deadlineAtMs);
-  if (isAsked(state)) return times;
+  if (hasQuestionAboutPlan(state)) return times;
   const wallMs = created.plan?.budget?.wallMs;
   return wallMs !== undefined && !plan.stop && hasWorkToBegin(state)
     ? [...times, addMs(plan.allowedFromMs, wallMs)]
@@ -150,10 +161,11 @@ export function listPlanDeadlines(state: PlannedCoordination): EpochMs[] {
 }
 
 /** Returns when a retry is due. While the whole plan waits, nothing is tried again. */
-function findDueTime(phase: StepPhase | undefined, isWaiting: boolean): EpochMs | undefined {
+function findRetryTime(phase: StepPhase | undefined, isWaiting: boolean): EpochMs | undefined {
   return phase?.status === "backoff" && !isWaiting ? phase.retryAtMs : undefined;
 }
 
+/** Plans to stop the children that may be left of attempts which were given up. */
 function planStrayStops({ plan, coordinationId }: PlannedCoordination): StopStray[] {
   return plan.strays.toArray().map(([childSessionKey, { stepId, attempt }]) => ({
     kind: "stopStray",
@@ -164,18 +176,21 @@ function planStrayStops({ plan, coordinationId }: PlannedCoordination): StopStra
   }));
 }
 
-function planStops(state: PlannedCoordination, now: EpochMs): StopStep[] {
+function planStepStops(state: PlannedCoordination, now: EpochMs): StopStep[] {
   return state.plan.running
     .toArray()
     .flatMap((stepId) => {
       const step = state.steps.get(stepId);
-      return step && mustStop(state, step, now) ? [step] : [];
+      return step && mustStopStep(state, step, now) ? [step] : [];
     })
-    .map((step) => ({ kind: "stopStep", ...createStepEffect(state, step, "run:stop") }));
+    .map((step) => ({ kind: "stopStep", ...createStepEffectFields(state, step, "run:stop") }));
 }
 
-/** Returns the steps to end now, as many as one append may hold. A step may be cancelled although its plan goes on. */
-function listSkippable(state: PlannedCoordination, stop: StopReason | undefined): StepId[] {
+/**
+ * Returns the steps that end now without a run, as many as one append may hold. A step may be cancelled although its
+ * plan goes on.
+ */
+function listStepsToEnd(state: PlannedCoordination, stop: StopReason | undefined): StepId[] {
   const { plan, openSteps, steps, held: heldSteps } = state;
   const isEnding = (stepId: StepId): boolean => {
     const step = steps.get(stepId);
@@ -192,18 +207,20 @@ function listSkippable(state: PlannedCoordination, stop: StopReason | undefined)
 function isEndedByStop(state: PlannedCoordination, step: Step, stop: StopReason): boolean {
   const { status } = step.phase;
   if (isBeyondStop(state, step)) return false;
-  if (status === "held") return canStopRunning(stop) && !isBeingMerged(state, step);
+  if (status === "held") return mustStopRunningAttempts(stop) && !isBeingMerged(state, step);
   // A spawn in backoff has no child at work: its result goes back to its agent.
   return status === "waiting" || status === "backoff" || status === "blocked";
 }
 
-function planBudgetStops(state: PlannedCoordination, now: EpochMs): TripBreaker[] {
-  if (isAsked(state) || !findReachedLimit(state, now)) return [];
+/** Plans to trip the circuit breaker where the plan's budget is spent; nothing while people are asked. */
+function planBreakerTrips(state: PlannedCoordination, now: EpochMs): TripBreaker[] {
+  if (hasQuestionAboutPlan(state) || !findReachedPlanLimit(state, now)) return [];
   return [{ kind: "tripBreaker", effectId: `${state.coordinationId}:trip:${state.escalations.size}` }];
 }
 
-function isHeld(state: PlannedCoordination, trips: readonly TripBreaker[]): boolean {
-  return isHeldBack(state) || trips.length > 0;
+/** True when only the delivery may begin: the plan waits, or its circuit breaker is about to trip. */
+function isBeginningHeldBack(state: PlannedCoordination, trips: readonly TripBreaker[]): boolean {
+  return isPlanHeldBack(state) || trips.length > 0;
 }
 
 interface PlanningPass {
@@ -223,8 +240,8 @@ function planAttempts(
   const candidates: Candidate[] = [];
   const consider = (step: Step | undefined, readyAtMs: EpochMs): void => {
     if (!step?.spec.planned || (!isBeyondStop(state, step) && (isStepHeld || step.cancelledBy))) return;
-    const effect = createRunStep(state, step, step.phase.attempt + 1, readyAtMs);
-    if (!capacity.isUnderway(effect.effectId)) candidates.push(candidateOf(step, effect));
+    const effect = createRunStepEffect(state, step, step.phase.attempt + 1, readyAtMs);
+    if (!capacity.isUnderway(effect.effectId)) candidates.push(createCandidate(step, effect));
   };
   for (const stepId of plan.timed) {
     const step = steps.get(stepId);
@@ -234,14 +251,14 @@ function planAttempts(
   for (const lane of laneSchema.options)
     if (capacity.room[lane] > 0)
       for (const [stepId, readyAtMs] of plan.ready[lane]) consider(steps.get(stepId), readyAtMs);
-  return laneSchema.options.flatMap((lane) => pickForLane(lane, candidates, capacity));
+  return laneSchema.options.flatMap((lane) => pickAttemptsForLane(lane, candidates, capacity));
 }
 
 interface Candidate extends ReadyRequest {
   readonly effect: RunStep;
 }
 
-function candidateOf({ spec }: Step, effect: RunStep): Candidate {
+function createCandidate({ spec }: Step, effect: RunStep): Candidate {
   return {
     effect,
     priority: spec.priority,
@@ -252,17 +269,19 @@ function candidateOf({ spec }: Step, effect: RunStep): Candidate {
   };
 }
 
-function pickForLane(lane: Lane, candidates: readonly Candidate[], capacity: Capacity): RunStep[] {
+function pickAttemptsForLane(lane: Lane, candidates: readonly Candidate[], capacity: Capacity): RunStep[] {
   const waiting = candidates.filter(({ effect }) => effect.lane === lane);
   const { room, agingMs, allowance } = capacity;
   const count = room[lane];
   const takesAll = waiting.length <= count && !allowance;
-  const chosen = takesAll ? waiting : pickBest(waiting, { count, agingMs, ...(allowance && { allowance }) });
+  const chosen = takesAll
+    ? waiting
+    : pickBestRequests(waiting, { count, agingMs, ...(allowance && { allowance }) });
   return chosen.map(({ effect }) => effect);
 }
 
-/** Returns the effect that runs an attempt of a step, the newest one or the one after it. */
-export function createRunStep(
+/** Returns the effect that runs an attempt of a step: the one under way, or the one after it. */
+export function createRunStepEffect(
   { coordinationId }: OpenCoordination,
   { spec: { stepId, lane } }: Step,
   attempt: number,
@@ -272,8 +291,11 @@ export function createRunStep(
   return { kind: "runStep", effectId, stepId, attempt, lane, readyAtMs };
 }
 
-/** Returns the fields of an effect on the newest attempt of a step; `act` tells its effects apart. */
-export function createStepEffect(
+/**
+ * Returns the fields that an effect on the newest attempt of a step has whatever its kind; `act` tells the ids of its
+ * effects apart.
+ */
+export function createStepEffectFields(
   { coordinationId }: OpenCoordination,
   { spec: { stepId }, phase: { attempt } }: Step,
   act: string,

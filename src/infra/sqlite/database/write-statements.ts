@@ -94,7 +94,8 @@ export const NEWEST_RUN = `
 
 export const CONTENTS_PER_SELECT = 64;
 
-export function prepareWrites(database: Database): Writes {
+/** Prepares the SQLite statements that append to runs, with all that an append writes besides events. */
+export function prepareLedgerWrites(database: Database): Writes {
   return {
     head: database.prepare<[string, string], Head>(
       `select run_key, length, head_hash, kind, origin, owner_id, owner_token
@@ -204,7 +205,11 @@ function prepareContentWrites(database: Database): ContentWrites {
   };
 }
 
-export function prepareReads(database: Database): Reads {
+/**
+ * Prepares the SQLite statements that find runs and steps by a reference, list the references of a run, and read
+ * stored texts.
+ */
+export function prepareLedgerReads(database: Database): Reads {
   return {
     find: database.prepare<[string], { run_id: string; step_id: string | null }>(
       `select run.run_id, reference.step_id

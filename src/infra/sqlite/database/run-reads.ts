@@ -44,7 +44,11 @@ export interface RunReads {
   readonly oldest: ListStatements;
 }
 
-export function runReadsOf(database: Database, kind: RunKind): () => RunReads {
+/**
+ * Returns a function that gives the prepared statements that read runs of a kind, which are prepared anew once a
+ * writer has migrated the schema.
+ */
+export function createRunReads(database: Database, kind: RunKind): () => RunReads {
   return createSchemaStatements(database, ORIGINS_SINCE_VERSION, (version) =>
     prepareRunReads(database, { kind, version }),
   );
@@ -55,7 +59,10 @@ interface Schema {
   readonly version: number;
 }
 
-/** The partial indexes serve only a `kind` that the SQL names itself. */
+/**
+ * Prepares the SQLite statements that read runs of one kind, for a version of the schema. The partial indexes serve
+ * only a `kind` that the SQL names itself.
+ */
 export function prepareRunReads(database: Database, { kind, version }: Schema): RunReads {
   const isOfKind = version >= WORKFLOWS_SINCE_VERSION ? `kind = '${kind}'` : String(kind === "coordination");
   // A coordination has no origin, whatever its row says.
@@ -123,13 +130,17 @@ function prepareHashedEvents(database: Database, isOfKind: string): RunReads["ha
   );
 }
 
+/**
+ * Returns how many coordinations and how many runs of workflows a ledger file holds; an older schema has only
+ * coordinations.
+ */
 export function countRuns(database: Database): RunCounts {
-  const all = count(database, "select count(*) from run");
+  const all = queryCount(database, "select count(*) from run");
   if (readSchemaVersion(database) < WORKFLOWS_SINCE_VERSION) return { coordinations: all, workflowRuns: 0 };
-  const coordinations = count(database, "select count(*) from run where kind = 'coordination'");
+  const coordinations = queryCount(database, "select count(*) from run where kind = 'coordination'");
   return { coordinations, workflowRuns: all - coordinations };
 }
 
-function count(database: Database, sql: string): number {
+function queryCount(database: Database, sql: string): number {
   return database.prepare<[], number>(sql).pluck().get() ?? 0;
 }

@@ -12,7 +12,7 @@ import { addSpent, isDelivery, spentFromUsage } from "../ledger/plan-progress.ts
 import type { Spent, Step } from "../ledger/state.ts";
 import { computeBackoffMs } from "../plan/backoff.ts";
 import { draftQuestion } from "./ask-people.ts";
-import { limitIn, stopOf, type PlannedCoordination } from "./plan-rules.ts";
+import { findFirstReachedLimit, findStopReason, type PlannedCoordination } from "./plan-rules.ts";
 
 /** The consequence of a failed attempt: another one, or a question to people. */
 export type AfterFailure = Pick<FactPayloads["step.failed"], "retryAtMs" | "escalated">;
@@ -29,6 +29,10 @@ interface EndedAttempt {
   readonly now: EpochMs;
 }
 
+/**
+ * Returns what follows a failed attempt: another one after a wait, the draft of a question to people, or the end of
+ * the step.
+ */
 export function chooseNextAttempt(state: PlannedCoordination, step: Step, ended: EndedAttempt): NextAttempt {
   if (isDelivery(step)) return { after: chooseDeliveryRetry(state, step, ended) };
   if (isLastAttempt(state, step, ended)) return { after: {} };
@@ -40,16 +44,17 @@ export function chooseNextAttempt(state: PlannedCoordination, step: Step, ended:
   return draftRetryQuestion(state, step, { cause: limit ? "budget" : retryCause, now: ended.now });
 }
 
+/** True when nothing follows the attempt: the step was cancelled, the plan has stopped, or the step is of no plan. */
 function isLastAttempt(
   state: PlannedCoordination,
   { spec, cancelledBy }: Step,
   { command, now }: EndedAttempt,
 ): boolean {
   const isCancelled = cancelledBy !== undefined || (command.type === "failStep" && command.cancelled);
-  return !spec.planned || isCancelled || stopOf(state, now) !== undefined;
+  return !spec.planned || isCancelled || findStopReason(state, now) !== undefined;
 }
 
-/** Drafts the question to people. The outcome names the question by its id. */
+/** Drafts the question to people whether to try the step once more. The outcome names the question by its id. */
 function draftRetryQuestion(
   state: PlannedCoordination,
   { spec: { stepId } }: Step,
@@ -70,18 +75,21 @@ function draftRetryQuestion(
  */
 const UNSENT: ReadonlySet<string> = new Set(["spawn_refused", "spawn_not_confirmed", "child_failed"]);
 
-/** Returns the retry of a delivery. A message that the host may have passed on is never sent again. */
+/**
+ * Returns when a failed delivery is retried. Empty where the host may have passed the message on: it is never sent
+ * twice.
+ */
 function chooseDeliveryRetry(
   state: PlannedCoordination,
   step: Step,
   ended: EndedAttempt,
 ): NextAttempt["after"] {
-  const retryAtMs = isUnsent(ended.command) ? computeRetryTime(state, step, ended) : undefined;
+  const retryAtMs = isDeliveryUnsent(ended.command) ? computeRetryTime(state, step, ended) : undefined;
   return retryAtMs === undefined ? {} : { retryAtMs };
 }
 
 /** True where the owner surely was not told. Earlier releases said that of no turn that failed. */
-function isUnsent(command: EndedAttempt["command"]): boolean {
+function isDeliveryUnsent(command: EndedAttempt["command"]): boolean {
   if (command.type !== "failStep") return false;
   const { code } = command.error;
   return UNSENT.has(code) && !(command.asEarlier && code === "child_failed");
@@ -94,32 +102,33 @@ function computeRetryTime(
   { command, now }: EndedAttempt,
 ): EpochMs | undefined {
   const { spec, phase } = step;
-  if (!spec.planned || !(isFreeAttempt(step, command) || hasAttemptLeft(step))) return undefined;
+  if (!spec.planned || !(isUncountedAttempt(step, command) || hasAttemptLeft(step))) return undefined;
   // The same outputs give the same input, so another attempt would fail in the same way.
   if (command.type === "failStep" && command.error.code === "input_unavailable") return undefined;
   const rule = { budget: spec.retryBudget, backoffMs: spec.planned.backoffMs };
   const { seed = "", deadlineAtMs } = created.plan ?? {};
   const backoffMs = computeBackoffMs(rule, phase.attempt, `${seed}:${spec.stepId}`);
-  const atMs = addMs(now, Math.max(backoffMs, readRetryAfter(command)));
-  return isTooLate(atMs, isDelivery(step) ? undefined : deadlineAtMs) ? undefined : atMs;
+  const atMs = addMs(now, Math.max(backoffMs, readRetryDelayMs(command)));
+  return isDeadlineReached(atMs, isDelivery(step) ? undefined : deadlineAtMs) ? undefined : atMs;
 }
 
 /**
  * True when a provider refused the attempt, and it does not count as a retry. A refusal may come after calls of tools, so a
  * step that may be sent once only is not sent again for it.
  */
-function isFreeAttempt({ spec, refusals = 0 }: Step, command: EndedAttempt["command"]): boolean {
+function isUncountedAttempt({ spec, refusals = 0 }: Step, command: EndedAttempt["command"]): boolean {
   if (spec.deliveryMode === "best_effort") return false;
   const isRefused = command.type === "failStep" && command.error.code === "provider_refused";
   return isRefused && refusals < BOUNDS.refusedAttemptsMax;
 }
 
-function readRetryAfter(command: EndedAttempt["command"]): number {
+/** Returns how many milliseconds the provider asked to wait, within the bound; 0 where it asked for none. */
+function readRetryDelayMs(command: EndedAttempt["command"]): number {
   const retryAfterMs = command.type === "failStep" ? (command.retryAfterMs ?? 0) : 0;
   return Math.min(Math.max(0, Math.ceil(retryAfterMs)), BOUNDS.retryAfterMsMax);
 }
 
-function isTooLate(atMs: EpochMs, deadlineAtMs: EpochMs | undefined): boolean {
+function isDeadlineReached(atMs: EpochMs, deadlineAtMs: EpochMs | undefined): boolean {
   return deadlineAtMs !== undefined && atMs >= deadlineAtMs;
 }
 
@@ -134,8 +143,8 @@ function hasAttemptLeft(step: Step): boolean {
 }
 
 /**
- * Finds the limit of the step's own budget that is reached by the time of its next attempt. This attempt counts too, with its
- * `usage` where that is not in the log yet.
+ * Returns the name of the limit of the step's own budget that is reached by the time of its next attempt; `undefined`
+ * where none is. This attempt counts too, with its `usage` where that is not in the log yet.
  */
 export function findSpentLimit(
   { spec, spent, phase, begunAtMs = 0 as EpochMs }: Step,
@@ -146,5 +155,5 @@ export function findSpentLimit(
   if (!budget) return undefined;
   if (budget.wallMs !== undefined && nextAtMs >= addMs(begunAtMs, budget.wallMs)) return "wallMs";
   const before: Spent = spent ?? { spawns: phase.attempt, tokens: 0, costMicroUsd: 0 };
-  return limitIn(addSpent(before, spentFromUsage(usage)), budget);
+  return findFirstReachedLimit(addSpent(before, spentFromUsage(usage)), budget);
 }

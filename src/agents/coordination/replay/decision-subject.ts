@@ -6,19 +6,26 @@ import type { FactDraft } from "../contracts/run-event.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
 import type { Decided } from "./replay-log.ts";
 
-/** Returns the fixed part of a step. */
-export function specOf(state: Coordination, stepId: StepId): StepAdmitted | undefined {
+/** Returns what a step was admitted with, which never changes; `undefined` for an unknown step. */
+export function findStepSpec(state: Coordination, stepId: StepId): StepAdmitted | undefined {
   return state.kind === "unopened" ? undefined : state.steps.get(stepId)?.spec;
 }
 
-/** The one step that a command is about; nothing where it is about several, or the whole coordination. */
-export function subjectOf(before: Coordination, { command, facts: [fact] }: Decided): StepId | undefined {
+/**
+ * Returns the id of the one step that a recorded command is about; `undefined` where it is about several or the whole
+ * coordination, or where no command is known.
+ */
+export function findSubjectStepId(
+  before: Coordination,
+  { command, facts: [fact] }: Decided,
+): StepId | undefined {
   if (!command || before.kind !== "open") return undefined;
   if (command.type === "admitSpawn") return fact.type === "step.admitted" ? fact.payload.stepId : undefined;
   if ("stepId" in command && command.stepId) return command.stepId;
   return findIndirectSubject(before, command);
 }
 
+/** Returns the step behind the question, child, conflict, message or claim that a command names. */
 function findIndirectSubject(state: OpenCoordination, command: Command): StepId | undefined {
   switch (command.type) {
     case "answerEscalation":
@@ -28,9 +35,9 @@ function findIndirectSubject(state: OpenCoordination, command: Command): StepId 
     case "stopChild":
       return state.plan?.strays.get(command.childSessionKey)?.stepId;
     case "settleReview":
-      return requesterOf(state, command.conflictId);
+      return findStepOfConflict(state, command.conflictId);
     case "recordTelling":
-      return findToldStep(state, command.tellingId);
+      return findStepOfTelling(state, command.tellingId);
     case "releaseClaims":
       return state.claims.get(command.tokens?.[0] ?? 0)?.stepId;
     case "skipSteps":
@@ -40,16 +47,23 @@ function findIndirectSubject(state: OpenCoordination, command: Command): StepId 
   }
 }
 
-function requesterOf({ conflicts }: OpenCoordination, conflictId: string): StepId | undefined {
+/** Returns the step whose request is contested in a conflict. */
+function findStepOfConflict({ conflicts }: OpenCoordination, conflictId: string): StepId | undefined {
   return conflicts.findLast((conflict) => conflict.conflictId === conflictId)?.contest?.requester;
 }
 
-function findToldStep({ tellings, escalations }: OpenCoordination, tellingId: string): StepId | undefined {
+function findStepOfTelling(
+  { tellings, escalations }: OpenCoordination,
+  tellingId: string,
+): StepId | undefined {
   const of = tellings.get(tellingId)?.of;
   return of && (of.kind === "result" ? of.stepId : escalations.get(of.escalationId)?.stepId);
 }
 
-/** True for commands of people and agents that mean nothing where their subject would not be there. */
+/**
+ * True for a kind of command that acts on one step, question, claim or plan, so that it means nothing in a history
+ * where that subject is not there.
+ */
 export function isMootWithoutSubject({ type }: Command): boolean {
   return MOOT_WITHOUT_SUBJECT.has(type);
 }
@@ -69,7 +83,7 @@ const MOOT_WITHOUT_SUBJECT: ReadonlySet<Command["type"]> = new Set([
   "stopChild",
 ]);
 
-/** The steps whose fate facts may change. */
+/** Lists, each once, the ids of the steps that facts name, or whose question they close or answer. */
 export function listTouchedSteps(state: Coordination, facts: readonly FactDraft[]): StepId[] {
   if (state.kind === "unopened") return [];
   const ids = facts.flatMap((fact): StepId[] => {
@@ -81,8 +95,11 @@ export function listTouchedSteps(state: Coordination, facts: readonly FactDraft[
   return [...new Set(ids)];
 }
 
-/** True when what was told can be told in another history: its subject exists there and has not changed. */
-export function isTransferable(state: Coordination, before: Coordination, fact: FactDraft): boolean {
+/**
+ * True when a recorded fact can also be told in another history: its subject, such as a claim, a conflict or a step,
+ * exists there and has not changed.
+ */
+export function isFactTransferable(state: Coordination, before: Coordination, fact: FactDraft): boolean {
   if (state.kind !== "open" || before.kind !== "open") return false;
   switch (fact.type) {
     case "claim.renewed":
@@ -97,35 +114,38 @@ export function isTransferable(state: Coordination, before: Coordination, fact: 
         ({ conflictId, resolution }) => conflictId === fact.payload.conflictId && !resolution,
       );
     default:
-      return listTouchedSteps(before, [fact]).every((stepId) => isAsItWas(state, before, stepId));
+      return listTouchedSteps(before, [fact]).every((stepId) => isStepAsItWas(state, before, stepId));
   }
 }
 
-function isAsItWas(state: OpenCoordination, before: OpenCoordination, stepId: StepId): boolean {
+function isStepAsItWas(state: OpenCoordination, before: OpenCoordination, stepId: StepId): boolean {
   const [now, then] = [state.steps.get(stepId)?.phase, before.steps.get(stepId)?.phase];
   return now?.status === then?.status && now?.attempt === then?.attempt;
 }
 
-/** Steps and questions that both decisions make have the recorded names; a question of one alone gets a new one. */
-export function withNamesOf(
+/**
+ * Returns the facts of a new decision with the ids of steps and questions that the recorded decision gave to the same
+ * ones. A question that is in the new one alone gets an id of `newName`.
+ */
+export function withRecordedNames(
   recorded: readonly FactDraft[],
   derived: readonly FactDraft[],
   newName: () => string,
 ): FactDraft[] {
-  const stepIds = spawnNames(recorded[0], derived[0]);
+  const stepIds = mapSpawnNames(recorded[0], derived[0]);
   const questions = new Map<string, string>();
-  const left = recorded.filter((fact) => fact.type === "coordination.escalated");
+  const unmatchedQuestions = recorded.filter((fact) => fact.type === "coordination.escalated");
   for (const fact of derived) {
     if (fact.type !== "coordination.escalated") continue;
-    const at = left.findIndex(({ payload }) => payload.stepId === fact.payload.stepId);
-    const [same] = at === -1 ? [] : left.splice(at, 1);
+    const at = unmatchedQuestions.findIndex(({ payload }) => payload.stepId === fact.payload.stepId);
+    const [same] = at === -1 ? [] : unmatchedQuestions.splice(at, 1);
     questions.set(fact.payload.escalationId, same?.payload.escalationId ?? newName());
   }
   if (questions.size === 0 && stepIds.size === 0) return [...derived];
   return derived.map((fact) => renameInFact(fact, { stepIds, questions }));
 }
 
-function spawnNames(recorded: FactDraft | undefined, derived: FactDraft | undefined): Map<StepId, StepId> {
+function mapSpawnNames(recorded: FactDraft | undefined, derived: FactDraft | undefined): Map<StepId, StepId> {
   const isSpawn = recorded?.type === "step.admitted" && derived?.type === "step.admitted";
   return new Map(isSpawn ? [[derived.payload.stepId, recorded.payload.stepId]] : []);
 }
@@ -140,12 +160,12 @@ function renameInFact(fact: FactDraft, { stepIds, questions }: Names): FactDraft
   const stepId = "stepId" in payload && payload.stepId ? stepIds.get(payload.stepId) : undefined;
   return {
     ...fact,
-    payload: { ...payload, ...(stepId && { stepId }), ...renameQuestion(fact, questions) },
+    payload: { ...payload, ...(stepId && { stepId }), ...pickRenamedQuestion(fact, questions) },
   } as FactDraft;
 }
 
-/** The question of a fact that asks one, or of an outcome that names it. */
-function renameQuestion(fact: FactDraft, questions: Names["questions"]): object {
+/** Returns the field of a fact that names a question, with its new name; empty where the fact names none. */
+function pickRenamedQuestion(fact: FactDraft, questions: Names["questions"]): object {
   if (fact.type === "coordination.escalated") {
     const escalationId = questions.get(fact.payload.escalationId);
     return escalationId === undefined ? {} : { escalationId };

@@ -26,7 +26,8 @@ export interface StepRange {
   readonly to: number;
 }
 
-export function plannedStepsOf(
+/** Returns what the steps of a compiled plan in a range, by default all, are admitted with. */
+export function createPlannedSteps(
   graph: StepGraph,
   admitting: Admitting,
   { from, to }: StepRange = { from: 0, to: graph.steps.length },
@@ -34,7 +35,10 @@ export function plannedStepsOf(
   return graph.steps.slice(from, to).map((step) => createPlannedStep(step, admitting));
 }
 
-/** The content is the task without its input, which is known only when the step is dispatched. */
+/**
+ * Returns a compiled step as the ledger admits it. The content is the task without its input, which is known only when
+ * the step is dispatched.
+ */
 function createPlannedStep(step: CompiledStep, admitting: Admitting): PlannedStep {
   const { ownerSession, runnerOf, refOf, gateStep: gated } = admitting;
   const runner = runnerOf(step.agent);

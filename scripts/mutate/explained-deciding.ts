@@ -205,7 +205,7 @@ export const DECIDING: readonly Explained[] = [
   },
   {
     file: "conflict-questions.ts",
-    code: "return change?.stepId === conflict.contest?.requester && (change?.atMs ?? 0) >= atMs;",
+    code: "(change) => change?.stepId === conflict.contest?.requester && (change?.atMs ?? 0) >= atMs,",
     changes: [
       ["conflict.contest?.requester", "conflict.contest.requester"],
       ["change?.atMs", "change.atMs"],

@@ -13,8 +13,8 @@ const ENDED_STATES: ReadonlySet<string> = new Set(["Z", "X"]);
 const NAME = /^(?<machine>[0-9a-f]{24})\.(?<pid>\d+)\.(?<start>\d+)$/u;
 
 /**
- * Returns a name of the machine since it was booted; `undefined` where the system does not tell. It is also that of
- * the space in which the number of a process means that process.
+ * Returns a name that stands for this machine, its present boot and its space of process ids; `undefined` where the
+ * system does not tell.
  */
 function readMachineName(): string | undefined {
   try {
@@ -62,8 +62,8 @@ interface ProcessStat {
 }
 
 /**
- * Reads the state and the start of a process; `undefined` where the system does not tell. In proc(5) the name of the
- * program comes second, in parentheses, and may have spaces and parentheses itself.
+ * Reads the state and the start of a process from its proc(5) file, where the program's name may have spaces and
+ * parentheses; `none` where there is no such process, `undefined` where the system does not tell.
  */
 function readProcessStat(pid: string): ProcessStat | "none" | undefined {
   let text: string;

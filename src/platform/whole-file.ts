@@ -17,8 +17,8 @@ import { readSystemErrorCode } from "./system-error.ts";
 const PRIVATE = 0o600;
 
 /**
- * Creates a file (mode 0600) with its content in one step, so that nobody ever sees a part of it. @throws an error of
- * the system, `EEXIST` where there is one already
+ * Creates a file (mode 0600) with its content in one step; only on a file system without links may others see a part
+ * of it. @throws an error of the system, `EEXIST` where there is one already
  */
 export function createWholeFile(path: string, content: string | Uint8Array): void {
   publishDraft(path, content, (draft) => {
@@ -52,7 +52,10 @@ export function replaceWholeFile(path: string, text: string): void {
   });
 }
 
-/** Writes a draft beside the file, which `publish` gives the file's name: it is never there in part. */
+/**
+ * Writes a draft beside the file, has `publish` give it the file's name, removes the draft's own name and flushes the
+ * folder.
+ */
 function publishDraft(path: string, content: string | Uint8Array, publish: (draft: string) => void): void {
   const draft = `${path}.${randomBytes(6).toString("hex")}.partial`;
   try {
@@ -75,8 +78,8 @@ function writeDraft(draft: string, content: string | Uint8Array): void {
 }
 
 /**
- * Flushes a folder, so that the name of a file in it outlasts a stop of the machine. Does nothing where this user may
- * not list the folder: others cannot flush it.
+ * Flushes a folder, so that the name of a file in it outlasts a stop of the machine; does nothing where this user may
+ * not read the folder.
  */
 function flushFolder(path: string): void {
   let folder: number | undefined;

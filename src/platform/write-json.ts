@@ -48,9 +48,8 @@ function* writeValue(writing: Writing, value: unknown, levels: number): Generato
 const isSmall = (value: object): boolean => countCharsLeft(value, SMALL_CHARS_MAX) >= 0;
 
 /**
- * Returns about how many of `chars` characters are left once a value has been written as JSON; less than none where it
- * is larger. It is run for every value of every answer: pairs of names and members would take longer than writing
- * them.
+ * Returns about how many of `chars` characters are left once a value has been written as JSON; below 0 where the value
+ * is larger. It has to be fast, because it is run for every value of every answer.
  */
 export function countCharsLeft(value: unknown, chars: number): number {
   const left = chars - CHARS_PER_VALUE;

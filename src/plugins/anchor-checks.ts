@@ -95,7 +95,10 @@ interface DigestRequest {
   readonly onProgress?: OnProgress | undefined;
 }
 
-/** Returns the digest over the heads of all runs as of a number of events, with how much it speaks for. */
+/**
+ * Returns the digest over the heads of all runs as of a number of events, the first of these heads, and whether all
+ * are of then: a removed run that grew later and is not named counts by its newest head.
+ */
 async function computeHeadsDigest(
   { heads: reads }: Reader,
   { events, named = [], onProgress }: DigestRequest,
@@ -141,7 +144,7 @@ export interface AnchorTexts {
 }
 
 /**
- * Returns the anchor in a text, once it is known to be unchanged and signed with the given key, if there is one.
+ * Returns the anchor in a text, once its signature, its named heads and the given key match, where there are any.
  * @throws CoordinationError `INPUT_INVALID` for what is no anchor, was changed, or is not signed with the key
  */
 export function readAnchor({ name, text, publicKey }: AnchorTexts): LedgerAnchor {
@@ -151,7 +154,10 @@ export function readAnchor({ name, text, publicKey }: AnchorTexts): LedgerAnchor
   return anchor;
 }
 
-/** Throws where an anchor was changed by hand; only a signature shows that its digest was made anew. */
+/**
+ * Throws where an anchor's signature or the heads that it names do not match it. It cannot tell of an unsigned anchor
+ * that names no heads, or whose digest was made anew.
+ */
 function assertAnchorUnchanged(anchor: LedgerAnchor, name: string): void {
   const { heads, headsSha256, runs, publicKey, signature } = anchor;
   if (publicKey !== undefined && signature !== undefined) {
@@ -201,8 +207,8 @@ export interface AnchorWatch {
 }
 
 /**
- * Compares the ledger with an anchor and returns the problems where the ledger no longer holds what the anchor names,
- * and whether the digest could be compared, too. A run that was pruned since has left its trace, and is no problem.
+ * Compares the ledger with an anchor and returns at most 200 problems where the ledger no longer holds what the anchor
+ * names, and whether the digest could be compared. A run that was pruned since is no problem.
  */
 export async function checkAnchor(
   reader: Reader,
@@ -285,8 +291,8 @@ function findDigestProblem(found: HeadsDigest, { events, runs, headsSha256 }: Le
 }
 
 /**
- * Writes an anchor to a file, over an older one only where that is unchanged and the ledger still holds what it names.
- * @throws CoordinationError
+ * Writes an anchor to a file, over another only where that is unchanged, not newer, not signed with another key, and
+ * the ledger still holds what it names. @throws CoordinationError
  */
 export async function saveAnchor(reader: Reader, path: string, anchor: LedgerAnchor): Promise<void> {
   const older = readAnchorFile(path);

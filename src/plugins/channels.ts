@@ -83,9 +83,8 @@ export async function createWebhookAnswerCheck(
 }
 
 /**
- * Returns a function that finds the channel of a name by which people are told of questions (`host`, `chat`, a
- * plugin's or a webhook's); `undefined` for a name that there is not. Logs an error at once for each webhook that is
- * off.
+ * Returns a function that finds a channel to people (`host`, `chat`, any `plugin:` name, a configured webhook), else
+ * `undefined`. Logs an error at once for each webhook that is off; its channel fails each notice.
  */
 export function createChannelFinder(
   dependencies: ChannelDependencies,
@@ -104,7 +103,10 @@ export function createChannelFinder(
   };
 }
 
-/** Creates a channel whose library is loaded with its first notice; `undefined` for an unknown webhook. */
+/**
+ * Creates the channel of a webhook, whose library is loaded with the first notice; one that fails each notice where
+ * the webhook is off; `undefined` for an unknown webhook.
+ */
 function createLazyWebhookChannel(
   { escalations, logger, clock, readVariable }: ChannelDependencies,
   name: string,

@@ -120,7 +120,10 @@ function createChatCaller({ tenant }: Chats, { principal, scopes }: ChatSender):
   return { tenant, principal, scopes };
 }
 
-/** Begins a run of an agent, and returns how it stands when it settles or the sender waits no longer. */
+/**
+ * Begins a run of an agent, and returns how it stands when it settles or the sender waits no longer; a refusal where
+ * it may not begin, or too many runs are at work.
+ */
 async function askAgent(chats: Chats, request: AskedByChat): Promise<ChatRun | ChatRefusal> {
   const { sender, wait } = request;
   if (!takeRunPlace(chats, sender)) return { kind: "busy" };
@@ -341,7 +344,9 @@ async function answerChatRun(chats: Chats, answerRequest: RunAnswer): Promise<Ch
   return waitForSettledRun(wait, waitUntilSettled(chats, caller, run), run);
 }
 
-/** True where the run may have begun in the sender's session: one that nobody knows may be the one that asked. */
+/**
+ * True where the run may have begun in the sender's session; so it is, too, where the session of either is not known.
+ */
 function mayBeOfSession({ metadata }: RunSnapshot, { sessionKey }: ChatSender): boolean {
   const { chat } = (metadata ?? {}) as { readonly chat?: { readonly sessionKey?: string } };
   return sessionKey === undefined || chat?.sessionKey === undefined || chat.sessionKey === sessionKey;

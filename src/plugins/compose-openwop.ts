@@ -256,7 +256,7 @@ interface Lazy<T> {
   made(): Promise<T> | undefined;
 }
 
-/** Returns what is loaded when it is first asked for, once. */
+/** Returns a holder whose `get` loads a value when it is first asked for, once. */
 function createLazy<T>(load: () => Promise<T>): Lazy<T> {
   let loaded: Promise<T> | undefined;
   return { get: () => (loaded ??= load()), made: () => loaded };

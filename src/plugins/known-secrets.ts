@@ -62,7 +62,7 @@ export function collectGatewaySecrets({ config, hostConfig, environment }: Gatew
 }
 
 /**
- * Returns the secrets that were found by names such as `model-key-1`, each once and numbered by kind; references to
+ * Returns the found secrets under names such as `model-key-1`, each secret once and numbered by kind; references to
  * variables are replaced by their values, and empty ones are left out.
  */
 export function nameSecrets(environment: Environment, found: readonly Found[]): Secrets {
@@ -115,7 +115,10 @@ const SECRET_MEMBER =
   /(?:api_?key|access_?key|secret_?key|private_?key|signing_?key|secret|token|password|passwd|credential|authorization)$/iu;
 const CONFIG_DEPTH_MAX = 32;
 
-/** Finds texts, and references to variables of the environment, below members that are named as secrets are. */
+/**
+ * Finds the members with names of secrets that are texts or references to variables of the environment, at most 32
+ * levels deep.
+ */
 function findConfiguredSecrets(value: unknown, depth = 0): Found[] {
   if (depth > CONFIG_DEPTH_MAX || typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([name, member]): Found[] =>

@@ -10,8 +10,8 @@ export interface Opened<T> {
 }
 
 /**
- * Creates the holder of something that is opened at the first `get`, for all callers, tried again after a failure, and
- * closed once; `get` throws after `close` or `refuse`.
+ * Creates the holder of something that is opened at the first `get`, for all callers, and tried again after a failure.
+ * `close` closes it, and `get` throws after `close` or `refuse`.
  */
 export function createOpenOnce<T extends { close(): Promise<void> }>(
   open: () => Promise<T>,

@@ -67,9 +67,8 @@ async function loadSuiteDependencies({ testSeams }: Serving): Promise<SuiteDepen
 }
 
 /**
- * Starts an OpenWOP server in a process of its own, with its workflow host and, where asked for, metrics, spans, page
- * and conformance suite, and returns its handle once it listens. @throws CoordinationError as `openDatabase` and
- * `loadConformance` do; RangeError where the options are unsafe.
+ * Starts an OpenWOP host with its page in a process of its own; returns its handle once it listens. @throws
+ * CoordinationError as `openDatabase` and `loadConformance` do; RangeError where the options are unsafe.
  */
 export async function startServedOpenWop(options: Serving): Promise<Served> {
   const { tokens, port, hostname, allowRemote, allowedOrigins } = options;
@@ -136,8 +135,8 @@ export async function startServedOpenWop(options: Serving): Promise<Served> {
 const WILDCARDS: ReadonlySet<string | undefined> = new Set(["0.0.0.0", "[::]"]);
 
 /**
- * Returns the address that the operator named; an empty text where it is the one that the host listens on. That one
- * must be of one machine: the agent card, callback URLs of questions and the default name of the host have it.
+ * Returns the address that the operator named; an empty text where it is the one that the host listens on. Throws
+ * where that stands for all of a machine, because clients are told it.
  */
 function readBaseUrl({ hostname, allowRemote, baseUrl }: Serving): string {
   if (baseUrl !== undefined) return baseUrl;

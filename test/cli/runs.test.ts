@@ -254,8 +254,9 @@ describe("serve", () => {
     );
     write("d.json", { id: "d" });
     write("e.yaml", "id: e\nnodes: [\n");
+    writeFileSync(workflows.file("f.json"), Buffer.from([0xff, 0xfe, 0xfd]));
     await expect(readWorkflowFolder(workflows.path)).rejects.toThrow(
-      /b\.json: there is another workflow same[^]*c\.yaml: edge e names the node gone[^]*d\.json: [^]*e\.yaml: line \d+, column \d+: /,
+      /b\.json: there is another workflow same[^]*c\.yaml: edge e names the node gone[^]*d\.json: [^]*e\.yaml: line \d+, column \d+: [^]*f\.json: /,
     );
   });
 });

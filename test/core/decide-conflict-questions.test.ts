@@ -290,6 +290,8 @@ describe("an approved write", () => {
   it("happens once", () => {
     const used = openApproved(change(1, "v2", { token: CLAIM.token }));
     expect(isChangeApproved(openOf(used), claimOf(), others)).toBe(false);
+    const overwritten = openApproved(change(1, "v2", { token: CLAIM.token }), change(2, "v3", { token: 3 }));
+    expect(isChangeApproved(openOf(overwritten), claimOf(), others)).toBe(false);
     const changedBefore = openAsking(change(1, "v1"), askFor(1, NOTES), approve);
     changedBefore.when(settle(1, "approved", CLAIM));
     expect(isChangeApproved(openOf(changedBefore), claimOf(), others)).toBe(true);

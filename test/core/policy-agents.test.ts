@@ -35,6 +35,13 @@ function expectBothRules({ gates, privileges, budget }: ReturnType<typeof parseP
   expect(createTreeBudget(budget)).toEqual({ agents: { coder: { spawns: 3, depth: 2 } } });
 }
 
+it("limits no agent whose first spelling has no limits", () => {
+  const { budget } = parsePluginConfig({
+    coordination: { phase1: { budget: { agents: { Coder: {}, coder: { spawns: 3 } } } } },
+  });
+  expect(createTreeBudget(budget)).toBeUndefined();
+});
+
 const SPELLINGS = [
   ["coder", "coder"],
   ["Coder", "coder"],

@@ -310,6 +310,19 @@ describe("a host whose flows cannot be written", () => {
     expect(host.flows).toEqual([]);
   });
 
+  it("is asked for half a minute about a plan that ends after a longer outage, too", async () => {
+    const { host, clock, show } = createScene();
+    host.failing = true;
+    show();
+    await clock.advance(60_000);
+    show({ status: "success" });
+    await clock.advance(3_000);
+    host.failing = false;
+    await clock.advance(6_000);
+    expect(host.flows).toMatchObject([{ status: "succeeded" }]);
+    expect(clock.pending).toBe(0);
+  });
+
   it("does not keep the mirror from stopping", async () => {
     const { host, mirror, show, clock } = createScene();
     host.failing = true;

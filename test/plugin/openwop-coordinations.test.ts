@@ -296,6 +296,35 @@ describe("a coordination that another gateway drives", () => {
   });
 });
 
+describe("a coordination in which a child asks its parent", () => {
+  it.each([
+    ["goes on while the parent has not answered", undefined, "running"],
+    ["waits once the question has gone to people", TEST_EPOCH_MS, "waiting-input"],
+  ])("%s", async (_what, forwardedAtMs, status) => {
+    const asking = { escalationId: QUESTION, kind: "clarification", stepId: "step-1", askedOf: OWNER };
+    const escalations = [{ ...asking, askedAtMs: TEST_EPOCH_MS, deadlineAtMs: TEST_EPOCH_MS, forwardedAtMs }];
+    const steps = [{ stepId: "step-1", status: "running" }];
+    const view = { status: "running", createdAtMs: TEST_EPOCH_MS, steps, escalations };
+    const first = {
+      type: "coordination.created",
+      runId: RUN,
+      payload: { origin: "plan", ownerAgent: "main" },
+    };
+    const others = createCoordinationRuns({
+      tenant: "default",
+      hostId: () => "host-1",
+      coordinator: { view: () => Promise.resolve(view) } as never,
+      store: {
+        read: () => Promise.resolve([first as unknown as RunEvent]),
+        entry: () => Promise.resolve(undefined),
+      },
+    });
+    const snapshot = await withOtherRuns(EMPTY, others).snapshot(OURS, RUN);
+    expect(snapshot).toMatchObject({ kind: "done", value: { status } });
+    expect("interrupt" in (snapshot as { value: object }).value).toBe(status !== "running");
+  });
+});
+
 describe("the ancestry of a coordination", () => {
   it.each([
     ["nothing where a session opened it", undefined, null],

@@ -86,8 +86,8 @@ async function loadA2aSdk() {
 }
 
 /**
- * Sends the message and waits until the task that the agent makes of it has ended. Where the wait fails, the task is
- * cancelled, unless another process goes on with the call.
+ * Sends the message and waits until the task that the agent makes of it has ended; rejects where the sending fails.
+ * Where the wait fails, cancels the task, unless another process goes on with the call.
  */
 async function sendAndAwaitAnswer(
   dependencies: A2aParts,

@@ -117,8 +117,8 @@ function prepareJob(order: Order, options: JobOptions): AttemptJob | Start {
 }
 
 /**
- * Waits for an attempt's end and returns it with fixed answers, without what it took to run it. Returns nothing where
- * it never began.
+ * Waits for an attempt's end and returns a run that only repeats how it ended, so that what it took to run it can be
+ * let go; `undefined` where it never began.
  */
 async function freezeEndedRun(
   run: AttemptRun,

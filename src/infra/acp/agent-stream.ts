@@ -54,7 +54,10 @@ export function createAgentStream({ stdin, stdout }: AgentProcess, options: Stre
   };
 }
 
-/** Yields the agent's answers and requests. Session updates go to `onUpdate`; all other notifications are dropped. */
+/**
+ * Yields the agent's answers and requests. Session updates go to `onUpdate`; all other notifications are dropped.
+ * Throws AgentFailure at a bound, or for a line that is no message.
+ */
 async function* readMessages(
   stdout: Readable,
   open: Open,
@@ -78,8 +81,8 @@ async function* readMessages(
 }
 
 /**
- * Yields the lines that the agent writes, without their ends. An unfinished last line is dropped: the process died in
- * the middle of it.
+ * Yields the lines that the agent writes, without their ends; an unfinished last one is dropped, because the process
+ * died in the middle of it. Throws AgentFailure where a line or all of the output is too long.
  */
 async function* readLines(stdout: Readable, limits: AcpLimits): AsyncGenerator<Buffer> {
   let parts: Buffer[] = [];

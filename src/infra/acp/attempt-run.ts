@@ -116,7 +116,10 @@ async function runAttempt(
   return ending;
 }
 
-/** Starts the agent's process, unless one of this attempt may still run since an earlier process of the gateway. */
+/**
+ * Starts the agent's process. Throws AgentFailure where it cannot be started, or one of this attempt may still run
+ * since an earlier process of the gateway.
+ */
 async function startAgent({ order, config, cwd, isLeft }: AttemptJob, course: Course): Promise<AgentProcess> {
   if (await isLeft(order.idempotencyKey)) {
     course.unreachable = true;
@@ -127,7 +130,10 @@ async function startAgent({ order, config, cwd, isLeft }: AttemptJob, course: Co
   return startAgentProcess(config, cwd);
 }
 
-/** Opens a session and sends the prompt, within the time that a start may take. */
+/**
+ * Opens a session and sends the prompt. Rejects with AgentFailure after the time that a start may take, and where the
+ * attempt was cancelled before.
+ */
 async function sendPrompt(
   { order, cwd, clock, limits }: AttemptJob,
   course: Course,
@@ -243,7 +249,10 @@ function observeSituation(situation: Situation): Observation {
   }
 }
 
-/** Asks the agent to stop and resolves when its process is gone, by force where it does not stop in time. */
+/**
+ * Asks the agent to stop, ends its process by force where it does not stop in time, and resolves with what came of it:
+ * `unreachable` where the process cannot be killed.
+ */
 async function cancelAttempt(
   { clock, limits }: AttemptJob,
   course: Course,

@@ -33,8 +33,8 @@ interface Search {
 }
 
 /**
- * Returns the paths of the files below a folder that changed since a time; `isWhole` is false where a bound cut the
- * search short.
+ * Returns the paths of files below a folder that changed since a time, passing over folders of version control and
+ * package managers; `isWhole` is false where a bound cut the search short.
  */
 export async function findChangedFiles(
   calls: FileCalls,

@@ -11,7 +11,7 @@ const READS_MAX = 3;
 
 /**
  * Returns what is at a path and its version, with the text of a plain text file; `absent` or `unreadable` in place of
- * an error. Only folders and plain files are opened: opening a device may act, and reading a FIFO takes from it.
+ * an error. Only plain files are opened: opening a device may act, and reading a FIFO takes from it.
  */
 export async function lookAtFile(calls: FileCalls, path: string): Promise<FileLook> {
   try {
@@ -37,7 +37,10 @@ function formatStatVersion({ dev, ino, size, mtimeNs }: FileFacts): string {
   return `stat:${dev}-${ino}-${size}-${mtimeNs}`;
 }
 
-/** Reads a file, again where it changes meanwhile, and returns its content and version. */
+/**
+ * Reads a file and returns its content and version; reads it again where it changes meanwhile, three times at most,
+ * after which it is `unreadable`.
+ */
 async function lookAtContent(calls: FileCalls, path: string): Promise<FileLook> {
   const file = await calls.open(path);
   try {

@@ -79,7 +79,10 @@ export function createRealFiles(calls: FileCalls = nodeFileCalls, machine?: stri
   };
 }
 
-/** Returns the facts of a path, of a link itself; `undefined` where it cannot be seen. */
+/**
+ * Returns the facts of a path, of a link itself; `absent` where nothing is there, `undefined` where it cannot be seen
+ * or there is no path.
+ */
 async function readFactsOrAbsence(
   calls: FileCalls,
   path: string | undefined,
@@ -115,7 +118,10 @@ function formatPathForResource(calls: FileCalls, path: string): string {
   return normalizeRootName(calls, root) + path.slice(root.length).replaceAll(calls.path.sep, "/");
 }
 
-/** Returns the name of the place that a path leads to, after all links; `undefined` where it leads nowhere. */
+/**
+ * Returns the name of the place that a path leads to, with links followed as far as `end` says; `undefined` where it
+ * leads nowhere.
+ */
 async function findRealName(
   calls: FileCalls,
   letters: LetterCase,

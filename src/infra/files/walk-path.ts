@@ -66,8 +66,8 @@ function countNamesBelowLast(end: PathEnd): number {
 }
 
 /**
- * Returns calls that have begun to look at all components at once. Where none is a link, which is usual, the walk
- * waits only once.
+ * Returns calls that have begun to look at all components at once, where they are 32 at most and none is `..`. Where
+ * none is a link, which is usual, the walk waits only once.
  */
 function fetchFactsAhead(calls: FileCalls, path: string, root: string): FileCalls {
   const names = splitIntoComponents(calls, path.slice(root.length)).toReversed();
@@ -123,7 +123,7 @@ function createUnseenPlace(path: string, name: string, code: string | undefined)
   return { name, path, what: code === "ENOENT" ? "missing" : "hidden" };
 }
 
-/** Returns the places without the last one, for `..`; `undefined` where the last one is missing. */
+/** Returns the places without the last one, for `..`; the root stays. `undefined` where the last one is missing. */
 function stepUp(places: Place[], here: Place): Step | undefined {
   if (here.what === "missing") return undefined;
   return { places: places.length === 1 ? places : places.slice(0, -1) };

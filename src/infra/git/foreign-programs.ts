@@ -86,8 +86,8 @@ export async function findForeignPrograms(
 }
 
 /**
- * Returns a sentence where the settings of git name other filters or hooks than were noted. @throws Error with what
- * git says
+ * Returns a sentence where the settings of git name other filters or hooks than were noted, or there is no note;
+ * `undefined` otherwise. @throws Error with what git says
  */
 async function describeChangedPrograms(
   git: RunGit,
@@ -105,7 +105,7 @@ type Submodules =
   | { readonly kind: "listed"; readonly names: readonly string[] }
   | { readonly kind: "failed"; readonly message: string };
 
-/** Lists the names of the submodules in the index of a checkout. */
+/** Lists the names of the submodules in the index of a checkout, or returns git's failure. */
 async function listSubmodules(git: RunGit, place: GitPlace): Promise<Submodules> {
   const staged = await git({ ...place, args: ["ls-files", "--stage", "-z"] });
   return staged.kind === "failed" ? staged : { kind: "listed", names: readSubmodules(staged.output) };
@@ -116,7 +116,10 @@ export function readSubmodules(listing: Buffer): string[] {
   return splitFields(listing).flatMap((entry) => /^160000 [^\t]*\t(.*)$/su.exec(entry)?.[1] ?? []);
 }
 
-/** Returns a sentence about the first repository inside, at any depth, that names programs or cannot be read. */
+/**
+ * Returns a sentence about the first repository inside that names programs, cannot be read or is more than ten deep
+ * within others; `undefined` where there is none.
+ */
 async function describeProgramsInside(
   git: RunGit,
   folder: string,

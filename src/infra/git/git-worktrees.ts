@@ -138,8 +138,8 @@ interface ToOpen {
 }
 
 /**
- * Makes the worktree of an attempt, after removing what is left under its name. Refuses where its repository cannot be
- * used.
+ * Makes the worktree of an attempt, after removing what is left under its name. Refuses where its repository or the
+ * folder for worktrees cannot be used, what is left cannot be removed, or git fails.
  */
 async function openWorktree(dependencies: Dependencies, toOpen: ToOpen): Promise<WorktreeOpened> {
   const { name, folder, attempt } = toOpen;
@@ -184,7 +184,7 @@ async function makeWorktree(
   return { kind: "opened", repository: top, base, folder, branch };
 }
 
-/** Makes the folder for worktrees, which only its owner may enter. */
+/** Makes the folder for worktrees, which only its owner may enter; throws where something else is in its place. */
 async function makeRootFolder(root: string): Promise<void> {
   await mkdir(root, { recursive: true, mode: 0o700 });
   const facts = await lstat(root);

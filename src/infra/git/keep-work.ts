@@ -14,8 +14,8 @@ const STATUS = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ig
 const NAMES_MAX = 5;
 
 /**
- * Commits the files of a worktree and points its branch there; the folder stays as it is. Returns the branch and the
- * folder, with the problem where not all of the work is on the branch.
+ * Commits the files of a worktree and points its branch there, unless git would run foreign programs; the folder
+ * stays. Returns branch and folder, with the problem where not all of the work is on the branch.
  */
 export async function keepWork(git: RunGit, worktree: WorktreeOnDisk, branch: string): Promise<KeptWork> {
   const { tree: folder, gitDir } = worktree;
@@ -47,7 +47,10 @@ function describeUncommittedFiles(status: GitEnd, committed: GitEnd): string | u
   return findFirstFailureMessage(committed) ?? "some files could not be committed as they are";
 }
 
-/** Returns a sentence where a rebase is under way: commits that are still to be taken over are in no folder. */
+/**
+ * Returns a sentence where a rebase is under way, because the commits that it has not taken over yet are in no folder;
+ * `undefined` otherwise.
+ */
 async function describeRebase(gitDir: string): Promise<string | undefined> {
   for (const name of ["rebase-merge", "rebase-apply"])
     if (await lstat(join(gitDir, name)).catch(() => undefined)) return "a rebase is under way there";
@@ -55,8 +58,8 @@ async function describeRebase(gitDir: string): Promise<string | undefined> {
 }
 
 /**
- * Returns a sentence that names the repositories inside that have files. A commit has only the names of their commits,
- * and a worktree begins with none.
+ * Returns a sentence that names up to five of the repositories inside that have files, or says why git failed. A
+ * commit has only the ids of their commits, and a new worktree none of their files.
  */
 async function describeRepositoriesInside(
   run: (...args: string[]) => Promise<GitEnd>,

@@ -51,8 +51,8 @@ export async function lookAtRepository(git: RunGit, folder: string): Promise<Rep
 }
 
 /**
- * Asks git for the top of the checkout, the folder's path below it and git's own folder. One by one, because the name
- * of a folder may have a newline.
+ * Asks git for the top of the checkout, the folder's path below it and git's own folder; `undefined` where one is not
+ * told. Asks one by one, because the name of a folder may have a newline.
  */
 async function readPlaceInRepository(git: RunGit, folder: string): Promise<PlaceInRepository | undefined> {
   const top = await readGitAnswer(git, folder, ["rev-parse", "--show-toplevel"]);
@@ -82,11 +82,15 @@ async function readGitAnswer(
   return answer.kind === "done" ? answer.output.toString("utf8").replace(/\n$/u, "") : undefined;
 }
 
-/** Returns a sentence where a checkout is too large: one for every attempt would fill the disk. */
+/**
+ * Returns a sentence where a checkout is too large, because one for every attempt would fill the disk, or where git
+ * does not tell; `undefined` otherwise.
+ */
 async function describeExcess(git: RunGit, folder: string): Promise<string | undefined> {
   const tree = await git({ folder, args: ["ls-tree", "-r", "-l", "-z", "--full-tree", "HEAD"] });
   if (tree.kind === "failed") return tree.message;
-  const entries = tree.output.toString("latin1").split("\0");
+  // Each entry ends with a NUL.
+  const entries = tree.output.toString("latin1").split("\0").slice(0, -1);
   const bytes = entries.reduce(
     (sum, entry) => sum + (Number(/^\S+ \S+ \S+ +(\d+)\t/u.exec(entry)?.[1]) || 0),
     0,

@@ -62,8 +62,8 @@ const HOOKS_ENABLED = "COORDINATION_HOOKS_ENABLED";
 const REPLACEMENT = "\ufffd";
 
 /**
- * Creates the function that runs git without any hooks: before each call it lists those that the settings name, and
- * turns them off one by one. A failed listing is the result of the call.
+ * Creates the function that runs git without any hooks: before a command that could run some it lists those that the
+ * settings name, and turns them off one by one. A failed listing is the result of the call.
  */
 export function createRunGit(clock: Clock, program = "git"): RunGit {
   const run = createRunWithOptions(clock, program);

@@ -22,8 +22,8 @@ export class OutboundError extends Error {
 const CAUSES_MAX = 8;
 
 /**
- * Returns the first `OutboundError` among an error and its causes; `undefined` where there is none. Libraries wrap
- * what their fetch threw.
+ * Returns the first `OutboundError` among an error and its causes, looking at eight of them at most; `undefined` where
+ * there is none. Libraries wrap what their fetch threw.
  */
 export function findOutboundError(error: unknown): OutboundError | undefined {
   let inner = error;

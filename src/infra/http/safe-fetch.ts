@@ -82,7 +82,10 @@ export function createSafeFetch(dependencies: SafeFetchDependencies): SafeFetch 
   };
 }
 
-/** Reads a whole request: the URL without its fragment, the body, and the headers that are not the connection's. */
+/**
+ * Reads a whole request: the URL without its fragment, the body, and the headers that are not the connection's. Throws
+ * OutboundError where the address or a header cannot be read.
+ */
 async function readWholeRequest(input: string | URL | Request, init: RequestInit): Promise<Sent> {
   // The error does not quote the request: a URL may hold a secret.
   const request = tryCreateRequest(input, init);
@@ -163,8 +166,8 @@ function sendBodyAndAwaitHead(request: ClientRequest, body: Uint8Array): Promise
 }
 
 /**
- * Returns the answer as a `Response` whose body is bounded. Throws for a redirect, no status of HTTP or too large a
- * body.
+ * Returns the answer as a `Response` whose body is bounded. Throws OutboundError for a redirect, no status of HTTP or
+ * a stated length beyond the bound.
  */
 function toResponse(response: IncomingMessage, bounds: BodyBounds): Response {
   const { bytesMax } = bounds;

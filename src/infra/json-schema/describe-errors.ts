@@ -61,8 +61,8 @@ function isInside(inner: ErrorObject, outer: ErrorObject): boolean {
 }
 
 /**
- * Returns the errors inside of alternatives that help: those deeper in, or one that names all types. Where neither is
- * there, the summary itself.
+ * Returns the errors of alternatives that help: where some are a wrong type of the value itself, the others, or else
+ * one that names all types; where none is, the summary itself.
  */
 function summarizeAlternatives(error: ErrorObject, inner: readonly Found[]): Found[] {
   const isOfType = (each: Found): boolean =>

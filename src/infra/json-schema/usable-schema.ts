@@ -66,7 +66,10 @@ function referToDefinition(pointer: string, { defs }: Copying): string {
   return `#/$defs/${name}`;
 }
 
-/** Copies the keywords of a schema that ajv is given, and adds what a look at a value costs. */
+/**
+ * Copies the keywords of a schema that ajv is given, and adds what a look at a value costs. Throws where it is no
+ * schema, or a `$ref` leads nowhere.
+ */
 function copySchema(schema: unknown, pointer: string, copying: Copying): unknown {
   if (typeof schema === "boolean") return schema;
   if (!isFields(schema)) throw new Error("this is not a schema");

@@ -135,8 +135,8 @@ interface Underway {
 }
 
 /**
- * Counts the work that has begun and not settled, queued or released or not: no p-queue knows all of that. Whoever
- * waits for the work itself goes on before whoever waits for idleness.
+ * Counts the work that was handed in and has not settled, whether or not it still waits or has given back its place.
+ * Whoever waits for the work itself goes on before whoever waits for idleness.
  */
 function createUnderwayCount(): Underway {
   let count = 0;

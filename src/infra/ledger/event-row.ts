@@ -55,7 +55,7 @@ export function createEventRow(event: StorableEvent): EventRow {
 
 /**
  * Returns the event that a row of the event table stores, not yet validated; the caller decodes it. Throws a
- * `SyntaxError` where the payload is not JSON.
+ * `SyntaxError` where the payload is not JSON, and a `RangeError` where the time is none.
  */
 export function rebuildEvent(runId: string, origin: RunOrigin | undefined, row: EventRow): unknown {
   return {

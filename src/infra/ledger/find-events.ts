@@ -67,8 +67,8 @@ export async function findEvents(
 }
 
 /**
- * Reads a page of events in the order of time. SQLite does not go into an index by a column and the row's key at once:
- * so a time is ended first, then later ones.
+ * Reads a page of events in the order of time: first the rest of those at the time that the last page reached, then
+ * later ones. SQLite cannot search an index by a column and the row's key at once.
  */
 async function readEventsByTime(
   source: QuerySource,
@@ -103,8 +103,8 @@ export function createTimeQuery(query: EventsQuery, dialect: QueryDialect, part:
 }
 
 /**
- * Returns the SQL and values that find a page of the events of one coordination, or where the filter names none, of
- * the events that one event caused.
+ * Returns the SQL and values that find a page of the events that one event caused, or where the filter names no such
+ * event, of the events of one coordination.
  */
 export function createRunOrCauseQuery(query: EventsQuery, dialect: QueryDialect): Query {
   const { filter } = query;
@@ -277,9 +277,8 @@ export function createLabelledEventsQuery(
 }
 
 /**
- * Returns the events that match a filter and were appended behind a position, decoded, in the order of appending, and
- * the position up to which the ledger has been read: never one before `after`, even where the newest events were
- * pruned since.
+ * Returns at most `limit` matching events appended behind a position, decoded, in the order of appending, and the
+ * position up to which the ledger has been read: never one before `after`, even where events were pruned.
  */
 export async function readAppendedEvents(
   source: QuerySource,
@@ -301,8 +300,8 @@ interface ArrivalRow {
 }
 
 /**
- * Returns run, sequence, type and time of the events appended behind a position, without their payloads, and the
- * position up to which the ledger has been read.
+ * Returns run, sequence, type and time of at most `limit` of the events appended behind a position, without their
+ * payloads, and the position up to which the ledger has been read.
  */
 export async function readEventArrivals(
   source: QuerySource,

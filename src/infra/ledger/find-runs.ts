@@ -41,8 +41,8 @@ export async function findRuns(
 }
 
 /**
- * Returns the SQL and values that find a page of the coordinations that match a filter, last opened first. The query
- * goes over the open ones where only those are asked for and no label is rare, else over the rarest label.
+ * Returns the SQL and values that find a page of matching coordinations, last opened first. Goes over the open ones
+ * where only those are asked for, no label is rare and they have an index; else over the rarest label.
  */
 export function createRunsQuery(query: RunsQuery, dialect: QueryDialect): Query {
   const labels = listWantedLabels(query.filter);

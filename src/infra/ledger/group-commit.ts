@@ -27,9 +27,8 @@ export interface GroupBounds<T> {
 }
 
 /**
- * Creates a queue of writes that commits in one transaction all that wait at the same moment; the promise of each
- * write settles when its group is committed. `commit` writes a group and returns the error of each item that was left
- * out, in order; it throws when nothing was written, which rejects the whole group.
+ * Creates a queue that commits writes that wait at the same moment together, within the bounds. `commit` returns the
+ * error of each item that was left out, in order; where it throws, the whole group is rejected.
  */
 export function createGroupCommit<T>(
   commit: (items: readonly T[]) => Errors | Promise<Errors>,

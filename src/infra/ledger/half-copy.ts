@@ -15,8 +15,8 @@ export interface CopyMark {
 }
 
 /**
- * Creates the `LEDGER_INCOMPLETE` error for opening a ledger that is an unfinished copy. `source`: the place of the
- * copied ledger, as it may be shown.
+ * Creates the `LEDGER_INCOMPLETE` error for opening a ledger that is an unfinished copy. `mark` says of which ledger;
+ * the message names none where it is absent.
  */
 export function createHalfCopyError(place: string, mark: CopyMark | undefined): CoordinationError {
   const source = mark?.source ?? "another ledger";

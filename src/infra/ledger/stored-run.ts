@@ -56,7 +56,7 @@ export function parseRunSummary(
   throw new CoordinationError("LEDGER_CORRUPT", `the summary of ${runId} is not one of a ${kind}`);
 }
 
-/** Returns the summary of a run; `undefined` for what no run of the kind is told by. */
+/** Returns the summary of a run; `undefined` where the text is not the summary of a run of this kind. */
 function readSummaryOfKind(text: string, kind: RunKind): unknown {
   const summary = parseJson(text) as
     { readonly kind?: unknown; readonly status?: unknown } | null | undefined;

@@ -48,8 +48,8 @@ export function createMcpCaller(dependencies: McpDependencies): ToolCaller["call
 }
 
 /**
- * Creates the function that lists the tools of an MCP server, in a session of its own that it opens and closes; a
- * failure is returned, not thrown.
+ * Creates the function that lists the tools of an MCP server, at most 500, in a session of its own that it opens and
+ * closes; a failure is returned, not thrown.
  */
 export function createMcpLister(dependencies: McpDependencies): ToolCaller["listMcp"] {
   return (call) => runInSession(dependencies, call, listTools);

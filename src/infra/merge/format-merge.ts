@@ -59,7 +59,10 @@ interface Choice {
   readonly mergeByLine: () => TextMerged;
 }
 
-/** Chooses the merge by format or the one by line; the latter where both make the same. */
+/**
+ * Returns the merge by format where it is sure and differs from the one by line, else the one by line; an obstacle
+ * where it is unsure for a package manifest, or where the merge by line breaks the format.
+ */
 function chooseMerge(format: TextFormat, { texts, byFormat, mergeByLine }: Choice): TextMerged {
   const { path = "" } = texts;
   if (byFormat.kind === "unsure") {

@@ -19,8 +19,8 @@ const BYTE_ORDER_MARK = "\uFEFF";
 const UNREADABLE = { kind: "unsure", isReadable: false } as const;
 
 /**
- * Returns the merge of three texts of a file by their format, or why there is none: a text is too large or cannot be
- * cut into pieces, the changes contradict each other, or the result is not proven to be right.
+ * Returns the merge of three texts by their format; `unsure` where they are too large or cannot be cut into pieces,
+ * where the changes contradict each other, or where the result is not proven to be right.
  */
 export function mergeByFormat(
   format: TextFormat,

@@ -28,7 +28,7 @@ const FINISHES: Readonly<Record<string, ChatFinish>> = {
 
 /**
  * Returns the answer of a chat model from a completion of the AI SDK: text or refusal, tool calls, why it ended, and
- * its usage; model and provider as asked for where the completion does not say.
+ * its usage; the model as asked for where the completion names none, the provider always as asked for.
  */
 export function createChatAnswer(
   completion: Completion,

@@ -49,7 +49,7 @@ const PROVIDER = "model";
 const TRIES_MAX = 3;
 
 /**
- * Creates the client of a chat model. A request that failed is sent again after a wait, up to `TRIES_MAX` times,
+ * Creates the client of a chat model. A request that failed is sent again after a wait, `TRIES_MAX` tries in all,
  * unless it was refused or given up; the last failure is returned and not thrown.
  */
 export function createChatModel(dependencies: ChatModelDependencies): ChatModel {

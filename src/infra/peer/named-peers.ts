@@ -24,8 +24,8 @@ export function createNamedPeers(peers: PeerHosts, named: readonly string[]): Pe
 }
 
 /**
- * Wraps the caller of MCP tools and A2A agents so that of those that a peer serves only named peers are called; for
- * others a failure is returned. Tools and agents that a workflow or the operator states are called as they are.
+ * Wraps the caller of MCP tools and A2A agents so that calls through a peer reach named peers only; for others a
+ * failure is returned. Calls without a peer are made as they are.
  */
 export function createNamedTools(tools: ToolCaller, named: readonly string[]): ToolCaller {
   const callIfNamed = createCallIfNamed(named);

@@ -46,7 +46,10 @@ export function createPeerHosts(dependencies: PeerDependencies): PeerHosts {
   };
 }
 
-/** Returns the path of a run below a peer's root. A log of before may have an id that no path can name. */
+/**
+ * Returns the path of a run below a peer's root. Half a surrogate pair, which an id of an older log may hold and no
+ * path can, is replaced.
+ */
 function formatRunPath(runId: string): string {
   return `/v1/runs/${encodeURIComponent(runId.toWellFormed())}`;
 }

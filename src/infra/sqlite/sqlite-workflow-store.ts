@@ -72,7 +72,10 @@ export function createSqliteWorkflowStore(ledger: OpenLedger): WorkflowStore {
 type Read = <T>(run: (reads: WorkflowReads | undefined) => T) => Promise<T>;
 type Write = <T>(work: (writes: WorkflowWrites) => T) => Promise<T>;
 
-/** Returns a getter of the statements that read workflow runs; it gives `undefined` while the schema has none. */
+/**
+ * Returns a getter of the statements that read definitions of workflows and their memory; it gives `undefined` while
+ * the schema has none.
+ */
 function createWorkflowReads(database: BetterSqlite3.Database): () => WorkflowReads | undefined {
   return createSchemaStatements(database, loadMigrations().length, (version) =>
     version < WORKFLOWS_SINCE_VERSION ? undefined : prepareWorkflowReads(database),

@@ -123,7 +123,10 @@ function openPrivateFile(path: string): number {
   throw createKeyError(path, "is not there; `ledger key FILE` makes a key");
 }
 
-/** Returns the key that `parse` makes. `name`: of the file, for the error. */
+/**
+ * Returns the key that `parse` makes. Throws `INPUT_INVALID` where it makes none, or one of another kind. `name`: of
+ * the file, for the error.
+ */
 function parseEd25519Key(name: string, parse: () => KeyObject): KeyObject {
   let key: KeyObject | undefined;
   try {

@@ -26,9 +26,8 @@ export interface Running {
 }
 
 /**
- * Runs the operator's program on a step's result, in a temporary folder that is removed afterwards (a folder that
- * stays is only a warning), and returns the verdict of its exit code and last line; no verdict where the result is too
- * large or the program cannot be run.
+ * Runs the operator's program on a step's result, in a temporary folder that is removed afterwards, and returns the
+ * verdict of its exit code and last line; no verdict where it cannot run, is cut off or is not understood.
  */
 export async function checkCommand(
   check: CheckOf<"command">,

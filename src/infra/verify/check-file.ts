@@ -30,9 +30,8 @@ type Look =
   | { readonly kind: "none"; readonly answer: CheckAnswer };
 
 /**
- * Returns the verdict whether a file is in the workspace, with the hash that the check names where it names one.
- * `absent` turns the question round: no file is there, or none with this hash. No verdict where the workspace cannot
- * be looked at.
+ * Returns the verdict whether a file is in the workspace, with the hash that the check names, if any. `absent` turns
+ * it round: nothing is there, or no file with this hash. No verdict where the place cannot be looked at.
  */
 export async function checkFile(
   check: CheckOf<"file">,

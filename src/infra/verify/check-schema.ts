@@ -7,8 +7,8 @@ import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/
 import { createPassOrFailVerdict, type CheckOf } from "./check-answer.ts";
 
 /**
- * Returns the verdict whether a step's outputs fit the schema of a check; `fail` without outputs. No verdict for a
- * schema that is not usable: that is its author's mistake, not the agent's.
+ * Returns the verdict whether a step's outputs fit the schema of a check; `fail` without outputs. No verdict for an
+ * unusable schema, or where the outputs cannot be held against it or that takes too long.
  */
 export async function checkOutputsBySchema(
   { schema }: CheckOf<"schema">,

@@ -12,8 +12,8 @@ export interface InTime {
 }
 
 /**
- * Returns the answer of the check that `look` carries out, or that there is no verdict when its deadline has passed or
- * it is stopped, of which `look` is told by its signal. Rejects where `look` does so in time.
+ * Returns the answer of `look`, or that there is no verdict once the deadline has passed or the check is stopped, when
+ * it also aborts the signal that `look` got. Rejects where `look` rejects in time.
  */
 export async function runCheckInTime(
   { deadlineAtMs, signal }: CheckRequest,

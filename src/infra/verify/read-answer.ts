@@ -40,9 +40,8 @@ export interface CriticAnswer {
 }
 
 /**
- * Returns the verdict in a critic's answer, which is `{"verdict": ..., "criteria": [...], "confidence": 0.9}` and
- * nothing else (JSON in the midst of other text may be quoted from the result); `undefined` where it is not that,
- * where a pass lacks one of the criteria, where anything else names none, or names one that was not asked for.
+ * Returns a critic's verdict, criteria and confidence; `undefined` for an answer that is not this one JSON object,
+ * alone or in a code block, or whose criteria do not suit the verdict or were not asked for.
  */
 export function readCriticAnswer(text: string, criteriaAsked: readonly string[]): CriticAnswer | undefined {
   const fields = parseJsonObject(unwrapCodeBlock(text));

@@ -31,8 +31,8 @@ export interface ProgramEnd {
 }
 
 /**
- * Runs a checking program without a shell until it and its process group are gone, kills them when `signal` aborts,
- * and returns its exit code and the last line of its output. @throws Error where the program cannot be started
+ * Runs a checking program without a shell, kills its process group when it exits, writes too much or `signal` aborts,
+ * and returns its exit code and last line. @throws Error where the program cannot be started
  */
 export async function runCheckingProgram(
   program: Program,
@@ -74,7 +74,7 @@ export async function runCheckingProgram(
   }
 }
 
-/** Writes a program its input. One that ignores that, or ends before it is read, is none that failed. */
+/** Writes a program's input to it. A program that ignores the input, or ends before it has read it, causes no error. */
 function writeInput(stdin: Writable, input: string): void {
   stdin.on("error", ignore);
   stdin.end(input);

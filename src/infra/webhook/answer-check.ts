@@ -177,8 +177,8 @@ function checkTimestamp(
 }
 
 /**
- * Reads a message whose signature and time are right, and remembers that it came. Refuses one that came before, or is
- * no answer to its question.
+ * Reads a message whose signature and time are right, and remembers its id once it is accepted. Refuses one that was
+ * accepted before, is no answer to its question, or is of a webhook whose answers do not count.
  */
 function acceptAnswer({ config, seen }: Webhook, message: SignedMessage, toleranceMs: number): CheckedAnswer {
   if (!config.answers) return createObjection("not_allowed", "Answers of this webhook do not count.");

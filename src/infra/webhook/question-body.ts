@@ -34,8 +34,8 @@ export function formatQuestionBody(notice: ChannelNotice, invitation: AnswerInvi
 }
 
 /**
- * Returns the fields of a question that may leave, one by one. Whatever else it may come to hold stays here until
- * somebody lets it out.
+ * Returns only the fields of a question that may be sent, each named here, and its deadline as a date, too. A field
+ * that questions get later is not sent before it is added here.
  */
 function pickQuestionFields(question: Question): Question & { readonly deadline: string } {
   const { stepId, askedBy, text, options, confidence } = question;

@@ -12,8 +12,8 @@ export interface SeenIds {
 const IDS_MAX = 10_000;
 
 /**
- * Creates the memory of the ids of accepted messages, each kept until its time; when it is full, expired ids are
- * forgotten, or else the oldest one.
+ * Creates the memory of the ids of accepted messages. It keeps an id even after its time until it is full: then it
+ * forgets all expired ids or, if none is expired, the oldest one.
  */
 export function createSeenIds(now: () => number, idsMax = IDS_MAX): SeenIds {
   const untilMsOf = new Map<string, number>();

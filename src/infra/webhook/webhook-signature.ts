@@ -35,7 +35,10 @@ export function isSameSecret(textGiven: string, expected: string): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
-/** Returns the bytes of a secret; those behind the prefix of Standard Webhooks are decoded from base64. */
+/**
+ * Returns the bytes of a secret: decoded from base64 where it has the prefix of Standard Webhooks and base64 behind
+ * it, else those of the whole text.
+ */
 function decodeSecret(secret: string): Buffer {
   const encoded = secret.slice(SECRET_PREFIX.length);
   const isEncoded = secret.startsWith(SECRET_PREFIX) && BASE64.test(encoded);

@@ -99,7 +99,10 @@ const REFUSED = -32_000;
 /** Statuses of what is no request of JSON-RPC. */
 const NO_REQUEST: ReadonlySet<number> = new Set([400, 413, 415]);
 
-/** Returns a refusal of what does not reach a method as JSON-RPC has it. Nobody knows the id of such a request. */
+/**
+ * Returns the refusal of a request that reaches no method as a JSON-RPC error; its id is null, because the id of the
+ * request is not known.
+ */
 function formatRefusal({ message, isUnparsed }: HttpRefusal, status: number): unknown {
   return { jsonrpc: "2.0", id: null, error: { code: chooseErrorCode(status, isUnparsed), message } };
 }
@@ -164,8 +167,8 @@ const INVALID_PARAMS = -32_602;
 const INTERNAL_ERROR = -32_603;
 
 /**
- * Returns an error about wrong params as one of the client. The library stumbles over params of another form, and
- * reports that as a fault of the server.
+ * Returns an answer as it is, except an internal error that is none of ours: the library reports wrong params so, and
+ * it becomes an error of the client.
  */
 function correctParamsError(answer: RpcAnswer, { method }: RpcMessage): RpcAnswer {
   if (isRpcStream(answer) || !("error" in answer)) return answer;
@@ -176,8 +179,8 @@ function correctParamsError(answer: RpcAnswer, { method }: RpcMessage): RpcAnswe
 }
 
 /**
- * Says what an idempotency key keeps of an answer: no error, which may not stay true. After a fault of ours nobody
- * knows what was done.
+ * Returns what an idempotency key keeps of an answer: all of a result, the subject alone after an internal error, and
+ * nothing of any other error.
  */
 function chooseKept(answer: Exclude<RpcAnswer, RpcStream>): Pick<JsonAnswer, "keep"> {
   if (!("error" in answer)) return {};

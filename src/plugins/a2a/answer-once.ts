@@ -77,8 +77,8 @@ const OTHER_QUESTION =
   "message.metadata: the task does not ask the question that it names: read the task for what it asks";
 
 /**
- * Answers the question, and says what the message's key keeps. The question's id stays with a message that came too
- * late; one that was refused may be put right.
+ * Answers the question, and returns what the message's key keeps: that it is done, only the question's id where it
+ * came too late, or nothing where it was refused, so that it can be put right.
  */
 async function giveAnswer(
   host: A2aParts["host"],

@@ -66,8 +66,8 @@ export function createTaskWithStatus(snapshot: RunSnapshot, status: TaskStatus):
 }
 
 /**
- * Returns the A2A status of a run, with the question that it asks, and with its time where the log has it (ended,
- * paused, asked); since when a run works is not there.
+ * Returns the A2A status of a run: its state, the question that it asks or else its error, and the time when it ended,
+ * was paused or asked; without a time where the snapshot has none of these.
  */
 export async function createTaskStatus(
   host: Pick<WorkflowHost, "snapshot">,

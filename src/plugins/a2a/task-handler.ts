@@ -291,7 +291,10 @@ function isTaskWanted(task: Task, { contextId, status }: ListTasksRequest): bool
   return status === TaskState.TASK_STATE_UNSPECIFIED || task.status?.state === status;
 }
 
-/** True unless the task ended before: one that waits shows when it was asked, and may have worked on since then. */
+/**
+ * True unless the task ended before `sinceMs`. One that has not ended may have worked on since, whatever time it
+ * shows.
+ */
 function mayHaveChangedSince({ endedAt }: RunSnapshot, sinceMs: number | undefined): boolean {
   return sinceMs === undefined || typeof endedAt !== "string" || Date.parse(endedAt) >= sinceMs;
 }

@@ -46,9 +46,8 @@ export function checkNodeVersion(version: string): Check {
 }
 
 /**
- * Returns the checks that the configuration lets coordination work: switched on, plugin enabled, and hooks allowed.
- * `switches`: an error where the file cannot be read for what it is, `undefined` where it cannot be found, which is a
- * warning.
+ * Returns the checks that the configuration lets coordination work, such as that it is switched on. `switches`: an
+ * error for a file that cannot be read, a failure; `undefined` where none is found, a warning.
  */
 export function checkConfig(switches: Switches | CoordinationError | undefined, program: string): Check[] {
   const enable = `Run \`${program} enable\`.`;
@@ -127,8 +126,8 @@ function checkNotifyChannels({ escalations: { notify } }: Phase1Config): Check[]
 }
 
 /**
- * Returns a warning that names the webhooks that are off because they have no secret; empty where there is none.
- * `names`: theirs.
+ * Returns a warning about the webhooks in `names`, which are off because their secret is missing or too short: it
+ * names the first three. Empty where there is none.
  */
 export function checkWebhookSecrets(names: readonly string[]): Check[] {
   if (names.length === 0) return [];
@@ -149,8 +148,8 @@ interface FileFacts {
 }
 
 /**
- * Returns the check that a file or folder belongs to this user: `fail` where it is another's or others may write it,
- * `warn` where they may only read it; `ok` where it does not exist.
+ * Returns the check that a file or folder is this user's, unless that is root, and private: `fail` where it is not, or
+ * others may write it, `warn` where they may only read or run it; `ok` where it does not exist.
  */
 export function checkOwnerAndMode(
   name: string,
@@ -328,8 +327,8 @@ export function checkOverdueSteps(views: readonly CoordinationView[], now: numbe
 }
 
 /**
- * Returns two checks of the open questions: that none has waited more than half of its time, and that people could be
- * told of each.
+ * Returns two checks of the open questions: that none has waited more than half of its time, and that no notice of one
+ * of them failed.
  */
 export function checkQuestions(views: readonly CoordinationView[], now: number): Check[] {
   const open = views.flatMap(({ coordinationId, escalations }) =>

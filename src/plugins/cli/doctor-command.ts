@@ -102,7 +102,10 @@ async function runAllChecks(host: CliHost, options: ReaderOptions): Promise<Chec
   ];
 }
 
-/** Reads OpenClaw's configuration; returns the error of a file that cannot be read, `undefined` where none is found. */
+/**
+ * Reads OpenClaw's configuration; returns the CoordinationError of a file that cannot be read, and `undefined` where
+ * none is found or reading fails in any other way.
+ */
 async function readConfigOrError(host: CliHost): Promise<ReadConfig | CoordinationError | undefined> {
   return host.config.read().catch((error: unknown) => (isCoordinationError(error) ? error : undefined));
 }
@@ -156,7 +159,10 @@ function tryFileCheck(name: string, path: string, look: () => Check[]): Check[] 
   }
 }
 
-/** Checks OpenClaw's last backup. Empty where there is no ledger in the state folder: the host backs up no other. */
+/**
+ * Checks OpenClaw's last backup. Empty unless the ledger is the file in the state folder, and exists: the host backs
+ * up no other.
+ */
 async function checkLastBackup(host: CliHost, path: string): Promise<Check[]> {
   const { readLastBackup } = await importLedgerReader();
   const { joinLedgerPath } = await import("../ledger-setting.ts");
@@ -165,7 +171,10 @@ async function checkLastBackup(host: CliHost, path: string): Promise<Check[]> {
   return [checkBackupAge(await readLastBackup(stateDir), host.now())];
 }
 
-/** Opens the ledger and checks its running steps and questions; an error on opening becomes the only check. */
+/**
+ * Opens the ledger and checks the steps and questions of at most 1,000 running coordinations; an error on opening or
+ * reading becomes the only check.
+ */
 async function checkLedgerContent(host: CliHost, options: ReaderOptions): Promise<Check[]> {
   try {
     return await withLedger(host, options, async (reader) => {

@@ -26,7 +26,10 @@ export function addPageCommand(parent: CommandGroup, host: CliHost): void {
   withExamples(command, host, ["page", "page --no-open", "page --json"]);
 }
 
-/** Prints the address, which signs in once, and opens it in a browser where there is a terminal. */
+/**
+ * Prints the address, which signs in once, and opens it in a browser where there is a terminal; not with `--no-open`
+ * or `--json`, or for a gateway on another machine.
+ */
 async function showPageAddress(host: CliHost, options: PageOptions): Promise<void> {
   // Whoever has the address answers as a person does.
   refuseInModelShell();

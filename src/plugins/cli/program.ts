@@ -13,8 +13,8 @@ const SERVE = "serve";
 const OWN_COMMANDS = { [SERVE]: async () => (await import("./workflows/serve-command.ts")).addServeCommand };
 
 /**
- * Parses the arguments of the process and runs the command that they name, then lets the process end. `called`: the
- * first argument; only that command is loaded.
+ * Parses the arguments of the process and runs the command that they name; ends the process where it asked a gateway
+ * or served. `called`: the first argument; where it names a command, only that one is loaded.
  */
 export async function runCliProgram(called: string | undefined): Promise<void> {
   const callGateway = createGatewayCaller();

@@ -54,8 +54,8 @@ export const ABSENCES = {
 } as const;
 
 /**
- * Returns whether a gateway runs with coordination (`running`), runs without (`stopped`), has `ended` or never ran
- * (`none`), by the file that it left; `undefined` where nobody can tell, or where coordination is not on.
+ * Returns by the report in the state folder whether a gateway runs with coordination (`running`) or without
+ * (`stopped`), has `ended`, or left no report (`none`); `undefined` where unknown, off, or a ledger is named.
  */
 export async function findGatewayPresence(
   host: CliHost,

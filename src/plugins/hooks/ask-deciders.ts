@@ -19,7 +19,10 @@ export type DecisionRuling =
       readonly failed?: true;
     };
 
-/** Asks the `decide` hooks in order of priority, until one denies. @returns `undefined` when none has an opinion */
+/**
+ * Asks all `decide` hooks at once. Returns the first denial in order of priority, else the allowance with the lowest
+ * confidence; `undefined` when none has an opinion.
+ */
 export async function askDeciders(
   dependencies: ProblemDependencies,
   decision: HookDecision,

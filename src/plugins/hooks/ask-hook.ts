@@ -32,8 +32,8 @@ const TIMED_OUT: HookAnswer = { kind: "failed", because: "timed_out" };
 const STOPPED: HookAnswer = { kind: "failed", because: "stopped" };
 
 /**
- * Runs one hook of a plugin within its deadline and returns its answer, or that it failed, was late, or was stopped by
- * `signal`. Its own abort signal fires where it failed or was late. Never rejects.
+ * Runs one hook within its deadline and returns its answer, or that it failed, was late, or was stopped by `signal`;
+ * in these cases the signal that the hook was given aborts. Never rejects.
  */
 export async function askHook(hook: StoredHook, asking: HookCall): Promise<HookAnswer> {
   const { clock, deadlineAtMs, signal } = asking;
@@ -70,8 +70,8 @@ async function runAuthorCode(
 }
 
 /**
- * Resolves with what a returned value settles to, in a box. Promises that resolve to further promises would keep the
- * thread for ever (C2).
+ * Waits for a returned promise once and resolves with its answer or failure as an object; a promise that it resolves
+ * to is not waited for, because an endless chain would keep the thread (C2).
  */
 function settleValue(value: unknown): Promise<HookAnswer> {
   return new Promise((resolve) => {

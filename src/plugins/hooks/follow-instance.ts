@@ -7,9 +7,8 @@ type OnEnd = (ending: "reloaded" | "disabled") => void;
 const followersOf = new WeakMap<HooksLifecycle, Map<string, Set<OnEnd>>>();
 
 /**
- * Calls `onEnd` when a plugin's instance ends, more than once where the host tells of it in several ways, and returns
- * the function that stops this, for what was taken back. The host takes an id once from one instance, so all that
- * follow it by one id are told together.
+ * Calls `onEnd` each time the host tells that a plugin's instance ends. All that follow it by one id are told
+ * together; the returned function stops that, except for the first of them, which stays.
  */
 export function followInstance(lifecycle: HooksLifecycle, id: string, onEnd: OnEnd): () => void {
   const byId = followersOf.get(lifecycle) ?? new Map<string, Set<OnEnd>>();
@@ -30,8 +29,8 @@ export function followInstance(lifecycle: HooksLifecycle, id: string, onEnd: OnE
 }
 
 /**
- * Listens for the end of an instance in every way that the host may tell it. It tells every instance by its signal,
- * but only some by their clean-up; an older host has nothing else.
+ * Listens for the end of an instance in every way that the host may tell it: by its signal and disposal, and by the
+ * clean-up, which only some instances hear but which is all that an older host has.
  */
 function listenForEnd(lifecycle: HooksLifecycle, id: string, onEnd: OnEnd): void {
   const onReloaded = (): void => onEnd("reloaded");

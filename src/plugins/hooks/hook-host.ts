@@ -63,8 +63,8 @@ export interface HookHostDependencies {
 }
 
 /**
- * Creates the part of the core that asks the hooks of plugins: for rulings, verdicts, decisions and notices, and that
- * passes events on to observers.
+ * Creates the plugin's side of the hooks of other plugins: it asks them for rulings, verdicts and decisions, notifies
+ * people through them, and passes events on to observers.
  */
 export function createHookHost(dependencies: HookHostDependencies): HookHost {
   const { clock } = dependencies;

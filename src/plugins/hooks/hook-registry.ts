@@ -82,7 +82,7 @@ export function putEntry(entry: HookEntry): void {
 
 /**
  * Ends one registration of a plugin's hooks in the registry; all older ones, too, where the plugin was disabled (K2).
- * One that has ended already only notes that its plugin was disabled after all.
+ * One that has ended already has only one effect: a disabled plugin is not waited for.
  */
 export function endEntry(entry: HookEntry, ending: Ending): void {
   const slots = accessSlots();

@@ -148,8 +148,8 @@ function readOptionalText(name: string, value: unknown, charsMax: number): strin
 }
 
 /**
- * Reads who answered, as one line; `undefined` where nothing of the name can be seen. No answer of people is lost for
- * the name that came with it.
+ * Returns who answered, as one line cut to `charsMax`; `undefined` where there is nothing to see, so that no answer is
+ * lost for an empty name. Throws Malformed where the name is no text.
  */
 function readName(name: string, value: unknown, charsMax: number): string | undefined {
   if (value === undefined) return undefined;

@@ -24,8 +24,8 @@ interface AnsweringCall extends Pick<ToolCall, "caller" | "args"> {
 }
 
 /**
- * Runs `answer` for a tool call that answers a question, and keeps its result; returns the kept result where the same
- * caller makes the same call again, and a failure while that call is being worked on.
+ * Runs `answer` for a tool call that answers a question and keeps a result that is no error, which the same call of
+ * the same caller gets when made again; returns a failure while that call is worked on.
  */
 export async function answerCallOnce(
   { host, clock }: Pick<McpDependencies, "host" | "clock">,

@@ -112,7 +112,10 @@ async function answerRun(
     : await answerCallOnce(dependencies, { caller, args, callId }, question, answer);
 }
 
-/** A question that the same answer settled before may be that of this call, made again: only a call with an id is. */
+/**
+ * Returns that the run is answered, also where the same answer settled the question before and the call has an id, as
+ * it may be that call made again; else returns the refusal.
+ */
 function createResolutionResult(
   outcome: Answered<ResolvedInterrupt>,
   callId: string | undefined,

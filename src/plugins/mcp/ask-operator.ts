@@ -172,7 +172,10 @@ async function catchFailure(work: () => Promise<ToolResult>): Promise<ToolResult
 
 const PROBLEMS_MAX = 20;
 
-/** Returns a failure with everything that the gateway has against a plan. So all of it can be corrected at once. */
+/**
+ * Returns a CoordinationError as a failed tool result, with up to 20 of the problems that the gateway has with a plan
+ * and how many are left out. Throws any other error on.
+ */
 function createOperatorFailure(error: unknown): ToolResult {
   const message = describeCoordinationFailure(error);
   const { details } = error as { readonly details?: { readonly problems?: unknown } };

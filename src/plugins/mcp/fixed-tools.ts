@@ -4,8 +4,8 @@ import { createPlanTool } from "./plan-tool.ts";
 import { listRunTools } from "./run-tools.ts";
 
 /**
- * Lists the MCP tools that every caller has whatever the workflows are: those about runs and, with a gateway,
- * `plan_run`.
+ * Lists the MCP tools that there are whatever the workflows are, before scopes are looked at: those about runs and,
+ * with a gateway, `plan_run`.
  */
 export function listFixedTools(dependencies: McpDependencies): readonly McpTool[] {
   const { operator } = dependencies;

@@ -97,7 +97,10 @@ function createQuestionsResult(data: ToldQuestions, most: number): ToolResult {
 
 const IN_RESOURCE = "the `resource` of the run and its events have them";
 
-/** Counts the questions; says nothing where there is none and the gateway could not be asked. */
+/**
+ * Returns the sentence that says how many questions there are; empty where there is none and the gateway could not be
+ * asked.
+ */
 function describeQuestionCount(data: ToldQuestions): string {
   const { questions, isMore, ofCoordinations = [], isMoreOfCoordinations, unreadable = 0, gateway } = data;
   const count = questions.length + ofCoordinations.length;

@@ -127,7 +127,7 @@ export function createRefusalResult({ code, message, details }: HostRefusal): To
 
 /**
  * Returns the arguments of a tool call as the schema parses them; where they do not fit, the tool result that lists
- * all problems.
+ * their problems, up to a bound.
  */
 export function readToolArguments<S extends z.ZodType>(
   schema: S,

@@ -30,8 +30,8 @@ const NAMES_SHOWN_MAX = 50;
 const NAME_CHARS_SHOWN_MAX = 100;
 
 /**
- * Throws where a scope is configured for a name that is neither a tool nor one of these workflows, which may be known
- * and not be offered. None is added later. @throws CoordinationError `INPUT_INVALID`
+ * Throws where scopes are configured for a name that is neither a tool nor one of `workflowIds`, which may have more
+ * than the host offers. @throws CoordinationError `INPUT_INVALID`
  */
 export function assertScopesKnown(dependencies: McpDependencies, workflowIds: readonly string[]): void {
   const { host, toolScopes } = dependencies;

@@ -107,7 +107,10 @@ function listClosingSamples(
   return [{ name: "coordination_questions_closed_total", labels: { resolution } }];
 }
 
-/** Returns what came of a conflict for who asked; what was recorded before arbitration does not say who that was. */
+/**
+ * Returns the labels of a ruling on a conflict: its strategy, and whether the requester was granted or refused;
+ * "resolved" where the record does not say who the requester was.
+ */
 function createRulingLabels(
   { conflicts }: KnownCoordination,
   { payload }: FactEvent & { type: "conflict.resolved" },

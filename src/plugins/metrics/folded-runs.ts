@@ -19,8 +19,8 @@ const EVENTS_PER_READ = 500;
 const WEIGHT_MIN = 100;
 
 /**
- * Creates a cache of folded states of coordinations, bounded by their sum of events; beyond it those that were used
- * longest ago are dropped.
+ * Creates a cache of folded states of coordinations, bounded by their events and a fixed weight for each; beyond it
+ * those that were stored longest ago are dropped, but never the newest.
  */
 export function createFoldedRuns(reader: () => Promise<LogReader>, weightMax: number): FoldedRuns {
   /** The one that was used last is the last. */

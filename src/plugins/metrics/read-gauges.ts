@@ -80,7 +80,10 @@ async function readRunning(ledger: MeasuredLedger): Promise<Running> {
   }
 }
 
-/** Counts the open questions of running coordinations: every question is closed before its coordination ends. */
+/**
+ * Counts the open questions of running coordinations, in at most `GAUGE_BOUNDS.askingMax` of those that ask; a damaged
+ * log counts as none.
+ */
 async function countAllOpenQuestions(
   ledger: MeasuredLedger,
   { lengths, asking }: { readonly lengths: Running["lengths"]; readonly asking: FoldedRuns },

@@ -74,7 +74,8 @@ export interface HookHandlers extends WriteHandlers {
 }
 
 /**
- * Creates the handlers of all hooks of the host that the plugin registers, and those of its service's start and stop.
+ * Creates the handlers of the host hooks that the plugin registers, but for mentions in chats, and those of its
+ * service's start and stop.
  */
 export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
   const use = async <T>(work: (runtime: SharedRuntime) => Promise<T>, budgetMs?: number): Promise<T> => {
@@ -169,7 +170,10 @@ async function openLedgerOrRetry(runtime: SharedRuntime, retryMs: number): Promi
   void runtime.openwop?.start();
 }
 
-/** Logs the coordinations left open in the previous runtime's ledger. The code for it is loaded here. */
+/**
+ * Logs how many coordinations are left open in the previous runtime's ledger, where the next one's lacks them. The
+ * code for it is loaded here.
+ */
 async function reportPreviousLedger(previous: SharedRuntime, next: SharedRuntime): Promise<void> {
   await (await import("./runtime-access/report-left-ledger.ts")).reportLeftLedger(previous, next);
 }

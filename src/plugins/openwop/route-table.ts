@@ -11,8 +11,8 @@ import { runRoutes } from "./routes/run-routes.ts";
 import { workspaceRoutes } from "./routes/workspace-routes.ts";
 
 /**
- * Lists the routes that the host serves for what it advertises, with those of the conformance suite, hidden from its
- * documents, where one is given.
+ * Lists the routes that the host serves for what it advertises, with those of the conformance suite where one is
+ * given, which nobody without a known token finds.
  */
 export function listRoutes(advertised: Advertised, suite?: SuiteFace): readonly Route[] {
   const routes = [
@@ -29,7 +29,7 @@ export function listRoutes(advertised: Advertised, suite?: SuiteFace): readonly 
   );
 }
 
-/** Returns the route as one that whoever may not use it does not find. */
+/** Returns the route as one that is answered as not found, rather than refused, without a known token. */
 function hideRoute(route: Route): Route {
   return { ...route, isHidden: true };
 }

@@ -38,7 +38,10 @@ interface Notes {
   readonly newest: ReadonlyMap<StepId, number>;
 }
 
-/** Notes when an attempt began, and the attempt itself once it has failed or timed out. */
+/**
+ * Notes when an attempt began, and the attempt itself once it has failed or timed out, unless it is the newest of its
+ * step.
+ */
 function noteAttempt({ type, payload, timestamp }: RunEvent, { begun, attempts, newest }: Notes): void {
   if (type !== "step.dispatched" && type !== "step.failed" && type !== "step.timed_out") return;
   const { stepId, attempt } = payload;

@@ -24,8 +24,8 @@ export interface Party {
 }
 
 /**
- * True where the step is the one whose request began the conflict. It is of the conflict's own coordination; steps of
- * two of them may have the same id.
+ * True where the party is the step whose request began the conflict, which is of the conflict's own coordination:
+ * another one may have a step of the same id.
  */
 export function isRequester(contest: ConflictRecord["contest"], { stepId, coordinationId }: Party): boolean {
   return coordinationId === undefined && stepId === contest?.requester;

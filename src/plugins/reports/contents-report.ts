@@ -47,8 +47,8 @@ const CONFLICTS_MAX = 1_000;
 const MISMATCHES_MAX = 1_000;
 
 /**
- * Counts what a ledger holds and what of it is open, and returns that with the open conflicts, questions, progress and
- * gateways; a damaged log counts as one with nothing open. @throws CoordinationError as `LedgerStore.list`
+ * Counts what a ledger holds and what of it is open, with progress and gateways; conflicts and questions count up to a
+ * bound, without those in damaged logs. @throws CoordinationError as `LedgerStore.list`
  */
 export async function countLedgerContents(reader: ReportedLedger): Promise<ContentsReport> {
   const { coordinations } = await reader.counts();
@@ -104,7 +104,9 @@ async function countRefusedOfRunning(
   return count;
 }
 
-/** Counts the open questions, and finds the first time by which one has to be answered. */
+/**
+ * Counts the open questions, at most `OPEN_QUESTIONS_MAX`, and finds the first time by which one has to be answered.
+ */
 async function countOpenQuestions(
   reader: ReportedLedger,
 ): Promise<{ readonly openQuestions: number; readonly answerByMs?: number }> {

@@ -40,8 +40,8 @@ interface Kept {
 }
 
 /**
- * Creates the counter of the measures of all coordinations, which keeps the counts of each log until that grows; those
- * that are unreadable are returned apart.
+ * Creates the counter of the measures of coordinations that were opened since a time, which keeps the counts of each
+ * log until that grows; those that are unreadable are returned apart.
  */
 export function createMeasureCounter(): MeasureCounter {
   let kept: ReadonlyMap<string, Kept> = new Map();

@@ -115,7 +115,10 @@ async function awaitIfKnown(resolving: Promise<CoordinationId>): Promise<Coordin
   }
 }
 
-/** Finds a conflict of the coordination by its number, like `conflict-3`, or by a unique beginning of it. */
+/**
+ * Finds a conflict of the coordination by its number, like `conflict-3`, or by a unique beginning of it; throws
+ * `INPUT_INVALID` where none or several are meant.
+ */
 async function findConflictByNumber(
   reader: ReportedLedger,
   runId: CoordinationId,

@@ -110,7 +110,10 @@ interface RunsByPrefix {
   entry(id: CoordinationId): Promise<{ readonly runId: CoordinationId } | undefined>;
 }
 
-/** Lists the run that has exactly this id, or those whose ids begin so, not all where there are many. */
+/**
+ * Lists the run that has exactly this id, or those whose ids begin so, not all where there are many; throws
+ * `INPUT_INVALID` for an empty id.
+ */
 async function listCandidates(runs: RunsByPrefix, id: string): Promise<readonly CoordinationId[]> {
   if (id === "")
     throw new CoordinationError(

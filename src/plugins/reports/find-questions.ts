@@ -243,7 +243,10 @@ async function rereadDamagedLogs(reads: QuestionReads, unreadable: readonly Coor
   for (const runId of unreadable) await reads.view(runId);
 }
 
-/** Returns the only question; `unknown` where there is none, and with their ids `ambiguous` where there are several. */
+/**
+ * Returns the only question; `unknown` where there is none, and `ambiguous` with up to ten of their ids where there
+ * are several.
+ */
 function chooseOnlyQuestion(found: readonly FoundQuestion[]): NamedQuestion {
   const [only, ...others] = found;
   if (!only) return { kind: "unknown" };

@@ -46,8 +46,8 @@ export interface GateLog {
 }
 
 /**
- * Reads from a coordination's log the verdicts and revisions of its results, and when each was held, released and
- * closed. @throws CoordinationError as `LedgerStore.read`
+ * Reads from a coordination's log the verdicts on its results, their revisions, when each was held, how it was let
+ * through, and when questions were closed. @throws CoordinationError as `LedgerStore.read`
  */
 export async function readGateLog(reader: LogReader, coordinationId: CoordinationId): Promise<GateLog> {
   const notes: Notes = {

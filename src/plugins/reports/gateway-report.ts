@@ -83,8 +83,8 @@ export async function readGatewayField(
 }
 
 /**
- * Returns the text that says which gateway opened a coordination and, while it runs, which other one drives it; empty
- * where one gateway has the ledger for itself.
+ * Returns the text that says which gateway opened a coordination and, while it runs, which other one drives it, or
+ * that nobody does; empty where one gateway has the ledger for itself.
  */
 export function describeGateway({
   gateway,

@@ -168,7 +168,7 @@ export function describeAnswers(answers: readonly AnswerKind[]): string {
 
 type Resolution = NonNullable<QuestionReport["closed"]>["resolution"];
 
-/** Returns the text that says what an answer to a question brought about, or its end without one. */
+/** Returns the text that says what a resolution of a question brings about, be it an answer or its end without one. */
 export function describeEffect(question: QuestionSubject, resolution: Resolution): string {
   const about = describeSubject(question);
   const subject = classifySubject(question);

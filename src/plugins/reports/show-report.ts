@@ -60,8 +60,8 @@ export interface ShowReport extends Omit<
 }
 
 /**
- * Reads all that `show` tells of a coordination beside its view, which `addUsageOfPlans` has billed: its objective,
- * conflicts, gates, progress, privileges and gateways. @throws CoordinationError as `LedgerStore.read`
+ * Reads what `show` tells beside `view`, whose usage has that of plans in it: objective, conflicts, gates, progress,
+ * privileges and gateways. @throws CoordinationError as `LedgerStore.read`
  */
 export async function readCoordinationDetails(
   reader: ReportedLedger,
@@ -99,8 +99,8 @@ export function createShowReport(details: CoordinationDetails): ShowReport {
 }
 
 /**
- * Reads what is drawn on the time axis of a coordination, as `timeline --json` prints it, and returns it with the logs
- * that it was made from; its view is that of `readCoordinationDetails`. @throws CoordinationError as `LedgerStore.read`
+ * Reads what `timeline --json` prints of `view`, whose usage has that of plans in it, and returns it with the logs
+ * that it was made from. @throws CoordinationError as `LedgerStore.read`
  */
 export async function readCoordinationTimeline(
   reader: ReportedLedger,

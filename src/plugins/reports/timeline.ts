@@ -258,7 +258,10 @@ function createHeldFields(
   };
 }
 
-/** Returns when a step began. A skipped step took no time, at the moment that decided it. */
+/**
+ * Returns when the newest attempt of a step was dispatched, or else the step admitted; for a skipped step without
+ * attempt, which took no time, when it ended.
+ */
 function findStepBeginning({ status, admittedAtMs, dispatchedAtMs, endedAtMs }: StepView): EpochMs {
   return dispatchedAtMs ?? (status === "skipped" ? endedAtMs : undefined) ?? admittedAtMs;
 }

@@ -154,7 +154,10 @@ async function renewDuring<Result>(exporting: Exporting, work: Promise<Result>):
   return work;
 }
 
-/** Tells that this process is there. One that cannot goes on with the work under way, and tells it again soon. */
+/**
+ * Tells the ledger that this process still exports. A failure is logged and not thrown, so that the work under way
+ * goes on.
+ */
 async function renewExport(exporting: Exporting): Promise<void> {
   const { dependencies, position } = exporting;
   try {
@@ -166,7 +169,7 @@ async function renewExport(exporting: Exporting): Promise<void> {
 
 /**
  * Records in the ledger how far this process has exported spans, and that it still does; returns false, and gives up
- * the export here, where another one has taken it over.
+ * the export here, where another one has taken it over or this one gave it back.
  */
 async function recordPosition(exporting: Exporting, position: number): Promise<boolean> {
   const { dependencies } = exporting;
@@ -222,7 +225,7 @@ function findSilentHolder(exporting: Exporting, holder: ExportHolder): ExportHol
   return undefined;
 }
 
-/** Projects the newest arrivals into spans; `undefined` where nothing arrived. */
+/** Projects the next arrivals behind the export's position into spans; `undefined` where nothing arrived. */
 async function projectNextPage({ dependencies, position = 0 }: Exporting): Promise<Page | undefined> {
   const ledger = await dependencies.ledger();
   const { items, reached } = await ledger.readArrivals({ after: position, limit: ARRIVALS_MAX });

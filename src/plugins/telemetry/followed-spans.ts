@@ -106,7 +106,10 @@ interface Stretch {
   readonly to: number;
 }
 
-/** Lists the new events of each run, but of runs that are not remembered and have only events that end no span. */
+/**
+ * Lists the stretch of new events of each run, except of runs that are not remembered and have only events that end no
+ * span.
+ */
 function listStretches(arrivals: readonly Arrival[], isKnown: (runId: CoordinationId) => boolean): Stretch[] {
   const byRun = Map.groupBy(arrivals, ({ runId }) => runId);
   return [...byRun].flatMap(([runId, ofRun]) => {

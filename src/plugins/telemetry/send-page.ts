@@ -32,9 +32,8 @@ interface Sending extends SendDependencies {
 }
 
 /**
- * Sends the spans of a page to the collector and returns whether they were sent, failed or are refused; single spans
- * that the collector refuses, while it takes others, are logged and left out. `refused`: the collector took no
- * request, so that nothing is known to be wrong with the spans.
+ * Sends a page's spans and returns whether they were sent, failed or are refused: the collector took no request.
+ * Refused spans are left out while others are taken. `sent` also once another process exports.
  */
 export async function sendSpanPage(dependencies: SendDependencies, spans: readonly Span[]): Promise<Sent> {
   const sending: Sending = { ...dependencies, refused: [], hasTaken: false };
@@ -50,8 +49,8 @@ export async function sendSpanPage(dependencies: SendDependencies, spans: readon
 }
 
 /**
- * Sends spans in one request. One that is refused is sent in halves, so that one span that the collector does not take
- * does not hold up the others.
+ * Sends spans in one request, and a refused request in halves, so that one span that the collector does not take does
+ * not hold up the others. Sends nothing, and returns `sent`, once another process exports.
  */
 async function sendSpans(sending: Sending, spans: readonly Span[]): Promise<Sent> {
   if (!sending.isExporting()) return SENT;

@@ -114,8 +114,8 @@ function ruleOnMerge(contest: Contest): Ruling {
 }
 
 /**
- * Orders contestants: who declared the resource, then who has changed it already, then who claimed it first. Who holds
- * no claim and did not change it comes behind those that do.
+ * Orders contestants: who declared the resource, then who has changed it already, then who claimed it first. Among
+ * contestants alike in both, who holds no claim comes last.
  */
 function compareOwnership(a: Contestant, b: Contestant): number {
   return (

@@ -54,7 +54,7 @@ export function isOwnerElsewhere(opening: OwnerPlace, session: SessionKey, here:
   return opening.ownerSession === session && !isOpenedIn(opening, here);
 }
 
-/** True when this gateway opened the coordination, or no other is known to have. */
+/** True when this gateway opened the coordination or has no name, or no gateway is known to have opened it. */
 export function isOpenedIn(opening: OwnerPlace, here: GatewayPlace): boolean {
   return nameGatewayAway(opening, here) === undefined;
 }

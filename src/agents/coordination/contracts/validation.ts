@@ -83,7 +83,10 @@ function catchReadErrors<T>(read: () => Parsed<T>): Parsed<T> {
   }
 }
 
-/** Finds the first place where a value is too deep, or has too many characters, keys or values. */
+/**
+ * Returns the problem of a place where a value is too deep, or has too many characters, items, keys or values;
+ * `undefined` where it keeps the bounds.
+ */
 function findBrokenBound(root: unknown, bounds: ValueBounds): ValidationProblem | undefined {
   const { valuesMax = BOUNDS.valueNodesMax } = bounds;
   const pending: Visit[] = [{ value: root, depth: 0, key: "" }];

@@ -73,9 +73,8 @@ export function draftConflictResolution(
 }
 
 /**
- * Drafts again the fact by which the rules resolve a recorded conflict (A1). It never changes, and `verify` compares
- * it with the recorded one. `undefined` where people resolved the conflict or the rules want a merge, and for
- * conflicts of ledgers of 0.1.0, which recorded too little.
+ * Drafts again the fact by which the rules resolve a recorded conflict (A1), for `verify` to compare. `undefined`
+ * where people are to rule or the rules want a merge, and for conflicts of 0.1.0.
  */
 export function draftResolutionByRules(conflict: Conflict): FactDraft | undefined {
   const { conflictId, contest, claims } = conflict;
@@ -205,7 +204,7 @@ export function findConflictUnderReview(
   );
 }
 
-/** Lists the claims of this coordination on the resource, on a folder above it or on a file below it. */
+/** Lists the claims of this coordination on the resource, or on a file or folder above or below it. */
 export function listOverlappingOwnClaims({ claims }: OpenCoordination, resource: string): HeldClaim[] {
   return claims
     .valueSeq()

@@ -194,8 +194,8 @@ export function createUnusedApprovalCheck(state: OpenCoordination): (claim: Acqu
 }
 
 /**
- * True when people approved the change that a claim stands for, it has not happened yet, and they knew all claims
- * against it and what has changed outside since.
+ * True when people approved the change that a claim stands for, it has not happened yet, they knew of all contestants,
+ * and none of these has changed the resource since.
  */
 export function isChangeApproved(
   state: OpenCoordination,
@@ -234,7 +234,10 @@ interface Approval {
   readonly atMs: EpochMs;
 }
 
-/** True when the claim is the one that the requester got with the approval. */
+/**
+ * True when the claim is the requester's on that resource, and the requester got it with or before the approval, not
+ * later.
+ */
 function isClaimOfApproval(
   { conflict, atMs }: Approval,
   { stepId, resource, acquiredAtMs }: AcquiredClaim,
@@ -251,7 +254,7 @@ function isKnownAtApproval({ conflict, atMs }: Approval, other: Contestant): boo
   );
 }
 
-/** Returns the approvals whose requester has not changed the resource since. */
+/** Returns the approvals that led to a claim, except those after which the requester changed the resource. */
 function listUnusedApprovals(state: OpenCoordination): Approval[] {
   return state.escalations
     .valueSeq()
@@ -266,8 +269,10 @@ function listUnusedApprovals(state: OpenCoordination): Approval[] {
     });
 }
 
-/** True when the requester made the newest change of the resource, and made it after the approval. */
+/** True when the requester changed the resource after the approval, also where another has changed it since. */
 function isApprovalUsed({ changes }: OpenCoordination, { conflict, atMs }: Approval): boolean {
-  const change = changes.get(conflict.resource);
-  return change?.stepId === conflict.contest?.requester && (change?.atMs ?? 0) >= atMs;
+  const newest = changes.get(conflict.resource);
+  return [newest, newest?.other].some(
+    (change) => change?.stepId === conflict.contest?.requester && (change?.atMs ?? 0) >= atMs,
+  );
 }

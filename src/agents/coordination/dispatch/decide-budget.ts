@@ -232,8 +232,8 @@ function listLoanLimits({ created }: PlannedCoordination, { spec }: Step, wanted
 }
 
 /**
- * Decides on the end of the work of a plan inside: accepted as a fact that cuts its loan to what it used; a replay
- * where that is so, or the loan is another one by now.
+ * Decides on the end of the work of a plan inside: accepted as a fact that sets its loan to what it used, which may be
+ * more; a replay where that is so, or the loan is another one by now.
  */
 export function returnBudget(
   state: PlannedCoordination,

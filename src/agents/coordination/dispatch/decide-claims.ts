@@ -197,7 +197,10 @@ type ClaimRequest = Pick<ResourceRequest, "resource" | "held" | "token" | "expir
   readonly now: EpochMs;
 };
 
-/** Drafts a new claim, or the renewal of the claim that the request names. */
+/**
+ * Drafts a new claim after the end of the step's earlier one on the resource, or the renewal of the claim that the
+ * request names; nothing where that claim is gone or lasts as long already.
+ */
 function draftClaimOrRenewal(state: OpenCoordination, stepId: StepId, request: ClaimRequest): FactDraft[] {
   const { resource, held: renewedToken, token, expiresAtMs, current, now } = request;
   if (renewedToken === undefined) {
@@ -277,8 +280,8 @@ function listRefusedRequests(ruled: RuledRequests["ruled"]): RefusedRequest[] {
 }
 
 /**
- * Decides on what people ruled on a conflict: accepted with its resolution, and with the requester's claim where they
- * approved and it can still write; a replay where it is resolved already.
+ * Decides on what people ruled on a conflict: accepted with its resolution, and with a claim where they approved and
+ * the requester can still write; refused where that cannot begin, a replay once resolved.
  */
 export function settleReview(
   state: OpenCoordination,

@@ -263,8 +263,8 @@ function draftEscalationClosing(escalationId: string, rest: ClosingFields): Fact
 }
 
 /**
- * Grants a step, or all steps that wait, their next attempt. For all, the question about the plan's budget is closed,
- * too.
+ * Grants a step, or as many waiting ones as one append holds, an attempt; for all, it also closes the budget's
+ * question.
  */
 export function retryStep(state: PlannedCoordination, { stepId, by }: RetryStep, now: EpochMs): Decision {
   if (stepId && !state.steps.has(stepId)) return refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
@@ -343,9 +343,8 @@ export function cancelCoordination(state: OpenCoordination, { by, stepId }: Canc
 }
 
 /**
- * Records that the whole coordination is to be cancelled; refused while its owner is being told the result. The
- * attempt whose agent submitted a plan ends it last: also a plan that was cancelled before, and one that is being
- * told.
+ * Decides on cancelling a whole coordination: refused while its owner is being told the result, or was. By `parent` it
+ * is accepted also after another cancelled it, and while it is being told.
  */
 function cancelWholeCoordination(state: OpenCoordination, by: CancelCoordination["by"]): Decision {
   const isLast = by === "parent" && state.cancelledBy !== "parent";

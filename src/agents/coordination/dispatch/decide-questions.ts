@@ -84,8 +84,8 @@ function draftReplacedQuestionClosings(state: OpenCoordination, command: AskPeop
 }
 
 /**
- * Decides on an answer to a question: accepted with the end of the question and all that follows. An answer that is
- * not valid is recorded and refused; one to an unknown question is only refused.
+ * Decides on an answer to a question: accepted with the end of the question and all that follows, or refused. The
+ * refusal of an answer that is not valid is recorded, up to a bound.
  */
 export function answerEscalation(state: OpenCoordination, command: AnswerEscalation, now: EpochMs): Decision {
   const { type: _, planOwners = listOwnerOfPlan(state), ...payload } = command;

@@ -92,7 +92,10 @@ function draftAcknowledgedChild(stepId: StepId, { childSessionKey, childRunId }:
   };
 }
 
-/** Finds the open step of the same tool call and work that the host has not acknowledged (D2). Returns its id. */
+/**
+ * Returns the id of the open step of the same tool call and work that the host has not acknowledged (D2); `undefined`
+ * where there is none, or the command names no call and run.
+ */
 function findSameSpawn(state: OpenCoordination, command: AdmitSpawn): StepId | undefined {
   const { toolCallId, runId } = command.call;
   if (!toolCallId || !runId) return undefined;

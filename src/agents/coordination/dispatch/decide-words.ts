@@ -6,8 +6,8 @@ import type { OpenCoordination, Step } from "../ledger/state.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 
 /**
- * Decides on a child's text that its parent saw only a part of, or a message that did not go to a chat: accepted as a
- * fact, a replay, or refused for an unknown attempt. The attempt may be over: its session may go on.
+ * Decides on a child's text that its parent saw only a part of, or a message that did not go to a chat: accepted, a
+ * replay, or refused for an unknown attempt or too many. The attempt may be over.
  */
 export function recordCurtailedText(
   state: OpenCoordination,

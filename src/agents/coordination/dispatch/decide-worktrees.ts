@@ -122,8 +122,8 @@ function draftMergedFileChanges(stepId: StepId, changed: FinishMerge["changed"])
 }
 
 /**
- * Drafts the conflict of a merge and the question to people about it (W3). Where somebody cancelled the step
- * meanwhile, or the plan's deadline has passed, nobody is asked.
+ * Drafts the conflict of a merge and the question to people about it (W3). Where the step or its plan was stopped, or
+ * the plan's deadline has passed, the step fails in place of the question.
  */
 function draftMergeConflict(
   state: OpenCoordination,

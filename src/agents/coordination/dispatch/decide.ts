@@ -212,7 +212,10 @@ function endStep(state: OpenCoordination, ending: Ending, now: EpochMs): Decisio
 
 type Ending = CompleteStep | FailStep | TimeOutStep;
 
-/** Returns a failure in place of the outcome of an attempt whose run was refused; any other outcome as it is. */
+/**
+ * Returns a failure in place of the outcome of the current attempt where its run was refused; a timeout, and any other
+ * outcome, as it is.
+ */
 function replaceEndingOfRefusedRun(step: Step, ending: Ending): Ending {
   const refusedRun = createRefusedRunError(step);
   if (!refusedRun || ending.attempt !== step.phase.attempt || ending.type === "timeOutStep") return ending;

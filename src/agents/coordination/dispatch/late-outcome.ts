@@ -9,7 +9,7 @@ const OPEN: ReadonlySet<Step["phase"]["status"]> = new Set(["dispatched", "runni
 
 /**
  * Returns the refusal of an outcome, report or verdict that came too late, with the fact that records it; without one
- * where that is recorded or the bound of a step is reached (D3).
+ * where that is recorded, the step's bound is reached or there is no such attempt (D3).
  */
 export function refuseAndRecordLate(
   step: Step,

@@ -76,8 +76,8 @@ function draftRetryQuestion(
 const UNSENT: ReadonlySet<string> = new Set(["spawn_refused", "spawn_not_confirmed", "child_failed"]);
 
 /**
- * Returns when a failed delivery is retried. Empty where the host may have passed the message on: it is never sent
- * twice.
+ * Returns when a failed delivery is retried; empty where no retry is left, or where the host may have passed the
+ * message on: it is never sent twice.
  */
 function chooseDeliveryRetry(
   state: PlannedCoordination,

@@ -18,8 +18,8 @@ import type { ObservedRun, OpenCoordination, Step } from "../ledger/state.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 
 /**
- * Decides on what the host says of a child at work: accepted with what is new and where the child differs from what
- * was asked; refused where its attempt is not at work.
+ * Decides on the host's word about a child at work: accepted with what is new and where it differs from what was
+ * asked; a replay of nothing new; refused where the attempt is over or changed too often.
  */
 export function observeChild(state: OpenCoordination, command: ObserveChild): Decision {
   const { stepId, attempt } = command;

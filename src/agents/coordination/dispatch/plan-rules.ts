@@ -186,8 +186,8 @@ export function hasIdleSteps({ plan, steps }: PlannedCoordination): boolean {
 }
 
 /**
- * True when a step of the plan is ready to begin or waits for its retry. The delivery does not count: it costs the
- * plan nothing, and no limit holds it back.
+ * True when a step of the plan is ready to begin, or it or a spawn of an agent waits for its next attempt. The
+ * delivery does not count: it costs the plan nothing, and no limit holds it back.
  */
 export function hasWorkToBegin({ plan, steps }: PlannedCoordination): boolean {
   const isWork = (stepId: StepId): boolean => stepId !== DELIVERY_STEP_ID;

@@ -72,8 +72,8 @@ export function releaseClaims(state: OpenCoordination, command: ReleaseClaims): 
 }
 
 /**
- * Drafts the release of the claims that a command names: by their tokens, one step's below a resource, or all of a
- * step or turn; none where no such claim is held.
+ * Drafts the release of the claims that a command names: by their tokens, one step's that overlap a resource, or all
+ * of a step or turn; none where no such claim is held.
  */
 export function draftReleases(
   state: OpenCoordination,

@@ -126,8 +126,8 @@ function determineDeliveryOutcome(
 }
 
 /**
- * Decides on the end of a coordination of observed spawns without a plan: accepted, or refused while a step, telling
- * or question is open.
+ * Decides on the end of a coordination of observed spawns without a plan: accepted, or refused while a step or telling
+ * is open, or a question, for which a cancelled one does not wait.
  */
 export function settleObservedSpawns(state: OpenCoordination): Decision {
   const [open] = listOpenSteps(state);

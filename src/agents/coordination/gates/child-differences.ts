@@ -49,7 +49,10 @@ const LEVELS: ReadonlySet<string> = new Set([
   "ultra",
 ]);
 
-/** True for the same level, and for words of the host for levels that it alone can tell. */
+/**
+ * True when the level that ran is the one that was asked, and for an asked word that is no known level: the host alone
+ * can tell which level it means.
+ */
 function isSameThinking(requested: string, ran: string): boolean {
   return isSameName(requested, ran) || !LEVELS.has(requested.toLowerCase());
 }

@@ -12,7 +12,10 @@ export interface HeldPlaces {
   readonly ofAgent: number;
 }
 
-/** True when a session and an agent that hold so many places of a lane may hold one more under the limits for each. */
+/**
+ * True when a session and an agent that hold so many places of all lanes together may hold one more under the caps for
+ * each.
+ */
 export function canHoldPlace(
   { perSessionMax = Infinity, perAgentMax = Infinity }: Caps,
   { ofSession, ofAgent }: HeldPlaces,

@@ -156,7 +156,10 @@ function evolveQuestionClosed(
   return question?.stepId ? settleWaitingStep(next, { event, stepId: question.stepId, withStep }) : next;
 }
 
-/** Fails the step that waited for the answer, unless the answer lets it go on. */
+/**
+ * Lets a step that its planner doubted go on once approved, and ends a blocked one as its last attempt did, or as
+ * cancelled; unchanged where it is to be retried or waits for another answer.
+ */
 function settleWaitingStep(
   state: OpenCoordination,
   {

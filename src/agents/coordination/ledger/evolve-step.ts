@@ -201,7 +201,10 @@ function assertCurrentAttempt(
   );
 }
 
-/** True unless the work goes on, was completed or was cancelled: then it is not begun again (D5). */
+/**
+ * True when a step waits for its first or next attempt, failed or timed out; not while it is at work, held or blocked,
+ * nor once it was completed, cancelled or skipped (D5).
+ */
 function canBeDispatched({ status }: StepPhase): boolean {
   return status === "waiting" || status === "backoff" || status === "failed" || status === "timed_out";
 }
@@ -284,7 +287,10 @@ function evolveRetryGranted(step: Step, event: FactEvent & { type: "step.retry_g
   };
 }
 
-/** Returns the phase in which a skipped step ends. One that was tried before ends as its last attempt did. */
+/**
+ * Returns the phase in which a skipped step ends. One that was tried before ends as its last attempt did, or as
+ * cancelled where that is why it is skipped.
+ */
 function evolveStepSkipped(phase: StepPhase, event: FactEvent & { type: "step.skipped" }): StepPhase {
   if (phase.status === "waiting") {
     const { because } = event.payload;

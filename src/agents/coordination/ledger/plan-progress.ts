@@ -133,7 +133,10 @@ export function updateAfterPhaseChange(
   }, stopped);
 }
 
-/** True when the step has failed and the policy of its plan is to fail fast. */
+/**
+ * True when a step of the plan, other than its delivery, failed or timed out and the policy of the plan is to fail
+ * fast.
+ */
 function mustStopPlan({ created }: OpenCoordination, { spec, phase }: Step): boolean {
   const isFailure = phase.status === "failed" || phase.status === "timed_out";
   return (

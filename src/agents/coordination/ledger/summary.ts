@@ -88,7 +88,10 @@ function listChildReferences(
     : [{ name: nameChildReference(event.payload.childSessionKey), stepId }];
 }
 
-/** Lists the reference of a question to people; a question of 0.1.0 has none. */
+/**
+ * Lists the reference of a question to people; none where it names no answers, as a recorded stop at a plan's budget
+ * and a question of 0.1.0.
+ */
 function listQuestionReferences({ answers }: FactPayloads["coordination.escalated"]): Reference[] {
   return answers ? [{ name: QUESTIONS_NAME }] : [];
 }

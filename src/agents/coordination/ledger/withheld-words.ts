@@ -12,8 +12,8 @@ export function isStrictGate({ checks = [], requireConfidence }: Gate): boolean 
 }
 
 /**
- * True when a gate keeps back every text of a session of the step, whatever it states: by strict rules, because its
- * result is not released, or because the session is that of an earlier attempt.
+ * True when a gate keeps back every text of a session of the step: one of an earlier attempt always; else, until its
+ * result is released, by strict rules or while its words are held back.
  */
 export function isEverythingWithheld(step: Step, session: SessionKey | undefined): boolean {
   const { gate } = step.spec;
@@ -23,8 +23,8 @@ export function isEverythingWithheld(step: Step, session: SessionKey | undefined
 }
 
 /**
- * True when a step completed with its agent's own result, and not with a text of people: neither that nor what the
- * agent says later is kept back.
+ * True when a step completed with its agent's own result, not with a text of people. Then neither that result nor what
+ * the agent says later is kept back.
  */
 export function isResultReleased({ phase }: Step): boolean {
   return phase.status === "completed" && phase.released !== "replaced";

@@ -58,8 +58,8 @@ function draftQuestionInterrupt(
 }
 
 /**
- * Drafts the OpenWOP event of a low confidence in a decision to dispatch (RFC 0039); none for any other question.
- * Whatever an agent doubts of its own result is said with the suspension.
+ * Drafts the OpenWOP event of a low confidence in a decision to dispatch (RFC 0039); none where the planner stated no
+ * confidence, or for any other question. A doubt about a result is said with the suspension.
  */
 export function draftDecisionDoubt(state: KnownCoordination, fact: Escalated): OpenWopDraft[] {
   const { stepId, cause, kind, confidence } = fact.payload;
@@ -82,8 +82,8 @@ export function draftDecisionDoubt(state: KnownCoordination, fact: Escalated): O
 }
 
 /**
- * Returns the fields by which OpenWOP's `node.suspended` tells an agent's doubt about its own result; an empty object
- * for any other question.
+ * Returns the fields by which OpenWOP's `node.suspended` tells a low or missing confidence in a step's result, of its
+ * agent or a critic; an empty object for any other question.
  */
 export function createLowConfidenceFields(
   state: KnownCoordination,

@@ -92,8 +92,8 @@ function projectNothing(): OpenWopDraft[] {
 }
 
 /**
- * Drafts the decision to dispatch an admitted step. One that its planner doubts is decided when people let it begin
- * (RFC 0006, CP-1).
+ * Drafts the decision to dispatch an admitted step; none for a carried result. One that is doubted, itself or with its
+ * whole plan, is decided when people let it begin (RFC 0006, CP-1).
  */
 function draftAdmittedStep(
   state: KnownCoordination,
@@ -203,8 +203,8 @@ function draftAgentVerified(
 }
 
 /**
- * Drafts the end as a decision of the orchestrator, with the criteria that the plan met (RFC 0090, section C). It is
- * empty for a plan without criteria.
+ * Drafts the end as a decision of the orchestrator that says of each success criterion whether it was met (RFC 0090,
+ * section C). It is empty where none was judged.
  */
 function draftTerminalDecision(
   state: KnownCoordination,

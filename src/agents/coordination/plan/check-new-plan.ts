@@ -21,8 +21,8 @@ interface NewPlanOptions extends CompileOptions {
 }
 
 /**
- * Returns the compiled form of an untrusted plan that nobody has run yet, or all its problems: besides those of
- * `checkPlan`, those of its ids.
+ * Returns the compiled form of an untrusted plan that nobody has run yet, or its problems, up to a bound: those of its
+ * ids, then those of `checkPlan`.
  */
 export function checkNewPlan(value: unknown, options: NewPlanOptions = {}): Compilation {
   const checked = checkPlan(value, options);

@@ -21,8 +21,8 @@ import { compilePlan, type Compilation, type CompileOptions } from "./compile-pl
 import type { PlanProblem } from "./plan-problem.ts";
 
 /**
- * Returns the compiled form of an untrusted value as a plan, or everything that is wrong with it; of an invalid one,
- * also what is wrong with the parts that can be read.
+ * Returns the compiled form of an untrusted value as a plan, or what is wrong with it, up to a bound: with its fields
+ * and, as far as these can be read, with its graph.
  */
 export function checkPlan(value: unknown, options: CompileOptions = {}): Compilation {
   const parsed = parsePlan(value);
@@ -74,7 +74,10 @@ interface SalvagedStep {
   readonly isWhole: boolean;
 }
 
-/** Returns a step with stand-ins for its wrong fields, and adds the problems of these. */
+/**
+ * Returns a step without its wrong fields, with stand-ins for those that it needs, and adds the problems of the wrong
+ * ones.
+ */
 function salvageStep(value: unknown, index: number, problems: ValidationProblem[]): SalvagedStep {
   const parsed = parseBounded(coordinationStepSchema, value, PLAN_BOUNDS);
   if (parsed.ok) return { step: parsed.value, isWhole: true };

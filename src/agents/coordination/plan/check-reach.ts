@@ -11,8 +11,8 @@ interface ReachCheck {
 }
 
 /**
- * Adds a problem to the plan's list for each circle of dependencies and each step that can never run; returns nothing.
- * A dependency with an unknown name is taken to be able to complete: it is reported once, where it is named.
+ * Adds a problem to the plan's list for one circle in each knot of dependencies, and each step that can never run
+ * because of what it waits for. An unknown dependency counts as able to complete.
  */
 export function checkReach(checked: ReachCheck, { order, stuck }: Order): void {
   const { wiring } = checked;

@@ -24,8 +24,8 @@ export function checkVerify({ verify }: CoordinationStep, index: number, problem
 }
 
 /**
- * Adds a problem to the plan's list for each success criterion that shares its key with another, or whose binding
- * names no step; returns nothing.
+ * Adds a problem to the plan's list for each success criterion that repeats a key, whose `when` is not one binding, or
+ * whose binding names an unknown step; returns nothing.
  */
 export function checkSuccessCriteria(
   { successCriteria = [], steps }: CoordinationPlan,

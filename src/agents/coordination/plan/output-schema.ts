@@ -136,7 +136,7 @@ function describeWrongSchema(at: readonly Segment[]): string {
 
 type Say = (at: readonly Segment[], message: string) => void;
 
-/** Reports keywords of a schema that have a wrong value, or are not supported. */
+/** Reports keywords of a schema that have a wrong value or are not supported, and required members that it excludes. */
 function checkKeywords(schema: Fields, at: readonly Segment[], report: Say): void {
   for (const [keyword, value] of Object.entries(schema)) {
     const rule = Object.hasOwn(PLAIN, keyword) ? PLAIN[keyword] : undefined;
@@ -199,7 +199,10 @@ function checkRequired(schema: Fields, at: readonly Segment[], report: Say): voi
       );
 }
 
-/** Lists the schemas directly inside a schema, and reports keywords that hold something else. */
+/**
+ * Lists the schemas directly inside a schema, and reports keywords that should hold a list or an object of schemas and
+ * do not, or too many alternatives.
+ */
 function listSubschemas(schema: Fields, at: readonly Segment[], report: Say): Child[] {
   const children: Child[] = [];
   const addChild = (key: string, isSame: boolean): void => {
@@ -230,7 +233,10 @@ function listSubschemas(schema: Fields, at: readonly Segment[], report: Say): Ch
   return children;
 }
 
-/** Reports each `$ref` that leads out of the schema, to no schema, or back to where the same value is checked. */
+/**
+ * Reports each `$ref` that leads out of the schema or to no schema, too many levels behind references, and one place
+ * from which following `$ref` never ends.
+ */
 function checkReferences(nodes: readonly Node[], report: Say): void {
   const places = new Map(nodes.map(({ at }, index) => [formatJsonPointer(at), index]));
   const sameValueEdges = linkSameValues(nodes);
@@ -285,7 +291,10 @@ function checkReferenceLevels(nodes: readonly Node[], targets: ReadonlySet<numbe
     );
 }
 
-/** Returns the index of the schema that `$ref` leads to; `undefined` where a schema has no `$ref`. */
+/**
+ * Returns the index of the schema that `$ref` leads to, or `nowhere` where it leads to none of these; `undefined`
+ * where a schema has no `$ref`.
+ */
 function findReferenceTarget(
   schema: unknown,
   places: ReadonlyMap<string, number>,

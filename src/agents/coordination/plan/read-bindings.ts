@@ -24,8 +24,8 @@ interface Visit {
 }
 
 /**
- * Returns all bindings in a step's input, in the order of the text; those that are wrong or too many are left out and
- * added to the plan's problems.
+ * Returns the bindings in a step's input, in the order of the text; wrong ones are left out and added to the problems.
+ * An input beyond a bound is a problem, too, and the rest of it is not read.
  */
 export function readBindings(input: object, index: number, problems: ProblemList): InputBinding[] {
   const root: readonly Segment[] = ["steps", index, "input"];

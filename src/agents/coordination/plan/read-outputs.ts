@@ -79,8 +79,8 @@ function findObjectInEnd(end: string): JsonObject | undefined {
 const FENCE = "```";
 
 /**
- * Returns the content of the last fenced `json` block that is closed. JSON has no line that ends in a fence, so the
- * first such line closes it.
+ * Returns the content of the last fenced `json` block that is closed; `undefined` without one. JSON has no line that
+ * ends in a fence, so the first such line closes it.
  */
 function findLastJsonBlock(reply: string): string | undefined {
   let block: string | undefined;
@@ -116,7 +116,10 @@ function isNestedTooDeep(root: object): boolean {
   return false;
 }
 
-/** Creates the outputs of a reply that is no JSON: its `text`, with `truncated` where it had to be cut. */
+/**
+ * Creates the outputs of a reply without a JSON object that can be taken: its `text`, with `truncated` where it had to
+ * be cut.
+ */
 function createTextOutput(reply: string, isCut: boolean): JsonObject {
   const room = BOUNDS.outputCharsMax - JSON.stringify({ text: "", truncated: true }).length;
   const end = findFittingEnd(reply, room);

@@ -13,8 +13,8 @@ export interface Wiring {
 }
 
 /**
- * True when the list of problems has any, after one was added for too many steps and one for too many dependencies of
- * the plan.
+ * Adds a problem for too many steps and one for too many dependencies of the plan, where there are; true when the list
+ * then has any problem.
  */
 export function isPlanTooLarge(steps: readonly CoordinationStep[], problems: ProblemList): boolean {
   let dependencies = 0;
@@ -98,7 +98,10 @@ function resolveDependencies({ stepId, dependsOn = [] }: CoordinationStep, namin
   return [...resolvedIndices];
 }
 
-/** Returns how many dependencies a step needs; reports a number that is impossible. */
+/**
+ * Returns how many dependencies a step needs; reports a number that is impossible, and one that is stated where there
+ * are none.
+ */
 function resolveFanIn(step: CoordinationStep, index: number, problems: ProblemList): FanIn {
   const { fanIn = "all", dependsOn = [] } = step;
   const path = ["steps", index, "fanIn"];

@@ -7,7 +7,8 @@ const OF_GATE = /^gates\.agents\..+\.(confidenceThreshold|requireConfidence)$/su
 const OF_PRIVILEGE = /^privileges\.agents\..+\.(tools\.allow|tools\.deny|write)$/su;
 
 /**
- * Returns the path of the general setting that an agent's own setting overrides; `undefined` for a path of no agent.
+ * Returns the path of the general setting that an agent's own setting overrides; `undefined` for one that overrides
+ * none, such as its checks, and for a path of no agent.
  */
 export function findGeneralPath(path: string): string | undefined {
   const ofGate = OF_GATE.exec(path)?.[1];
@@ -19,8 +20,8 @@ export function findGeneralPath(path: string): string | undefined {
 type Ruling = Pick<Phase1Config, "gates" | "privileges">;
 
 /**
- * Returns the sections `gates` and `privileges` of one policy with an entry for each agent that it or the other one
- * names, so that the two can be compared: where it has nothing of its own for an agent, its general settings hold.
+ * Returns the sections `gates` and `privileges` of one policy for a comparison with the other: of an agent, what the
+ * other states and it does not is taken from its general settings. Empty entries are left out.
  */
 export function fillAgentEntries(
   { gates, privileges }: Ruling,

@@ -52,7 +52,10 @@ function createBasePack(file: PolicyPackFile): PolicyPack {
   };
 }
 
-/** Combines a pack with the one that it extends. Throws where it is laxer than that allows. */
+/**
+ * Combines a pack with the one that it extends. Throws where it changes a locked setting without making it stricter,
+ * or locks a setting that does not exist.
+ */
 function extendPack(base: PolicyPack, file: PolicyPackFile): PolicyPack {
   const settings = mergeObjects(base.settings, file.settings);
   const laxer = listLockProblems(base, comparePolicies(base.settings, settings));

@@ -18,7 +18,7 @@ export interface Standing {
 
 /**
  * Returns the reason why recorded work is no evidence of what would have happened under another policy; `undefined`
- * where it is evidence.
+ * where nothing is known that speaks against it.
  */
 export function explainLostEvidence(
   { state, parted, sessions, now }: Standing,

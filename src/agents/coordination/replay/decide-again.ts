@@ -86,7 +86,7 @@ export function listDecidedFacts(decision: Decision): readonly FactDraft[] {
   return "facts" in decision ? (decision.facts ?? []) : [];
 }
 
-/** Returns the index of the first draft that is not what is recorded. */
+/** Returns the index of the first draft that is not what is recorded; `undefined` where there is none. */
 function findMismatch(
   facts: readonly FactEvent[],
   drafts: readonly FactDraft[],
@@ -162,8 +162,8 @@ export function isAskedByOurQuestion([, second]: readonly FactEvent[], { conflic
 }
 
 /**
- * Drafts again the facts that follow by the rules from a recorded conflict: the conflict, and its resolution or
- * question; none where the log has no evidence of it.
+ * Drafts again the facts that follow by the rules from a recorded conflict: the conflict, with a resolution or a
+ * question where one follows at once; none where no contest is recorded.
  */
 export function draftRulingFacts(
   state: OpenCoordination,

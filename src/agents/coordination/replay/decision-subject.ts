@@ -25,7 +25,10 @@ export function findSubjectStepId(
   return findIndirectSubject(before, command);
 }
 
-/** Returns the step behind the question, child, conflict, message or claim that a command names. */
+/**
+ * Returns the step behind the question, child, conflict, message or first claim that a command names, or the one step
+ * that it skips; `undefined` for any other command.
+ */
 function findIndirectSubject(state: OpenCoordination, command: Command): StepId | undefined {
   switch (command.type) {
     case "answerEscalation":
@@ -96,8 +99,8 @@ export function listTouchedSteps(state: Coordination, facts: readonly FactDraft[
 }
 
 /**
- * True when a recorded fact can also be told in another history: its subject, such as a claim, a conflict or a step,
- * exists there and has not changed.
+ * True when a recorded fact can also be told in another open history: its claim, conflict or step stands there as
+ * then, or a claim or conflict that begins by it is not there yet.
  */
 export function isFactTransferable(state: Coordination, before: Coordination, fact: FactDraft): boolean {
   if (state.kind !== "open" || before.kind !== "open") return false;

@@ -100,7 +100,7 @@ export function explainPolicyDifference({ recorded, derived, spec }: Deciding): 
     : "follows from the policy";
 }
 
-/** Returns the payload of the first fact of a type. */
+/** Returns the payload of the first fact of a type; `undefined` where there is none. */
 function findPayload<T extends FactDraft["type"]>(
   facts: readonly FactDraft[],
   type: T,

@@ -67,7 +67,10 @@ export function rewritePlanUnderPolicy(
   };
 }
 
-/** Throws where the policy has a rule that no plan can state. */
+/**
+ * Throws where the policy has a rule that no plan can state, or asks for gates while the configuration has them
+ * switched off.
+ */
 function assertPlanCanSay(
   { gates = {}, escalateMs, requireDifferentApprover, budget }: ReplayPolicy,
   operators: OperatorRules,
@@ -105,7 +108,10 @@ function createUnsayableError(path: string, why: string): CoordinationError {
   );
 }
 
-/** Returns the plan with the retries of the policy. A step's own retries stay, unless `retry` speaks of every step. */
+/**
+ * Returns the plan with the retries of the policy. A step's own retries stay, unless `retry` speaks of every step;
+ * with such rules, steps that do not run anew or are sent once get none.
+ */
 function applyRetryPolicy(
   { plan, anew }: PlanToChange,
   { retry = {}, failurePolicy = {} }: ReplayPolicy,
@@ -151,7 +157,10 @@ interface AgentDemands extends GateWishes {
   readonly size: number;
 }
 
-/** Returns the steps with the checks and the confidence that the policy demands of their agents. */
+/**
+ * Returns the plan's steps; those that run anew have the checks and the confidence that the policy demands of their
+ * agents. Throws where the plan cannot say that, or would be too large.
+ */
 function applyGatePolicy(
   { plan, anew }: PlanToChange,
   gates: Gates,
@@ -278,7 +287,10 @@ function assertDemandsNoLess(
     );
 }
 
-/** Returns the policy's checks by key: `true` for one of the operator's, and its definition for any other. */
+/**
+ * Returns the policy's checks by key: `true` for one of the operator's, and its definition for any other. Throws where
+ * a plan cannot state one, or no agent is to use it.
+ */
 function listPolicyChecks({ verifiers = {}, agents = {} }: Gates, operators: GatesConfig): Checks {
   const named = new Set(Object.values(agents).flatMap(({ checks = [] }) => checks));
   return Object.fromEntries(

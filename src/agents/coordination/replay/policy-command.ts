@@ -163,7 +163,10 @@ function withDemandsOf(then: Gate, gate: Gate | undefined): Gate {
   };
 }
 
-/** Returns in which way the policy's gate differs where it lets a result pass, or keeps it back, unlike then. */
+/**
+ * Returns in which way the policy's gate differs where it lets a result pass, or keeps it back, unlike then;
+ * `undefined` where it does neither.
+ */
 function findChangeByGate(
   stepId: StepId,
   gateThen: Gate,
@@ -204,9 +207,8 @@ interface RecordedDecision {
 }
 
 /**
- * Returns the recorded command as it would be given under the policy: one that opens or admits with the rules of the
- * policy, one with a verdict about the result that is held then; a confidence that is not recorded counts as full. Any
- * other command is unchanged.
+ * Returns the recorded command as it would be given under the policy: it opens and admits by its rules, and its
+ * verdict is about the result held in this history. A confidence not recorded counts as full.
  */
 export function applyPolicyToCommand({ state, command, facts, under, evidence }: RecordedDecision): Command {
   switch (command.type) {

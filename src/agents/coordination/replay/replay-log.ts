@@ -175,7 +175,7 @@ function createDecided(
   return { ...states, facts: [lead, ...decidedFacts.slice(1)], ...(command && { command }) };
 }
 
-/** Returns the difference at the first event that is not recorded as it is derived. */
+/** Returns the difference at the first event that is not recorded as it is derived; `undefined` where there is none. */
 function findFirstDifference(
   recorded: readonly RunEvent[],
   from: number,

@@ -287,7 +287,7 @@ function commandsFromRelease({ because, token }: FactPayloads["claim.released"])
   return because === "coordination_ended" ? [SETTLE, alone] : [alone];
 }
 
-/** Returns the commands that may have led to the ruling of people on a conflict. */
+/** Returns the commands that may have led to the ruling of people on a conflict; none where the rules ruled. */
 function commandsFromResolution(
   state: OpenCoordination,
   { conflictId, because }: FactPayloads["conflict.resolved"],

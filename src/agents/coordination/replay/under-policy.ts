@@ -54,7 +54,10 @@ function applyQuestionPolicy(
   };
 }
 
-/** A plan states its own budget. An empty one of the policy is none; else the recorded limits stay that it does not name. */
+/**
+ * Returns the budget of a coordination under the policy. A plan keeps its own; an empty budget of the policy removes
+ * it; else the policy's limits replace the recorded ones of the same name.
+ */
 function chooseTreeBudget({ plan, budget: recorded }: Created, { budget }: ReplayPolicy): Created["budget"] {
   if (plan || !budget) return recorded;
   if (Object.keys(budget).length === 0) return undefined;
@@ -145,7 +148,10 @@ function applyRetryPolicyToStep(
   };
 }
 
-/** Without the plan, a step with as many retries as the plan counts as one that says nothing of them. */
+/**
+ * True when neither a step nor the plan's defaults say how often it is tried again; without the text of the plan, when
+ * the step has as many retries as the plan.
+ */
 function hasRetryBudgetOfPlan(ofStep: number, ofPlan: number, { under, step }: OfStep): boolean {
   return under.plan ? readOwnRetryBudget(under.plan, step) === undefined : ofStep === ofPlan;
 }
@@ -285,7 +291,10 @@ function pickDecision(decision: HeldDecision | undefined): { decision?: HeldDeci
   return decision ? { decision } : {};
 }
 
-/** D4: an attempt that has begun, or is due, was within the budget that held then. */
+/**
+ * Returns an open step under the policy, with its recorded doubt. Attempts beyond the retry budget that have begun, or
+ * are due, count as granted: they were within the budget of then (D4).
+ */
 function applyPolicyToOpenStep(step: Step, { decision: _, ...changed }: StepAdmitted): Step {
   const { phase, revisions = 0, granted = 0 } = step;
   const spec = { ...changed, ...pickDecision(step.spec.decision) };

@@ -353,7 +353,7 @@ function leaveRecordedStep(
   splitStep(world, stepId, { why, byFate: false });
 }
 
-/** Parts the steps from the record that have another fate now, and takes back those that have the same one again. */
+/** Parts steps from the record whose fate is another now; those parted by fate alone return with the same one. */
 function compareFates(world: World, { before, after }: Decided, stepIds: readonly StepId[]): void {
   const { state, parted } = world;
   if (after.kind === "unopened" || state.kind === "unopened") return;

@@ -19,8 +19,8 @@ export interface Shortening {
 const NOTE = "_shortened";
 
 /**
- * Returns a text that is a JSON object or list, in a block of code or not, shortened and still valid JSON; `undefined`
- * for every other text.
+ * Returns a JSON object or list, in a block of code or not, shortened and still valid JSON; `undefined` for other
+ * texts. A text that is too long to read counts as JSON by its first and last character.
  */
 export function shortenJsonText(text: string, shortening: Shortening): string | undefined {
   const trimmed = text.trim();
@@ -34,7 +34,10 @@ export function shortenJsonText(text: string, shortening: Shortening): string | 
 
 const CLOSING = "\n```";
 
-/** Shortens JSON that is not in a block of code; `undefined` for a text that is no object or list. */
+/**
+ * Shortens JSON that is not in a block of code; `undefined` for a text that is no object or list. A text that is too
+ * long to read counts as one by its first and last character.
+ */
 function shortenBareJson(json: string, shortening: Shortening): string | undefined {
   if (!isLikeJsonContainer(json)) return undefined;
   if (json.length > READ_CHARS_MAX) return JSON.stringify(createExcerpt(json, shortening));

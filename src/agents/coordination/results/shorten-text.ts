@@ -24,7 +24,10 @@ function leaveOutMiddle(text: string, { charsMax, readOn }: Shortening): string 
 
 const BREAK = "\n";
 
-/** Returns the end of a text, which says mostly what it came to: the last line is whole, or stays JSON where it is. */
+/**
+ * Returns the end of a text, which says mostly what it came to: a last line that is too long stays JSON where it is;
+ * else the last characters, from the beginning of a line where one is near.
+ */
 function cutReadableEnd(text: string, charsMax: number, readOn: Shortening["readOn"]): string {
   const lastLine = text.slice(text.lastIndexOf("\n") + 1);
   // A text of one line is not JSON, or it would not get here.

@@ -165,7 +165,10 @@ export async function describeChildren(
   return formatChildrenNote(children, await readTasksOfUnnamed(reads, children), cuts);
 }
 
-/** Reads the tasks of the children that have no name, by sha256: how these begin tells the children apart. */
+/**
+ * Reads the tasks of the children without a name, of as many as a note may list, by sha256: how these begin tells the
+ * children apart.
+ */
 function readTasksOfUnnamed(
   reads: ChildrenReads,
   children: readonly ChildOfSession[],

@@ -21,8 +21,8 @@ export interface RegularPruning {
 }
 
 /**
- * Starts to prune the ledger a minute from now, and then a day after each time. Returns the function that stops it;
- * `undefined` where no run is to be removed.
+ * Starts to prune the ledger a minute from now, and again a day after each prune. Returns an object whose `stop` ends
+ * that and waits for a prune under way; `undefined` where no run is to be removed.
  */
 export function startDailyPruning(options: RegularPruning): { stop(): Promise<void> } | undefined {
   const { clock, keepDays } = options;

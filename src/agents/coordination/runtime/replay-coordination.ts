@@ -103,7 +103,7 @@ export async function replayCoordination(
   };
 }
 
-/** Replays the log piece by piece, up to its end or the first difference. */
+/** Replays the log piece by piece, up to `to` of the reading, the end of the log or the first difference. */
 async function replayLogInPieces(
   store: ReplayStore,
   reading: Reading,
@@ -170,7 +170,10 @@ function findStartOfNewestTime(events: readonly RunEvent[]): number {
   return Math.max(at, 0);
 }
 
-/** Returns the index after the decision that the last wanted event belongs to. */
+/**
+ * Returns the index after the decision that the last wanted event belongs to; where that is not among the events or
+ * may go on after them, the index of the first event of the newest time.
+ */
 function findEndOfDecision(events: readonly RunEvent[], to: number, isAll: boolean): number {
   const at = events.findIndex(({ sequence }) => sequence >= to);
   if (at === -1) return isAll ? events.length : findStartOfNewestTime(events);

@@ -19,8 +19,8 @@ export function stripJsonFence(text: string): string {
 }
 
 /**
- * Returns the address, as text, of a path below a peer's root URL; `undefined` where the root is no URL. The root may
- * have a path of its own; a query or a fragment is no part of one. All spellings of a root give one address.
+ * Returns the address, as text, of a path below a peer's root URL; `undefined` where the root is no URL. A query, a
+ * fragment and slashes at the end are no part of the root; its path counts as it is encoded.
  */
 export function resolvePeerAddress(peerUrl: string, path: string): string | undefined {
   const root = URL.parse(peerUrl);

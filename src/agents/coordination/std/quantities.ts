@@ -52,7 +52,7 @@ export function formatCount(number: number, noun: string): string {
   return `${digits} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** Formats a number of tokens in at most seven characters, up to ten thousand millions. */
+/** Formats a number of tokens, in at most seven characters below a thousand millions. */
 export function formatTokens(tokens: number): string {
   if (tokens < 100_000) return String(tokens).replace(/\B(?=(?:\d{3})+$)/gu, ",");
   if (tokens < 1_000_000) return `${Math.floor(tokens / 1_000)}k`;

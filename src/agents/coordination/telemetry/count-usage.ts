@@ -30,8 +30,8 @@ export interface UsageCounter {
 const NOTHING: UsedByStep = { inputTokens: 0, outputTokens: 0, tokens: 0, costMicroUsd: 0 };
 
 /**
- * Creates the counter of what the steps of a coordination used, by the newest counts of each of their runs; `sum`
- * returns the use of one step or of all.
+ * Creates the counter of what the steps of a coordination used: the newest counts of their runs, or what their runners
+ * say where that is more. `sum` returns the use of one step or of all.
  */
 export function createUsageCounter(): UsageCounter {
   const runs = new Map<StepId, Map<string, RunUsage>>();

@@ -109,7 +109,10 @@ interface Placing {
   readonly origin: RunOrigin | undefined;
 }
 
-/** Finds the span that a run is below: of the run that started it, else of its caller's trace. */
+/**
+ * Finds the span that a run is below: of the run that started it, else of its caller's trace; `undefined` where there
+ * is neither.
+ */
 function findParentPlace(event: Event<"run.started">, { hash, findRoot }: Placing): SpanPlace | undefined {
   const { parent, traceparent = "" } = event.payload;
   const around = parent && parent.wellKnownUrl === undefined ? findRoot(parent.runId) : undefined;
@@ -120,8 +123,8 @@ function findParentPlace(event: Event<"run.started">, { hash, findRoot }: Placin
 }
 
 /**
- * Creates the state of a run's projection, with its root span. A fork is on the trace of its source and links the
- * source's root in place of a parent.
+ * Creates the state of a run's projection, with its root span. A fork is on the trace that its source was started on,
+ * if any, else on one of its own, and links the source's root in place of a parent.
  */
 function createProjectedRun(event: Event<"run.started">, placing: Placing): Projected {
   const { runId, payload, timestamp } = event;

@@ -73,9 +73,8 @@ export interface Advance extends RunContext {
 }
 
 /**
- * Turns the drafts, and all that follows from them, into the next events of a run, and returns the run after them, the
- * events and the effects that are outstanding. It writes nothing; a fork that still takes its source's events is
- * returned as it is.
+ * Turns the drafts, and what follows until there are `EVENTS_PER_CALL` events, into the next events of a run; returns
+ * these, the run and its outstanding effects. A fork that still takes its source's events stays as it is.
  */
 export function advanceRun(
   run: WorkflowRun,
@@ -110,8 +109,8 @@ export function applyDrafts(
 }
 
 /**
- * Appends the drafts to the run as events and folds them. Returns false when the log cannot hold one of them: a
- * failure is appended in its place.
+ * Appends the drafts to the run as events and folds them. Returns false where the log cannot hold one: a failure is
+ * appended in place of all. A replay compares them instead, and returns whether they are as recorded.
  */
 function appendDrafts(advance: Advance, drafts: readonly WorkflowDraft[]): boolean {
   if (advance.compare) return compareWithRecord(advance, drafts, advance.compare);
@@ -215,7 +214,7 @@ function draftStartOrLimit(advance: Advance, { node }: GraphNode): WorkflowDraft
   return [draftNodeStart(node, 0)];
 }
 
-/** Asks the node what it wants now, and appends that. Returns false when it waits. */
+/** Asks the node what it wants now, and appends that. Returns false when it only waits or acts outside of the log. */
 function performNodeStep(advance: Advance, nodeRun: NodeRun): boolean {
   const view = createNodeView(advance, nodeRun.nodeId);
   if (!view) return false;

@@ -80,7 +80,10 @@ function findUnrecordedTerminate({ nodeRun, run }: NodeView): OrchestratorDecisi
   return success && data.kind === "terminate" ? data : undefined;
 }
 
-/** Drafts the question of a node that was suspended, and cut off before it was told what is asked. */
+/**
+ * Drafts the question that a cut-off branch lacks of a suspended node; empty where the node asks nothing or its
+ * question is there.
+ */
 function draftMissingQuestion(view: NodeView): WorkflowDraft[] {
   const { nodeRun } = view;
   const { interrupt, nodeId } = nodeRun;

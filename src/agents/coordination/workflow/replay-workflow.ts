@@ -55,8 +55,8 @@ export interface ReplayedPart {
 }
 
 /**
- * Takes the next events of a source's record into a fork: copied as far as `derivesFrom`, then derived again. Returns
- * the run after them, the events and how to go on.
+ * Takes the next events of a source's record into a fork: copies those before `derivesFrom`, or derives where none is
+ * left to copy. Returns the run after them, the events and how to go on.
  */
 export function replayPart(run: WorkflowRun, context: ReplayContext, recorded: RecordedPart): ReplayedPart {
   return copyRecorded(run, context.derivesFrom ?? 0, recorded) ?? deriveRecorded(run, context, recorded);
@@ -64,7 +64,7 @@ export function replayPart(run: WorkflowRun, context: ReplayContext, recorded: R
 
 /**
  * Copies the next events of a source's record into a fork; `undefined` where there are none to copy. The copy ends
- * where something begins that may reach behind `derivesFrom`.
+ * before events of one time that may go on beyond `derivesFrom`.
  */
 export function copyRecorded(
   run: WorkflowRun,
@@ -173,8 +173,8 @@ function createReplay(
 }
 
 /**
- * Returns the settings without the operator's limits, and with addresses that nobody calls. Whatever was recorded
- * counts, whatever they are by now.
+ * Returns the settings without the operator's limits, and with an address that nobody calls where none is set.
+ * Everything recorded counts, whatever the settings are by now.
  */
 function liftLimits(settings: WorkflowSettings): WorkflowSettings {
   return {

@@ -66,7 +66,8 @@ export async function copyLedger(options: CopyOptions): Promise<LedgerCopy> {
 }
 
 /**
- * Marks the target as a half copy of the source. Returns its mark, and the earlier one of a copy that was interrupted.
+ * Marks the target as a half copy of the source. Returns its mark, and the earlier one of a copy that was interrupted;
+ * throws CoordinationError where that was of another source.
  */
 async function beginCopy(
   options: CopyOptions,

@@ -19,10 +19,10 @@ export interface Move {
 }
 
 /**
- * Returns the id of the gateway that the target is to record as the opener of coordinations that name no gateway;
- * `undefined` where each names one, and for a target that is a file. @throws CoordinationError `INPUT_INVALID` where
- * the gateway has to be named, where another one was named before, where it is named from a file to a file, and where
- * a file would get open coordinations of other gateways than its own
+ * Returns the gateway that the target is to record as the opener of coordinations that name none; `undefined` for a
+ * file as target, and where none was named and none is needed. @throws CoordinationError `INPUT_INVALID` where the
+ * gateway has to be named, where another one was named before, where it is named from a file to a file, and where a
+ * file would get open coordinations of other gateways than its own
  */
 export async function findMovedFrom(source: CopySource, move: Move): Promise<string | undefined> {
   const { to, isShared, gateway } = move;
@@ -105,8 +105,8 @@ function isOpenCoordination(row: CopiedRow): boolean {
 }
 
 /**
- * Returns the gateway that a run names; `undefined` where it names none. A key of JSON is behind a quote that no text
- * has in it without a backslash.
+ * Returns the gateway that a run's summary names; `undefined` where it names none. No text in the JSON is taken for
+ * that key, because quotes within a text have backslashes.
  */
 function readGatewayOfRun(row: CopiedRow): string | undefined {
   return /"gateway":"([^"]*)"/u.exec(String(row[SUMMARY_PLACE]))?.[1];

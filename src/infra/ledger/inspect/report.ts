@@ -105,8 +105,8 @@ export function reportGaps({ subject }: Numbered, gaps: readonly Gap[], report: 
 }
 
 /**
- * Reports a problem where the ledger's counter of claim tokens is lower than the newest claim's token, because a token
- * would be given twice, or is not a single row. `counted`: the rows of the counter.
+ * Reports a problem where the ledger's counter of claim tokens is not a single row, or is lower than the newest
+ * claim's token: then a token would be given twice. `counted`: the rows of the counter.
  */
 export function reportClaimCount(counted: readonly number[], newest: number, report: Report): void {
   if (counted.length !== 1)

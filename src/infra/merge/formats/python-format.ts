@@ -44,7 +44,10 @@ function readImport(text: string, node: SyntaxNode): ImportFound {
     : readPlainImport(text, node, children);
 }
 
-/** Reads `import a.b, c as d`. Several of one package give the same name, and go together. */
+/**
+ * Reads `import a.b, c as d`. Returns a name only for a single import with an alias: `import a.b` and `import a.c`
+ * both bring the name `a` and do not contradict each other.
+ */
 function readPlainImport(
   text: string,
   { from: start, to: end }: SyntaxNode,

@@ -7,10 +7,8 @@ interface KeySides {
 }
 
 /**
- * Returns the order of the keys that a merge of two lists of entries keeps: that of the side that moved some; what
- * only the other side has comes behind the key that it has before it there. `undefined` where both moved keys, and not
- * in the same way, and where the order of new keys is not known: between two keys that stayed, both sides added some
- * and some are gone, which may have been renamed.
+ * Returns the kept keys in the order of the side that moved some; a key of the other alone comes behind the shared key
+ * before it. `undefined` where both moved keys in different ways, or new keys may be renamed ones.
  */
 export function mergeKeyOrder(
   { base, left, right }: KeySides,

@@ -111,7 +111,10 @@ function mergeEntryOfBoth({ base, left, right }: BothEntries, mergeLeaf: MergeLe
   return { key: base.key, lead, head, body, trail };
 }
 
-/** Returns the entry of one side where at most one changed what it says. A side that changed its layout goes first. */
+/**
+ * Returns the entry of one side; `undefined` where both changed what it says, and not in the same way. Where both say
+ * the same, a side that changed the layout goes first.
+ */
 function findEntryToTake({ base, left, right }: Sides<Entry>): Entry | undefined {
   if (isSameEntry(left, right)) return hasSameText(base, left) ? right : left;
   if (isSameEntry(base, left)) return right;
@@ -127,7 +130,10 @@ function hasSameText(base: Entry, side: Entry): boolean {
   );
 }
 
-/** Merges the bodies of an entry: blocks by entry, leaves by line; `undefined` where they are not of one kind. */
+/**
+ * Merges the bodies of an entry: blocks by entry, leaves by line; `undefined` where they are not of one kind or the
+ * merge is not sure.
+ */
 function mergeBodies(
   { base, left, right }: Sides<Leaf | Block>,
   mergeLeaf: MergeLeaf,
@@ -139,8 +145,8 @@ function mergeBodies(
 }
 
 /**
- * Merges leaves by line, where they allow it. A comment beside a value counts as a part of the value: of leaves that
- * are not merged by line, nothing is merged.
+ * Merges leaves by line; `undefined` where they do not allow that, or both changed the same lines. Leaves that do not
+ * allow it are not merged even by value: a comment beside a value counts as a part of it.
  */
 function mergeLeaves({ base, left, right }: Sides<Leaf>, mergeLeaf: MergeLeaf): Leaf | undefined {
   if (!base.byLine) return undefined;

@@ -51,7 +51,10 @@ export function formatEntryBody(body: Leaf | Block): string {
   return body.kind === "leaf" ? body.text : formatBlock(body);
 }
 
-/** True when two parsed blocks have the same entries in the same order, whatever their layout. */
+/**
+ * True when two parsed blocks have the same entries in the same order, and the same texts around them, whatever their
+ * white space.
+ */
 export function isSameBlock(a: Block, b: Block): boolean {
   return (
     a.open.trim() === b.open.trim() &&

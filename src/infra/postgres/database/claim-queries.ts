@@ -15,8 +15,8 @@ type Query<K extends keyof ClaimIndex> = Parameters<ClaimIndex[K]>[0];
 const COLUMNS = "token, resource, run_id, step_id, priority, acquired_at_ms, expires_at_ms";
 
 /**
- * Returns the claims that overlap a resource and have not expired, oldest first, and the newest token that the ledger
- * has given to any claim. @throws CoordinationError `LEDGER_CORRUPT` without the counter of tokens
+ * Returns the oldest of each step's unexpired claims that overlap a resource, by age, at most `limit`, and the newest
+ * token given. @throws CoordinationError `LEDGER_CORRUPT` without the counter of tokens
  */
 export async function listOverlappingClaims(
   query: SendQuery,

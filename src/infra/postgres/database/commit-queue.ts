@@ -46,7 +46,10 @@ export interface WriteQueueOptions {
   readonly busyTimeoutMs: number;
 }
 
-/** Creates the queue that writes appends to a PostgreSQL ledger, those that wait together in one transaction. */
+/**
+ * Creates the queue of all that this process writes to a PostgreSQL ledger; writes that wait together are committed in
+ * one transaction, within bounds.
+ */
 export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
   return createGroupCommit((writes: readonly Write[]) => commitGroup(writes, options), {
     groupMax: GROUP_MAX,
@@ -86,7 +89,10 @@ async function commitAlone(write: Write, options: WriteQueueOptions): Promise<Er
   }
 }
 
-/** Commits a group, and tries again until it is known whether it was committed, where the answer was lost. */
+/**
+ * Commits a group. Where the answer to the commit was lost, tries again until it is known whether it was committed;
+ * throws `LEDGER_UNAVAILABLE` where that is not known after `FIND_OUT_MS`.
+ */
 async function commitUntilKnown(writes: readonly Write[], options: WriteQueueOptions): Promise<Errors> {
   let attempt = await tryCommit(writes, options);
   // A connection that had been idle may have ended meanwhile; nothing was committed with it.

@@ -278,7 +278,7 @@ function parseLedgerUrl(text: string): { readonly url: URL; readonly poolMax: nu
   return { url, poolMax };
 }
 
-/** Decodes a password of a URL as the driver reads it: a "%" that begins no code is one. */
+/** Returns a password of a URL decoded; as it is where it has a `%` that begins no code. */
 function decodePassword(password: string): string {
   try {
     return decodeURIComponent(password);

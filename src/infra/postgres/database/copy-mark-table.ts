@@ -17,8 +17,8 @@ export async function readCopyMark(query: SendQuery): Promise<CopyMark | undefin
 }
 
 /**
- * Locks the mark of a half copy until the transaction ends. Throws where it is gone: another process may have
- * completed the copy, or write to it as well.
+ * Locks the mark of a half copy until the transaction ends, because another process may write to the copy as well.
+ * Throws where the mark is gone: another process has completed the copy.
  */
 export async function lockCopyMark(place: string, send: SendQuery): Promise<void> {
   if (!(await hasCopyMark(send))) throw createCompletedCopyError(place);

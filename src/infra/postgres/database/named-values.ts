@@ -30,7 +30,10 @@ export function bindValues(
   return { ...statement, values: names.map((name) => encodeValue(values[name])) };
 }
 
-/** Returns the SQL with `$1` in the place of the first name, and so on. Each text is worked out once. */
+/**
+ * Returns the SQL with `$1` in the place of the first name, and so on, and a name for its plan where it is one of the
+ * first texts. Up to `NUMBERED_MAX` texts are kept, and worked out once.
+ */
 function numberNamedValues(sql: string): NumberedSql {
   const before = numbered.get(sql);
   if (before) return before;

@@ -121,8 +121,8 @@ function createOwnedRun({ run_key, run_id, owner_token: token }: OwnedRow): Owne
 }
 
 /**
- * Returns the SQL of a table of all who own open runs. It goes from one owner to the next by the index, so that it
- * costs as much as there are owners, and not as much as they have.
+ * Returns the SQL of a table of all who own open runs, the empty id of nobody among them. It goes from one owner to
+ * the next by the index, so that it costs as much as there are owners, and not as much as they have.
  */
 function formatHolderTable(isOpen: string): string {
   return `
@@ -135,7 +135,10 @@ function formatHolderTable(isOpen: string): string {
       )`;
 }
 
-/** Returns the SQL that lists the ids of all owners that have an open run of a kind. */
+/**
+ * Returns the SQL that lists the ids of all owners that have an open run of a kind, and an empty id where nobody owns
+ * one.
+ */
 export function formatHoldersQuery(kind: RunKind): string {
   return `
     with recursive ${formatHolderTable(`kind = '${kind}' and ended = 0`)}

@@ -84,7 +84,10 @@ export interface PruningLedger extends OpenLedger {
   readonly now: () => number;
 }
 
-/** Creates what prunes a PostgreSQL ledger: lists the runs that may be removed, page by page, and removes runs. */
+/**
+ * Creates what prunes a PostgreSQL ledger: lists its runs page by page, each with whether it may be removed, and
+ * removes runs.
+ */
 export function createLedgerPruning(ledger: PruningLedger): LedgerPruning {
   const { database, guarded, written } = ledger;
   return {

@@ -175,7 +175,7 @@ function insertLabels(query: SendQuery, labels: readonly NewLabel[], condition: 
   );
 }
 
-/** Sends the texts, and before them who keeps them: a text that is stored is marked by it. */
+/** Sends who keeps which texts, and then the texts: a text is stored with the mark of whether anybody keeps it. */
 function writeContents(query: SendQuery, { uses, contents, kept }: GroupRows, now: number): Sent {
   const sent: Sent = [];
   if (uses.length > 0)

@@ -11,8 +11,8 @@ const CHANGED = /^(create|drop) (table|index|trigger|function) (\w+)/gmu;
 const BODY = /^create function (\w+)\(\)[^$]*\$\$([^$]*)\$\$/gmu;
 
 /**
- * Reports each table, index, trigger and function of a PostgreSQL ledger that was changed, dropped or added since the
- * migrations made it.
+ * Reports each table, index, trigger and function of a PostgreSQL ledger that was dropped or added since the
+ * migrations, each trigger that is off, and each function whose text was changed.
  */
 export async function checkSchema(query: SendQuery, report: Report): Promise<void> {
   const expected = listExpectedObjects();

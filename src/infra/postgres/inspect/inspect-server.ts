@@ -38,7 +38,7 @@ const OPEN_END = "9007199254740991";
 
 /**
  * Runs all checks for damage on a PostgreSQL ledger and returns `problems`, to which it adds each problem as it is
- * found.
+ * found, up to the bound of `createReport`. Throws where the server is busy, full or away.
  */
 export async function inspectPostgresLedger(
   database: PostgresDatabase,

@@ -29,7 +29,7 @@ export async function readNewestEventNumber(query: SendQuery): Promise<number> {
 
 /**
  * Returns for a page of runs, oldest first, the last event and its hash that each had when the ledger had `events`
- * events; pruned runs are included.
+ * events. A pruned run has its very last event instead, and `pruned` says whether it grew after that.
  */
 export async function readPastHeads(query: SendQuery, place: HeadPlace): Promise<PlacedHead[]> {
   const rows = await query<HeadRow>(HEADS, { ...place });

@@ -69,7 +69,7 @@ export function addWantedFiles({ workspace = [] }: WorkflowAppend, { files }: Wa
 
 /**
  * Returns the error of an append whose workspace writes do not follow the current versions, after the writes before it
- * in its group; `undefined` where they do. Does not throw.
+ * in its group, or find no room; `undefined` without such a conflict. Does not throw.
  */
 export function findFilesConflict(request: WorkflowAppend, { files, fileCounts }: Group): Error | undefined {
   if (!request.workspace?.length) return undefined;

@@ -30,8 +30,8 @@ export function createClaimReads(database: BetterSqlite3.Database): () => ClaimR
 }
 
 /**
- * Returns the claims that overlap a resource and have not expired, oldest first, and the newest token that the ledger
- * has given to any claim; no claims and 0 in a schema without claims.
+ * Returns the oldest of each step's unexpired claims that overlap a resource, by age, at most `limit`, and the newest
+ * token given; no claims and 0 in a schema without claims. Throws where the counter of tokens is gone.
  */
 export function listOverlappingClaims(
   reads: ClaimReads | undefined,
@@ -59,8 +59,8 @@ export function listClaims(
 }
 
 /**
- * Returns the error of an append whose changes of claims cannot be made; `undefined` where they can. Does not throw,
- * and writes nothing.
+ * Returns the error of an append whose changes of claims cannot be made; `undefined` where they can. Writes nothing,
+ * and throws `LEDGER_CORRUPT` where the counter of tokens is gone.
  */
 export function findClaimChangeConflict(
   statements: ClaimWrites,

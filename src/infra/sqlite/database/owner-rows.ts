@@ -147,9 +147,8 @@ function compareOrdinals(one: OwnedRun, other: OwnedRun): number {
 }
 
 /**
- * Returns the SQL of a table of all who own open runs. It goes from one owner to the next by the index, so that it
- * costs as much as there are owners, and not as much as they have. SQLite itself would take the index of all open
- * runs.
+ * Returns the SQL of a table of all who own open runs, the empty id of nobody among them. It goes from owner to owner
+ * by their index, so it costs as much as there are owners, not runs; SQLite would take another index.
  */
 function formatHolderTable(isOpen: string): string {
   return `

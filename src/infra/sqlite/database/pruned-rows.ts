@@ -75,7 +75,10 @@ export interface PruningLedger extends OpenLedger {
   readonly now: () => number;
 }
 
-/** Creates what prunes a ledger file: lists the runs that may be removed, page by page, and removes runs. */
+/**
+ * Creates what prunes a ledger file: lists its runs page by page, each with whether it may be removed, and removes
+ * runs.
+ */
 export function createLedgerPruning({ database, guarded, queued, now }: PruningLedger): LedgerPruning {
   const preparePage = createOnceLoader(() => {
     checkSchemaHasTraces(database);

@@ -56,7 +56,10 @@ async function releaseTexts({ database, writes, portion }: Retention): Promise<v
   }
 }
 
-/** Ends one portion of what ended runs keep, and returns how many texts that were. */
+/**
+ * Ends one portion of the keeping of texts by ended runs, and returns how many uses that were: a text counts once for
+ * each run that kept it.
+ */
 function releaseTextsOfRuns({ unmarkKept, deleteUses }: Writes, endedRunKeys: readonly number[]): number {
   let released = 0;
   for (const runKey of endedRunKeys) {

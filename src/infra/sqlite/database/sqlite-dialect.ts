@@ -28,8 +28,8 @@ export function createSqliteDialect(version: number): QueryDialect {
 }
 
 /**
- * Creates what runs the shared SQL queries of the ledger on a ledger file, preparing each once. `guarded`: refuses
- * work once the ledger is closed, and maps its errors.
+ * Creates what runs the shared SQL queries of the ledger on a ledger file, and keeps the newest of them prepared.
+ * `guarded`: refuses work once the ledger is closed, and maps its errors.
  */
 export function createSqliteQuerySource(
   database: Database,

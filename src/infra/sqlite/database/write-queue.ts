@@ -48,8 +48,8 @@ export interface WriteQueueOptions {
 }
 
 /**
- * Creates the queue that writes to a ledger file, the writes that wait together in one transaction. An error that a
- * write returns leaves out that write alone.
+ * Creates the queue that writes to a ledger file; writes that wait together are made in one transaction, `GROUP_MAX`
+ * at most. An error that a write returns leaves out that write alone.
  */
 export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
   const { database, path } = options;

@@ -40,7 +40,7 @@ type Database = BetterSqlite3.Database;
 
 /**
  * Runs all checks for damage on one snapshot of a ledger file and returns `problems`, to which it adds each problem as
- * it is found.
+ * it is found, up to the bound of `createReport`. Throws where SQLite cannot check right now.
  */
 export function inspectSqliteLedger(database: Database, problems: StoredProblem[] = []): StoredProblem[] {
   const report = createReport(problems);
@@ -203,8 +203,8 @@ function queryNumber(database: Database, sql: string): number {
 }
 
 /**
- * Reports runs that are listed as running, by a column of its own, otherwise than their summary says. A summary that
- * cannot be read is reported with the meaning of its run.
+ * Reports runs that the column `ended` lists otherwise than the status in their summary says. A summary that is no
+ * JSON is not reported here.
  */
 function checkListedStatus(database: Database, report: Report): void {
   const rows = database
@@ -246,8 +246,8 @@ interface ComparedLabel {
 }
 
 /**
- * Reports labels that follow from no event, and those that are missing. Bound children of removed runs have no log any
- * more.
+ * Reports up to 20 labels that follow from no event, or are missing. Labels that bind children of removed runs are
+ * passed over, for they have no log any more.
  */
 function checkLabels(database: Database, report: Report): void {
   if (readSchemaVersion(database) < LABELS_SINCE_VERSION) return;

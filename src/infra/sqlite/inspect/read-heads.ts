@@ -28,7 +28,7 @@ export function readNewestEventNumber(database: Database): number {
 
 /**
  * Returns for a page of runs, oldest first, the last event and its hash that each had when the ledger had `events`
- * events; pruned runs are included.
+ * events. A pruned run has its very last event instead, and `pruned` says whether it grew after that.
  */
 export function readPastHeads(database: Database, place: HeadPlace): PlacedHead[] {
   const { limit } = place;

@@ -103,8 +103,8 @@ function prepareReadsByBlocks(database: Database): MemoryReads {
 }
 
 /**
- * Returns the SQL of the blocks that may have an entry, from the newest to the oldest. `cross join` keeps the order,
- * and so nothing is sorted. Where two bounds would do, one is made of them: of two, the index is read down to either.
+ * Returns the SQL of the blocks that may have an entry, newest first. `cross join` keeps the order, so nothing is
+ * sorted; `min` makes one upper bound of two, because SQLite would go by one of them only.
  */
 function formatBlockJoin(lane: string): string {
   const formatScopeClause = (name: string, bits: number): string =>

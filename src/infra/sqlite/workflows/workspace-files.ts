@@ -49,7 +49,7 @@ export interface WorkspaceFiles {
 
 /**
  * Creates the store of workspace files in a ledger file, and the functions by which an append checks and makes its
- * workspace writes. A schema without workspaces holds no file.
+ * workspace writes. In a schema without workspaces `get` and `list` give `undefined`.
  */
 export function createWorkspaceFiles({ database, guarded, queued }: OpenLedger): WorkspaceFiles {
   const reads = createSchemaStatements(database, WORKSPACE_SINCE_VERSION, (version) =>

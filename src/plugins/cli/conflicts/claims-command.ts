@@ -72,7 +72,10 @@ async function showClaims(host: CliHost, options: ClaimsOptions): Promise<void> 
   });
 }
 
-/** Returns each claim's holder: the step id that `cancel` takes, then its name where one can be read. */
+/**
+ * Returns each claim's holder: the step id that `cancel` takes, then its name where one can be read; `the owner` where
+ * the owner holds it.
+ */
 async function nameClaimHolders(reader: LedgerReader, listed: readonly ClaimReport[]): Promise<string[]> {
   const names = new Map<CoordinationId, Names>();
   for (const id of new Set(listed.map(({ coordinationId }) => coordinationId))) {

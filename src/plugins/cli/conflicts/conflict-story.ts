@@ -103,7 +103,10 @@ function describeResolution({ resolution, contest, detectedAtMs }: ConflictRecor
   return `${formatInstant(resolvedAtMs)}${after}${rule === undefined ? "" : BY[rule]}`;
 }
 
-/** Names the claimants that lost. A ruling names their steps alone, so the winner's claim is left out by itself. */
+/**
+ * Names the claimants that lost. Losers are recorded by step id alone, so the winner's claim is left out by itself:
+ * its step, in another coordination, may have the same id.
+ */
 function nameLosers(conflict: ConflictRecord, names: Names): string[] {
   const { resolution, claims } = conflict;
   const winner = findWinningClaim(conflict);

@@ -44,7 +44,9 @@ const OPTIONS_OF_LIST = ["ledger", "resource", "all", "limit"];
 const WHY_NOT_HERE =
   "it is for listing claims; `claims release` ends a claim of the running gateway, by its token";
 
-/** Has the gateway end a claim, after asking a person for confirmation where one can be asked. */
+/**
+ * Has the gateway end a claim, once a person confirms it; nobody is asked with `--yes`, or where nobody can be asked.
+ */
 async function releaseClaim(host: CliHost, text: string, options: ReleaseOptions): Promise<void> {
   const token = parseWholeNumber(text, { option: "token", min: 1, max: Number.MAX_SAFE_INTEGER });
   refuseHiddenQuestion(host, options);

@@ -40,7 +40,10 @@ export function renderConflictLines({ conflicts, names }: ChangeLog, terminal: T
   return withTitle("conflicts, newest first", lines, conflicts.length);
 }
 
-/** Returns the lines of a titled list of the claims whose lease has not ended, by token; empty where there is none. */
+/**
+ * Returns the lines of a titled list of claims whose lease has not ended: the first ten, and how many more there are;
+ * empty where there is none.
+ */
 export function renderClaimLines(
   { claims = [] }: CoordinationView,
   { names, now, terminal }: { readonly names: Names; readonly now: number; readonly terminal: Terminal },

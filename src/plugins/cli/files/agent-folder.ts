@@ -70,7 +70,10 @@ function convertToProblem(error: unknown): Read {
   throw error;
 }
 
-/** Lists the entries of a folder that may be packs, sorted: all but hidden ones. */
+/**
+ * Lists the entries of a folder that may be packs, sorted: all but hidden ones. Throws where there are more entries
+ * than packs may be installed.
+ */
 async function listPackEntries(folder: string): Promise<string[]> {
   const names = await listFolder(folder);
   if (names.length > AGENT_BOUNDS.packsMax)
@@ -99,7 +102,7 @@ async function readPackFolder(folder: string): Promise<Read> {
   return loadPackAgents({ folder: await realpath(folder), name: packName, version, agents, needs });
 }
 
-/** Finds the `pack` file of a folder, in JSON or YAML. */
+/** Returns the path of the `pack` file of a folder, in JSON or YAML; `undefined` where it has none. */
 async function findPackFile(folder: string): Promise<string | undefined> {
   const names = await readdir(folder);
   const found = PACK_FILES.find((file) => names.includes(file));
@@ -127,7 +130,10 @@ async function readManifestFile(file: string): Promise<Read> {
   });
 }
 
-/** Loads all agents of a pack, or returns the first problem. */
+/**
+ * Loads all agents of a pack; returns the first problem of a manifest or of its agent's id, and throws where a file
+ * that it refers to cannot be had.
+ */
 async function loadPackAgents(pack: Pack): Promise<Read> {
   const agents: InstalledAgent[] = [];
   for (const [index, value] of pack.agents.entries()) {

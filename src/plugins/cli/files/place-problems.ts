@@ -37,8 +37,8 @@ function parseSyntaxPlace({ path }: PlanProblem): Place | undefined {
 }
 
 /**
- * Returns what finds the place of a path in the text. JSON is read as YAML, which keeps the places. The text was
- * parsed before, within all bounds.
+ * Returns a function that finds the place in the text of a path, else that of the nearest thing around it; `undefined`
+ * where none is found. JSON is read as YAML, which keeps the places.
  */
 async function createPlaceFinder(
   text: string,

@@ -59,7 +59,10 @@ async function loadPackChain(pack: string): Promise<[PolicyPackFile, ...PolicyPa
 
 const STDIN = "-";
 
-/** Returns the path of a pack by its name or file, from `folder`; `-` stands for the standard input. */
+/**
+ * Returns the path of a pack, from `folder` where it is a file; `-` stands for the standard input. Throws for the name
+ * of a pack that does not ship.
+ */
 function resolvePackPath(pack: string, folder: string): string {
   if (pack === STDIN) return STDIN;
   if (!policyNameSchema.safeParse(pack).success) return resolve(folder, pack);

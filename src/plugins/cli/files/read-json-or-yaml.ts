@@ -103,7 +103,7 @@ async function explainInvalidJson(text: string): Promise<Loaded> {
   ]);
 }
 
-/** Returns the error of JSON.parse as a problem, where it names line and column. */
+/** Returns the error of JSON.parse as a problem; `undefined` where it names no line and column, or the text is JSON. */
 function findParseErrorPlace(text: string): PlanProblem | undefined {
   try {
     JSON.parse(text);
@@ -266,7 +266,10 @@ function locateSlip({ offset, message }: Slip, lineCounter: Yaml.LineCounter): P
   return createSyntaxProblem(Math.max(line, 1), Math.max(col, 1), message);
 }
 
-/** Converts a document to its value; refuses aliases of aliases, which can still grow beyond all bounds. */
+/**
+ * Converts a document to its value; refuses one whose aliases stand for too much, which aliases of aliases can make
+ * grow beyond all bounds.
+ */
 function convertDocument(document: Yaml.Document): Loaded {
   try {
     return { ok: true, value: document.toJS({ maxAliasCount: BOUNDS.yamlAliasesMax }) as unknown };

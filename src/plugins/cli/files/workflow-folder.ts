@@ -1,6 +1,6 @@
 /** Owns: reading the workflow definitions of a folder, JSON or YAML, with what is wrong in each file. */
 import { join } from "node:path";
-import { createInputError } from "../../../agents/coordination/contracts/errors.ts";
+import { createInputError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { describeProblems } from "../../../agents/coordination/contracts/validation.ts";
 import {
   readWorkflowDefinition,
@@ -29,14 +29,24 @@ export async function readWorkflowFolder(folder: string): Promise<WorkflowDefini
   return definitions;
 }
 
-/** Reads a workflow and compiles it; what is wrong with it is returned in its place. */
+/**
+ * Reads a workflow and compiles it, and returns what is wrong with it in its place; throws where the file cannot be
+ * read or is too large.
+ */
 async function readWorkflowFile(
   file: string,
 ): Promise<{ readonly definition: WorkflowDefinition } | { readonly problem: string }> {
-  const loaded = await readJsonOrYaml(file, "a workflow");
+  const loaded = await readJsonOrYaml(file, "a workflow").catch(createReadProblem);
+  if ("problem" in loaded) return loaded;
   if (!loaded.ok) return { problem: describeSyntaxProblems(loaded.problems) };
   const parsed = readWorkflowDefinition(loaded.value);
   if (!parsed.ok) return { problem: describeProblems(parsed.problems) };
   const compiled = compileWorkflow(parsed.value, "");
   return compiled.ok ? { definition: parsed.value } : { problem: compiled.problems.join("; ") };
+}
+
+/** Returns why a file cannot be read. Rethrows whatever is no error of ours. */
+function createReadProblem(error: unknown): { readonly problem: string } {
+  if (!isCoordinationError(error)) throw error;
+  return { problem: error.message };
 }

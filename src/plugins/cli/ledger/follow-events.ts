@@ -40,7 +40,10 @@ export async function* followEvents(
   }
 }
 
-/** Returns `undefined` while another process brings the ledger to a newer schema, unless it was interrupted. */
+/**
+ * Returns what `read` returns; `undefined` where the ledger is busy, such as while it is brought to a newer schema.
+ * Once the wait is interrupted, it throws for that, too.
+ */
 async function readUnlessBusy<T>(waiting: Waiting, read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();

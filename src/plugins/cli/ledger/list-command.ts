@@ -211,8 +211,8 @@ function describeStepCounts({ total, open, failed }: Listed["steps"]): string {
 }
 
 /**
- * Returns how many leading characters are needed to tell the listed ids apart, at least eleven. An id may be listed
- * several times.
+ * Returns how many leading characters are needed to tell the listed ids apart, at least eleven where the longest has
+ * as many. An id may be listed several times.
  */
 export function measureUniquePrefix(listed: readonly string[]): number {
   const ids = [...new Set(listed)];

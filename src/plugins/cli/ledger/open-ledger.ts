@@ -69,8 +69,8 @@ export async function describeLedgerPath(host: CliHost, options: ReaderOptions):
 }
 
 /**
- * Returns the path of the ledger file beside which health, keys and the outcome of `verify` lie, even where the ledger
- * itself is on a server.
+ * Returns `--ledger` as it is given, else the path in the state folder beside which health, keys and the outcome of
+ * `verify` lie, even where the ledger itself is on a server.
  */
 export async function resolveSidecarPath(host: CliHost, { ledger }: ReaderOptions): Promise<string> {
   return ledger ?? (await import("../../ledger-setting.ts")).joinLedgerPath(await host.stateDir());

@@ -46,7 +46,10 @@ interface VerifyOptions extends ReaderOptions {
   readonly publicKey?: string;
 }
 
-/** Proves the ledger, records the outcome and prints it; exit code 1 where it is damaged. */
+/**
+ * Proves the ledger, records the outcome where it is the gateway's own, and prints it; exit code 1 where the ledger is
+ * damaged or does not hold what the anchor names.
+ */
 async function verifyAndReport(host: CliHost, options: VerifyOptions): Promise<void> {
   const anchor = await readAnchorOption(options);
   const verification = await proveLedger(host, options, anchor);
@@ -85,7 +88,10 @@ async function recordOutcome(host: CliHost, { ok, problems, truncated, events }:
   }
 }
 
-/** Reads the anchor that `--anchor` names, with its signature checked against `--public-key`. */
+/**
+ * Reads the anchor that `--anchor` names, with its signature checked against `--public-key`, if given; `undefined`
+ * without `--anchor`. Throws for a key without an anchor.
+ */
 async function readAnchorOption({ anchor, publicKey }: VerifyOptions): Promise<LedgerAnchor | undefined> {
   if (anchor === undefined) {
     if (publicKey === undefined) return undefined;
@@ -159,7 +165,10 @@ export interface Verified {
   readonly truncated?: true;
 }
 
-/** Returns how many problems a verification found, as text; with "at least" where it stopped at a limit. */
+/**
+ * Returns how many problems a verification found, as text; with "at least" where there may be more, because it stopped
+ * early or listed only some.
+ */
 export function formatProblemCount({ problems, truncated }: Verified): string {
   return `${truncated ? "at least " : ""}${formatCount(problems.length, "problem")}`;
 }

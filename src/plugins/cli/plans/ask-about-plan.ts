@@ -13,8 +13,8 @@ interface AskedAboutPlan {
 }
 
 /**
- * Calls a method of the gateway that takes a plan and returns its payload; `undefined` where the plan was refused,
- * whose problems it has then printed and set exit code 1. @throws CoordinationError for any other refusal
+ * Calls a method of the gateway that takes a plan and returns its payload; where the plan is refused, prints its
+ * problems, sets exit code 1 and returns `undefined`. @throws CoordinationError for any other refusal
  */
 export async function requestPlan(
   host: CliHost,

@@ -97,7 +97,7 @@ function renderPlanSummary(graph: StepGraph, terminal: Terminal): string {
 
 const WARNINGS_MAX = 20;
 
-/** Lists a sentence for each write pattern that catches every file, so that it narrows nothing. */
+/** Lists a sentence for each write pattern that catches every file, so that it narrows nothing; at most 20. */
 function listWarnings({ steps }: StepGraph): string[] {
   return steps
     .flatMap(({ stepId, privilege }) =>

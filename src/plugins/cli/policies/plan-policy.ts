@@ -62,8 +62,8 @@ export function planPolicyRemoval(config: unknown): ConfigChange[] {
 }
 
 /**
- * Returns the changes that remove a configuration's policy rule for the sessions of a selector, so that the gateway's
- * own rules hold for them; empty without such a rule. Changes nothing.
+ * Returns the changes that remove the policy rule for just the sessions of a selector, so that other rules or the
+ * gateway's pack hold for them; empty without such a rule. Changes nothing.
  */
 export function planPolicyRuleRemoval(config: unknown, selector: PolicySelector): ConfigChange[] {
   const before = listPolicyRules(config);
@@ -72,8 +72,8 @@ export function planPolicyRuleRemoval(config: unknown, selector: PolicySelector)
 }
 
 /**
- * Returns the rules of a configuration that come before a selector's and cover all its sessions, so that a policy pack
- * taken into use for them would not hold.
+ * Returns the rules of a configuration that come before a selector's and cover all its sessions, or without a pattern
+ * those whose keys begin with `agent:`, so that a pack taken into use would not hold for them.
  */
 export function listShadowingRules(config: unknown, selector: PolicySelector): readonly PolicyRule[] {
   const { earlier } = placeRule(config, selector, "");

@@ -253,8 +253,8 @@ function pickPackSettings(merged: UnknownRecord, ofPack: UnknownRecord): Unknown
 type Gates = NonNullable<ReplayPolicy["gates"]>;
 
 /**
- * Keeps the gates that the pack has, and of the configuration its rules for agents. Those it has, and that it has
- * none, hold under the pack.
+ * Keeps the gates that the pack has, `enabled`, and the configuration's rules for agents. An empty record stands for
+ * no such rules, because these hold under the pack, too.
  */
 function pickPackGates({ agents = {}, ...gates }: Gates, settings: PolicyPack["settings"]): Gates {
   const ofPack = readSection(settings, "gates");

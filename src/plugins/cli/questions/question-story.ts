@@ -119,7 +119,10 @@ export type HeldText = string | null | undefined;
 
 const HELD_CHARS_MAX = 20_000;
 
-/** Returns the text that shows all about one question, with the held text and the commands that answer it. */
+/**
+ * Returns the text that shows all about one question, with the held text, cut after 20,000 characters, and while it is
+ * open with the commands that answer it.
+ */
 export function renderQuestionStory(
   question: QuestionReport,
   heldText: HeldText,

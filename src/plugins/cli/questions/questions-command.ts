@@ -142,8 +142,8 @@ async function showQuestion(host: CliHost, id: string, options: ReaderOptions): 
 }
 
 /**
- * Reads the text that a question rules on; `undefined` in a model's shell. A model must not read there what is kept
- * back from it.
+ * Reads the text that a question rules on; `undefined` where it rules on none, and in a model's shell, because a model
+ * must not read there what is kept back from it.
  */
 async function readHeldText(reader: LedgerReader, found: FoundQuestion): Promise<HeldText> {
   if (isModelShell()) return undefined;

@@ -56,7 +56,10 @@ async function showStats(host: CliHost, options: StatsOptions): Promise<void> {
   else await writeLines(host, renderStats(host, counted, measures, options.since));
 }
 
-/** Reads the targets of the configuration; the defaults, where it cannot be read from here. */
+/**
+ * Reads the targets of the configuration; the defaults where none is found from here. Throws for a configuration that
+ * is not valid.
+ */
 async function readTargets(host: CliHost): Promise<StatsConfig> {
   const read = await host.config.read();
   const phase1 = read ? readCoordinationSwitches(read.config).phase1 : parsePluginConfig({});

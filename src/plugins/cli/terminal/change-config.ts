@@ -109,8 +109,8 @@ async function confirmChange({ confirm }: CliHost, { yes }: ChangeOptions): Prom
 }
 
 /**
- * Prints the planned changes and warnings. With `--json` to stderr, because stdout belongs to the program that reads
- * it.
+ * Prints the planned changes and the warnings. With `--json` it prints to stderr, because stdout belongs to the
+ * program that reads it, and the changes only where a person is asked.
  */
 async function explainChanges(
   host: CliHost,

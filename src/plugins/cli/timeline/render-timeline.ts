@@ -49,8 +49,8 @@ interface Drawing {
 }
 
 /**
- * Returns the text that draws a coordination's steps on a time axis, with notes on progress, conflicts, refusals,
- * gates and a legend, as wide as the terminal.
+ * Returns the text that draws a coordination's steps on a time axis, with notes on progress, waits, conflicts,
+ * children, refusals and gates, and a legend; as wide as the terminal, within 60 to 200 columns.
  */
 export function renderTimeline(picture: TimelinePicture, terminal: Terminal): string {
   const columns = Math.min(Math.max(terminal.columns, COLUMNS.min), COLUMNS.max);

@@ -255,7 +255,10 @@ function describeContent({ bytes: size, sha256 }: StepView["input"]): string {
   return `${formatBytes(size)}, sha256 ${sha256.slice(0, 12)}`;
 }
 
-/** Describes the long texts of a step's agent of which its parent was shown a part only. */
+/**
+ * Describes the texts of a step's agent that are kept to be read: long ones of which its parent was shown a part only,
+ * and a released one that was withheld before.
+ */
 function describeLongTexts({ results = [] }: StepView): string {
   const texts = results.filter(({ kind }) => kind === "text");
   return texts.map(({ content }) => describeContent(content)).join("; ");

@@ -20,8 +20,8 @@ export function chooseConflictSign(unicode: boolean): string {
 }
 
 /**
- * Returns for each step the cells of the timeline at which it asked for what others had claimed, with the conflict;
- * the newest conflict of a cell counts.
+ * Returns for each step the cells of the timeline at which its requests raised conflicts, each with the conflict; the
+ * newest conflict of a cell counts.
  */
 export function placeConflicts(
   conflicts: readonly TimelineConflict[],

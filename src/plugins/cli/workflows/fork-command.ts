@@ -111,8 +111,8 @@ interface Source {
 }
 
 /**
- * Finds out whether the id is a run's or a coordination's. The ledger tells; where it does not know the id, what is
- * asked for does, or else the id: hosts let those of runs begin alike.
+ * Returns whether the id is a run's or a coordination's: by the ledger, else by the given options or a leading `run-`.
+ * Throws for an empty id, a prefix of several runs, or a coordination in a ledger that was named.
  */
 async function findSource(host: CliHost, id: string, options: ForkOptions): Promise<Source> {
   try {
@@ -130,7 +130,7 @@ async function findSource(host: CliHost, id: string, options: ForkOptions): Prom
   }
 }
 
-/** Returns the first of these options that was given. */
+/** Returns the flag, like `--wait`, of the first of these options that was given; `undefined` where none was. */
 function findGivenFlag(options: ForkOptions, flags: Flags): string | undefined {
   return Object.entries(flags).find(([name]) => options[name as keyof ForkOptions] !== undefined)?.[1];
 }

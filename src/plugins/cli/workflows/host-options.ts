@@ -327,7 +327,9 @@ function readSuiteTargets({ OPENWOP_MCP_REAL_SERVER_URL: mcp, OPENWOP_A2A_REAL_P
   return { ...(mcp && { mcpUrl: resolveMcpUrl(mcp) }), ...(a2a && { a2aUrl: a2a }) };
 }
 
-/** Returns the URL of an MCP server; the root of a host stands for its own one. */
+/**
+ * Returns the URL of an MCP server as it is; for the root of a host the URL of that host's own MCP server, `/v1/mcp`.
+ */
 function resolveMcpUrl(text: string): string {
   return URL.parse(text)?.pathname === "/" ? `${parseOrigin(text)}/v1/mcp` : text;
 }

@@ -26,8 +26,8 @@ type Result = HookResult<"before_dispatch">;
 const TASK_CHARS_MAX = 50_000;
 
 /**
- * Runs the agent that a chat message begins by naming, and returns the reply; `undefined`, which leaves the message to
- * the host, where it names no agent of a manifest. A failure is logged and becomes a reply.
+ * Runs the agent that a chat message begins by naming and returns the reply, also to a failure; `undefined`, which
+ * leaves the message to the host, where it names no agent of a manifest. Never rejects.
  */
 export async function handleMentionMessage(
   api: OpenClawPluginApi,

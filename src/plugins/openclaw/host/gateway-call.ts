@@ -28,7 +28,7 @@ const SCOPES: Readonly<Partial<Record<string, Scopes>>> = {
 
 /**
  * Creates the function that calls a method of the running gateway by the host's client, loaded at the first call; a
- * refusal of the gateway is returned and not thrown.
+ * refusal of the gateway is returned, and thrown only where coordination is off in it.
  */
 export function createGatewayCaller(load: () => Promise<GatewayClient> = loadClient): GatewayCaller {
   return async (method, params) => {
@@ -82,7 +82,10 @@ class CredentialsMissing extends CoordinationError {
   }
 }
 
-/** Returns the refusal with which the gateway answered. @throws CoordinationError where it did not answer */
+/**
+ * Returns the refusal with which the gateway answered; an unknown method is thrown as `COORDINATION_OFF`. @throws
+ * CoordinationError where it did not answer
+ */
 function toRefusedAnswer(error: unknown): GatewayAnswer {
   const { gatewayCode, details } = (error ?? {}) as { gatewayCode?: unknown; details?: unknown };
   const [sentence = ""] = describeError(error).split("\n");
@@ -100,7 +103,10 @@ export const MAY_BE_DONE = "the request may have been carried out all the same";
 /** The host's own words about a connection that ended, or was silent, behind the request. */
 const SENT = "The request was already sent to the gateway";
 
-/** Returns the sentence; after a timeout with the warning that the request may have been carried out. */
+/**
+ * Returns the sentence, with the warning that the request may have been carried out where it timed out or the
+ * connection ended after it was sent.
+ */
 function formatCallFailure(error: unknown, sentence: string): string {
   const { kind } = (error ?? {}) as { kind?: unknown };
   const isDoubtful = kind === "timeout" || describeError(error).includes(SENT);

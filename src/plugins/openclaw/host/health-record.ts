@@ -25,8 +25,8 @@ const REWORD_MS_MIN = 5_000;
 type Failure = NonNullable<Health["failure"]>;
 
 /**
- * Creates the record of the gateway's failures and recoveries, which writes each to the health file and logs one that
- * repeats only once; failures are not written where another process that is at work reports by the same file.
+ * Creates the record of failures and recoveries in the health file and the log; a repeated failure is logged once, and
+ * again for each spawn. No failure is written while another process at work reports there.
  */
 export function createHealthRecord(dependencies: {
   readonly logger: Logger;

@@ -40,8 +40,8 @@ interface Agents {
 }
 
 /**
- * Returns the agent that the host's configuration marks as default, or else the only one, or `main` without any;
- * `undefined` where there are several.
+ * Returns the one agent that the host marks as default, which does not count with explicit ownership, or else the only
+ * one, or `main` without any; `undefined` where there are several.
  */
 export function readDefaultAgent(runtime: HostRuntime): AgentId | undefined {
   const { agents = {} } = runtime.config.current() as { readonly agents?: Agents };

@@ -68,8 +68,8 @@ export function createHostNames({ runtime }: OpenClawPluginApi, env: Environment
 export type FindDefaultAgent = (kind: "acp" | "collector", requester: string) => string | undefined;
 
 /**
- * Creates the function that returns the agent a spawn without one runs, by the host's configuration at each call;
- * `undefined` where there is none.
+ * Creates the function that returns the agent that a spawn without one runs, by the host's configuration at each call;
+ * `undefined` where that is the agent that spawns.
  */
 export function createDefaultAgentFinder({ runtime }: OpenClawPluginApi): FindDefaultAgent {
   return (kind, requester) => {

@@ -21,8 +21,8 @@ export function createAssignedFolderMap(): AssignedFolders {
 }
 
 /**
- * Creates the function that returns the folder in which a session's tools work: the assigned one, else that of its
- * spawn, which is read once, else its agent's by the present configuration.
+ * Creates the function that returns the folder in which a session's tools work: the assigned one, else one by what its
+ * spawn was given, which is read once, and by the present configuration.
  */
 export function createWorkingFolderFinder(runtime: HostRuntime, assigned: AssignedFolders): WorkingFolders {
   const foldersBySession = createRecentMap<Folders>(SESSIONS_MAX);
@@ -50,7 +50,10 @@ function readSpawnedFolders(runtime: HostRuntime, sessionKey: string, agentId: s
   return { spawnedCwd: entry?.spawnedCwd, spawnedWorkspaceDir: entry?.spawnedWorkspaceDir };
 }
 
-/** Returns the session's folder, else the configured one of its agent or of all, else the agent's workspace. */
+/**
+ * Returns the first of these that is an absolute path: the folder of the session's spawn, the configured one of its
+ * agent, that of all agents, the spawn's workspace; else the agent's workspace.
+ */
 function selectWorkingFolder(
   runtime: HostRuntime,
   { spawnedCwd, spawnedWorkspaceDir }: Folders,

@@ -16,8 +16,8 @@ export function formatOpenWopBaseUrl(baseUrl: string | undefined, place: Gateway
 }
 
 /**
- * Returns what follows the OpenWOP prefix in a request's path, beginning with a slash; `undefined` for a path that is
- * not below the prefix.
+ * Returns what follows the OpenWOP prefix in a request's URL, beginning with a slash; `undefined` where the URL does
+ * not begin with the prefix, upper and lower case being the same.
  */
 export function readOpenWopPath(url: string): string | undefined {
   const address = url.slice(0, OPENWOP_PATH.length);

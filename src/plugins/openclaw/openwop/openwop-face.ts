@@ -44,8 +44,8 @@ export interface OpenWopFaceDependencies {
 }
 
 /**
- * Creates the gateway's access to OpenWOP, which is loaded and started at its first use, and again at the next where
- * that failed; requests meanwhile are answered by a refusal.
+ * Creates the gateway's access to OpenWOP, loaded and started at its first use, and again at the next where that
+ * failed. Requests wait for it, and are refused where it fails or is closed.
  */
 export function createOpenWopFace(dependencies: OpenWopFaceDependencies): OpenWopFace {
   const contexts = createRequestContexts();

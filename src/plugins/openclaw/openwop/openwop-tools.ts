@@ -32,8 +32,8 @@ export interface PlainMessage {
 }
 
 /**
- * Returns the messages with tool calls and their results written as plain text, in the JSON in which the model was
- * told to ask; results in a row become one message.
+ * Returns the messages with tool calls and their results as plain text, in the JSON in which the model was told to
+ * ask; a result behind another one or a user's message is joined to it.
  */
 export function flattenMessages(messages: readonly ChatMessage[]): PlainMessage[] {
   const plain: PlainMessage[] = [];

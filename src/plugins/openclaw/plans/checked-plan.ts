@@ -11,8 +11,8 @@ type CheckedPlan =
 type PlanSummary = ReturnType<typeof summarizePlan>;
 
 /**
- * Checks a plan without running it, and returns its size and shape, or all that is wrong with it. `timeoutMs` is for
- * steps to which the plan gives none.
+ * Checks a plan without running it, and returns its size and shape, or what is wrong with it, up to a bound.
+ * `timeoutMs` is for steps to which the plan gives none.
  */
 export function checkPlanInput(plan: unknown, timeoutMs?: number): CheckedPlan {
   const checked = checkNewPlan(plan, timeoutMs === undefined ? {} : { timeoutMs });

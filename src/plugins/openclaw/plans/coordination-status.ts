@@ -124,8 +124,8 @@ const ATTENTION: readonly StepView["status"][] = [
 ];
 
 /**
- * Returns the status report of a coordination, with what its agents last told of their progress; where `canSee` lets
- * only some steps through, it counts and shows these alone. @throws CoordinationError as `PlanReads.getMany`
+ * Returns a coordination's status report with the progress that agents last told; where `canSee` lets only some steps
+ * through, it counts all and shows these alone. @throws CoordinationError as `PlanReads.getMany`
  */
 export async function readStatusReport(
   reads: Pick<PlanReads, "getMany">,

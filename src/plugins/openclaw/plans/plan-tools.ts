@@ -220,7 +220,7 @@ function createProblemsAnswer(all: readonly PlanProblem[]): ToolAnswer {
   };
 }
 
-/** Answers with the status of one coordination, or without an id with those of the session. */
+/** Answers with the status of one coordination, or without an id with the newest ones of the session. */
 async function readStatus(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(statusParams, params ?? {}, ENVELOPE_BOUNDS);
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));

@@ -40,8 +40,8 @@ const resultParams = z.strictObject({
 type ResultParams = z.output<typeof resultParams>;
 
 /**
- * Returns, for the tool that reads results, the list of those that the session may read, or with a step a part of that
- * step's result or what a search in it finds; a wrong call is answered by an error.
+ * Returns, for the tool that reads results, a list of the newest that the session may read, or with a step a part of
+ * that step's result or what a search in it finds; a wrong call is answered by an error.
  */
 export async function readResults(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(resultParams, params ?? {}, ENVELOPE_BOUNDS);
@@ -75,7 +75,10 @@ async function listResults(
   };
 }
 
-/** Finds at most 20 of the newest coordinations that the session owns or works in, the newest last. */
+/**
+ * Finds at most 20 coordinations: the newest that the session owns, the newest last, and behind them the one that it
+ * works in.
+ */
 async function findOwnCoordinations({ plans, session }: Calling): Promise<CoordinationId[]> {
   const ids = new Set<CoordinationId>();
   const envelope = await plans.envelopeForChild(session);

@@ -56,8 +56,8 @@ const questionsParams = z.union([
 ]);
 
 /**
- * Returns the answer of the gateway method that reads questions: the one whose id is given, the newest of a
- * coordination or of all, or a refusal where the id finds none.
+ * Returns the answer of the gateway method that reads questions: the one whose id is given, or the newest of a
+ * coordination or of all; a refusal where the id finds none, or several.
  */
 export function handleQuestions(use: UsePlans, params: unknown): Promise<MethodAnswer> {
   return actOnParams({ schema: questionsParams, params, bounds: ENVELOPE_BOUNDS }, (query) =>

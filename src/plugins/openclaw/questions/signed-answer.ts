@@ -69,7 +69,10 @@ export async function takeSignedAnswer(
   response.end(JSON.stringify(body));
 }
 
-/** Checks a request before its body is read, then the signature; returns the reply and logs a refusal. */
+/**
+ * Checks a request before its body is read, then its signature, and records the answer. Returns the reply, and logs a
+ * refusal unless it is the ledger's.
+ */
 async function replyToSignedAnswer(
   dependencies: SignedAnswerDependencies,
   request: IncomingMessage,
@@ -110,7 +113,10 @@ function refuseForObjection({ because, message }: AnswerRefusal, stop: Stop): Re
   return stop(status, because, status === 401 ? NOT_SIGNED : message);
 }
 
-/** True where one more body may be read. Takes the place of the slowest body where there is no other. */
+/**
+ * True where one more body may be read; where no place is left, the body that began first gives up its own if it has
+ * taken 500 ms.
+ */
 function takeReadingPlace(): boolean {
   const [oldest] = readings;
   if (readings.size < READING_MAX || !oldest) return true;

@@ -18,8 +18,8 @@ export async function cancelRowRun(
 }
 
 /**
- * Cancels the open runs of all that a session has spawned, at any depth, and returns `stopped` where one was,
- * `already_ended` where none was open, or `unreachable` where one could not be stopped.
+ * Cancels the open runs of all that a session spawned, as deep as the host lets agents spawn. Returns `unreachable`
+ * where one could not be stopped, else `stopped` where one was, else `already_ended`.
  */
 export async function cancelSpawnsBelow(runtime: HostRuntime, session: string): Promise<Cancellation> {
   const results: Cancellation[] = [];

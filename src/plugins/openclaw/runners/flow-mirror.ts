@@ -71,7 +71,10 @@ interface Shown {
   due: boolean;
   /** Not before this time is the flow written again. */
   nextWriteAtMs: EpochMs;
+  /** Failures in a row. */
   failures: number;
+  /** Those of them from before the plan ended. */
+  failuresBeforeEnd: number;
   /** It was told that its flow is cancelled. */
   told: boolean;
   /** One write or look at a time. */
@@ -111,6 +114,7 @@ export function createFlowMirror(dependencies: FlowMirrorDependencies): FlowMirr
       if (stopped) return;
       const plan = plans.get(snapshot.coordinationId) ?? createShownPlan(snapshot, clock.now());
       plans.set(snapshot.coordinationId, plan);
+      if (plan.snapshot.status === "running") plan.failuresBeforeEnd = plan.failures;
       plan.snapshot = snapshot;
       if (!plan.due) wake(plan);
       plan.due = true;
@@ -132,6 +136,7 @@ function createShownPlan(snapshot: FlowSnapshot, now: EpochMs): Shown {
     due: false,
     nextWriteAtMs: now,
     failures: 0,
+    failuresBeforeEnd: 0,
     told: false,
     work: Promise.resolve(),
     sleep: undefined,
@@ -139,8 +144,9 @@ function createShownPlan(snapshot: FlowSnapshot, now: EpochMs): Shown {
 }
 
 /** True when the plan's end is in its flow, or could not be brought there for long enough. */
-function mayBeForgotten({ snapshot, due, failures }: Shown): boolean {
-  return snapshot.status !== "running" && (!due || failures >= FAILURES_MAX);
+function mayBeForgotten({ snapshot, due, failures, failuresBeforeEnd }: Shown): boolean {
+  const isGivenUp = failures - failuresBeforeEnd >= FAILURES_MAX;
+  return snapshot.status !== "running" && (!due || isGivenUp);
 }
 
 /**
@@ -155,6 +161,7 @@ async function updateFlow(dependencies: FlowMirrorDependencies, plan: Shown): Pr
   try {
     await (isWriteDue ? writeFlow(dependencies, plan) : cancelWithFlow(dependencies, plan));
     plan.failures = 0;
+    plan.failuresBeforeEnd = 0;
   } catch (error) {
     plan.due ||= isWriteDue;
     plan.nextWriteAtMs = addMs(clock.now(), LOOK_EVERY_MS);

@@ -80,7 +80,10 @@ export function createSpawnObserver(runtime: OpenClawPluginApi["runtime"], logge
   };
 }
 
-/** Returns how a spawn stands by the rows under the session that asked for it, where nested ones lie, too. */
+/**
+ * Returns how a spawn stands by the task rows of the session that asked for it. A child that ended counts as running
+ * while its delivery is pending and what it spawned is at work or has just ended.
+ */
 async function observeSpawn(runtime: OpenClawPluginApi["runtime"], query: SpawnQuery): Promise<Observation> {
   const rows = await runtime.tasks.async.runs.bindSession({ sessionKey: query.sourceSession }).list();
   const now = Date.now();
@@ -188,7 +191,7 @@ function isDeliveryPending({ status, deliveryStatus }: TaskRow): boolean {
   return deliveryStatus === "pending" && status !== "cancelled";
 }
 
-/** Returns how the child of a row ended; `undefined` while it has not. */
+/** Returns how the child of a row ended; `undefined` while it has not, and for a status that is not known. */
 function readSpawnEnding({ status, error }: TaskRow): ChildEnding | undefined {
   switch (status) {
     case "queued":

@@ -148,7 +148,10 @@ async function findTelling(
   return createUntold(run, row);
 }
 
-/** Returns when another run may tell it, where this one surely did not: at once, or a minute after it failed. */
+/**
+ * Returns when another run may tell it: at once after a lost one and, where the attempt is repeated, a minute after
+ * one that failed; else `undefined`.
+ */
 function findNextRunTime(attempt: Attempt, row: TaskRow): number | undefined {
   if (wasRunLost(row)) return 0;
   const hasFailed = !isRowOpen(row) && readRowEnding(row).outcome === "failed";

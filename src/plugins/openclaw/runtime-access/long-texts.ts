@@ -31,8 +31,8 @@ export interface LongTexts {
 }
 
 /**
- * Creates the memory of children's long texts that were shortened for their parents: whole ones until the ledger has
- * them, and, of those it has, the smaller ones to restore them.
+ * Creates the memory of children's long texts that were shortened for their parents, until they are part of a message,
+ * and then of the smaller ones to restore them; beyond a bound the oldest are forgotten.
  */
 export function createLongTexts(): LongTexts {
   let unkept: readonly LongText[] = [];

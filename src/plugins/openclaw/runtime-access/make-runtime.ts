@@ -268,7 +268,10 @@ function collectRules(
   };
 }
 
-/** Creates the function that finds an agent's gate under any of the configurations, a strict one first. */
+/**
+ * Creates the function that finds an agent's gate: a strict one under any of the configurations, else that of the
+ * first configuration, which may have none.
+ */
 function createGateFinder(configs: readonly Phase1Config[], hooks: HookHost): SharedRuntime["gateOfAgent"] {
   return (agentId) => {
     const plugins = hooks.verifiersFor(agentId);

@@ -41,8 +41,8 @@ export function noteProviderRefusal(
 }
 
 /**
- * Waits until the lanes of its provider let the next model call of a session begin; does not wait where there are no
- * lanes.
+ * Waits until the lanes of its provider let the next model call of a session begin, at most for the configured time;
+ * does not wait where there are no lanes.
  */
 export async function waitForProviderTurn(sessionKey: string, nextProvider?: string): Promise<void> {
   await findRuntime()?.providers?.takeTurn(sessionKey as SessionKey, nextProvider);

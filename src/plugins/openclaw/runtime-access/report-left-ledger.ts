@@ -27,8 +27,8 @@ export async function reportLeftLedger(previous: SharedRuntime, next: SharedRunt
 }
 
 /**
- * Lists the open coordinations of this gateway, the newest first. None of a ledger that cannot be read, as where it
- * never was there.
+ * Lists the coordinations of this gateway among the newest 1,000 running ones of a ledger, the newest first; none
+ * where it cannot be read, as where it never was there.
  */
 async function listOpenCoordinations(location: LedgerLocation): Promise<readonly CoordinationId[]> {
   try {

@@ -49,8 +49,8 @@ interface Words {
 }
 
 /**
- * Creates the memory of what sessions and their children said last, which finds the child whose words a message of its
- * parent repeats.
+ * Creates the memory of what sessions and their children said last. It finds the child whose words a message in its
+ * parent's name has, unless the parent said them itself.
  */
 export function createSpokenWords(): SpokenWords {
   const byParents = createLetterMemory(OWN_LETTERS_MAX);

@@ -39,8 +39,8 @@ export async function describeCompactedChildren(
 }
 
 /**
- * Returns the reason to refuse a spawn that repeats a child of the session from before its compaction; `undefined`
- * where it may happen, as when it says that it is meant again.
+ * Returns the reason to refuse a spawn that repeats a child of the session from before its compaction, still open or
+ * just completed; `undefined` where it may happen, as when it says that it is meant again.
  */
 export async function explainRepetition(
   runtime: SharedRuntime,

@@ -27,9 +27,8 @@ const PLACE_MS = 1_500;
 const GRACE_MS = 250;
 
 /**
- * Asks the `decide` hooks of plugins about a spawn and returns the reason for which one denied it, which is logged;
- * `undefined` where it may happen. A spawn that cannot be read is denied. Answers by `untilMs`, or `SPAWN_DECIDE_MS`
- * from now.
+ * Asks the `decide` hooks about a spawn, until `untilMs` or for `SPAWN_DECIDE_MS`, and returns why it must not happen;
+ * `undefined` where it may. Logs which plugin denied it, and denies one that cannot be read.
  */
 export async function findSpawnDenial(
   runtime: SharedRuntime,

@@ -26,8 +26,8 @@ export interface ChatGuard {
 }
 
 /**
- * Creates the handlers of host hooks that cancel chat messages and replies with a child's held words, sent by it or
- * repeated by its parent, and record each in the ledger.
+ * Creates the handlers of host hooks that cancel chat messages and replies with a child's words, sent by itself or in
+ * the name of its parent that did not say them, and record each in the ledger.
  */
 export function createChatGuard({ quietly, isChild }: ChildHooks): ChatGuard {
   const recall = createRecallWords();

@@ -38,7 +38,10 @@ export function readSpokenWords(content: unknown): Said {
   };
 }
 
-/** Lists the texts in the arguments of a call: at each of four levels those among the first 20 values. */
+/**
+ * Lists the texts in the arguments of a tool call, down to four levels and among the first 20 values of each object or
+ * list.
+ */
 function listArgumentTexts(value: unknown, depth = 4): string[] {
   if (typeof value === "string") return [value];
   if (typeof value !== "object" || value === null || depth === 0) return [];

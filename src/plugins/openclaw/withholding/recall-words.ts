@@ -39,7 +39,10 @@ export function createRecallWords(): RecallWords {
   };
 }
 
-/** Remembers what children of a session said last before that time, and what the session said since. */
+/**
+ * Remembers the last words of children that were admitted before that time, and what the session said after the
+ * earliest of these words, as far as the host has it.
+ */
 async function recallEarlierWords(
   runtime: SharedRuntime,
   session: SessionKey,

@@ -34,8 +34,8 @@ export interface TextTransforms {
 }
 
 /**
- * Creates the patterns by which the host's text transforms put placeholders for what a gated session's model says, and
- * give its own words back to its model.
+ * Creates the patterns by which the host's text transforms hold back what gated children say and shorten what is too
+ * long for a parent, and give a model its own words back.
  */
 export function createTextTransforms(spanOf: SpanOf): TextTransforms {
   return {

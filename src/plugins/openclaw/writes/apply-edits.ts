@@ -90,8 +90,8 @@ const SEARCH_MAX = 5e8;
 const LINE_COST = 1_000;
 
 /**
- * Finds where each edit is in the text; `undefined` where one is not there once. Nothing is looked for before all
- * edits are known to be found in time.
+ * Finds where each edit is in the text; `undefined` where one is not there once. The costs of all exact searches are
+ * spent before the first is made.
  */
 function findEditPlaces(
   text: string,
@@ -209,8 +209,8 @@ interface LinedText {
 }
 
 /**
- * Gives a new text the endings that its edit takes away, in their order, the last ones where fewer are needed. Where
- * more are needed the last is repeated.
+ * Gives a new text the line endings that its edit takes away, or its line's where that is none: in their order, the
+ * last ones where fewer are needed, the last one again where more are.
  */
 function restoreEndings({ text, lines, common }: LinedText, { start, end }: Span, newText: string): string {
   const first = findLineIndex(lines, start);

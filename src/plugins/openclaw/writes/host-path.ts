@@ -22,8 +22,8 @@ export function resolveFileToolPath(path: string, folder: string): string | unde
 }
 
 /**
- * Returns the absolute path that `apply_patch` makes of a path in a patch, without file URLs and with nothing
- * repaired; `undefined` for one that is empty or too long.
+ * Returns the absolute path that `apply_patch` makes of a path in a patch: `@` and `~` count there, file URLs and
+ * repaired endings do not; `undefined` for one that is empty or too long.
  */
 export function resolvePatchPath(path: string, folder: string): string | undefined {
   if (path === "" || path.length > PATH_CHARS_MAX) return undefined;
@@ -47,7 +47,10 @@ export function joinFolder(folder: string, path: string): string {
   return isAbsolute(path) ? path : `${folder}/${path}`;
 }
 
-/** Removes the `@` with which models name files, unless a file or folder of that very name is there. */
+/**
+ * Returns a path without the `@` with which models name files; as it is where it, or the first name in it, exists with
+ * the `@` below the folder.
+ */
 function removeAtSign(path: string, folder: string): string {
   if (!path.startsWith("@")) return path;
   const name = path.slice(1);

@@ -17,8 +17,8 @@ export type Finder = (wanted: string) => Span | undefined;
 const LOOSE_MAX = 500_000;
 
 /**
- * Creates the function that returns the only span of this text that matches another one apart from typographic
- * characters and spaces; `undefined` where none or several do. It takes the costs from `spend`.
+ * Creates the function that returns the only span of this text that matches another one loosely; `undefined` where
+ * none or several do, or an end is within a character. Its costs go to `spend`, which may throw.
  */
 export function createLooseFinder(text: string, spend: SpendSearch): Finder {
   let index: LooseIndex | undefined;

@@ -18,7 +18,7 @@ export interface CommandMatch {
 
 /**
  * Matches a shell command with an operator's pattern and returns what the parts under `*` write, with whether they do
- * more than that; `undefined` where the command does not fit the pattern.
+ * more than that; `undefined` where it does not fit, or is too long to be a declared one.
  */
 export function matchCommand(pattern: string, command: string): CommandMatch | undefined {
   if (command.length > COMMAND_CHARS_MAX) return undefined;

@@ -42,7 +42,7 @@ function readNumberParam(params: unknown, name: string, otherwise: number): numb
 
 /**
  * Returns the file that a call of `write` replaces, with the text that it will have; undetermined where an argument is
- * missing.
+ * missing, or the path is unusable.
  */
 export function readWriteCall({ params, folder }: ToolCall): ToolReading {
   const path = readFilePath(params, folder);
@@ -53,8 +53,8 @@ export function readWriteCall({ params, folder }: ToolCall): ToolReading {
 }
 
 /**
- * Returns the file that a call of `edit` changes, with how to tell the text that it will have; undetermined where it
- * has no usable path.
+ * Returns the file that a call of `edit` changes, with how to tell the text that it will have unless the edits are too
+ * many; undetermined where it has no usable path.
  */
 export function readEditCall({ params, folder }: ToolCall): ToolReading {
   const path = readFilePath(params, folder);
@@ -81,8 +81,8 @@ export function readNodesCall({ params, folder }: ToolCall): ToolReading | undef
 }
 
 /**
- * Returns the files that a call of `apply_patch` changes, with the texts that they will have; for a patch that cannot
- * be read, the paths that the host derived, marked as undetermined.
+ * Returns the files that a call of `apply_patch` changes, with how to tell their later texts where that is possible;
+ * for a patch that cannot be read, the paths that the host derived, marked as undetermined.
  */
 export function readPatchCall({ params, folder, derivedPaths = [] }: ToolCall): ToolReading {
   const input = readTextParam(params, "input") ?? "";

@@ -4,8 +4,8 @@ import { createResourceTarget } from "./resource-target.ts";
 import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
 
 /**
- * Returns the session to which a call of `sessions_send` sends a message; undetermined where it is named by a label.
- * The host takes an agent's main session where no other is named, and looks labels and session ids up itself.
+ * Returns the session to which a call of `sessions_send` sends a message, an agent's main one where only the agent is
+ * named; undetermined for a label, a session id or no name, which the host looks up itself.
  */
 export function readSessionsSendCall(call: ToolCall): ToolReading {
   const { params } = call;

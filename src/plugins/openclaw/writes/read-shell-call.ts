@@ -94,8 +94,8 @@ function createOutputTarget(output: string, workdir: string): readonly WriteTarg
 const LOOKING = new Set(["poll", "log", "kill", "clear", "remove"]);
 
 /**
- * Returns what a call of `process` may change: nothing declared for actions that only look at a running command,
- * undetermined for others, and `undefined` for a list of commands.
+ * Returns what a call of `process` may change: anything, with no target named, for actions that give a command no
+ * input; undetermined for others; `undefined` for `list`.
  */
 export function readProcessCall({ params, folder }: ToolCall): ToolReading | undefined {
   const action = readTextParam(params, "action");

@@ -44,7 +44,10 @@ interface PlacedFiles {
   readonly firstPaths: ReadonlyMap<string, string>;
 }
 
-/** Finds the path of each merged file among the targets; `undefined` where one has none, or two have one. */
+/**
+ * Finds the path of each merged file among the targets; `undefined` where one has none, two share one, or one lies
+ * below something that the patch removes before.
+ */
 function indexMergedFiles(
   targets: readonly WriteTarget[],
   merged: readonly MergedFile[],
@@ -109,9 +112,8 @@ function replaceHunks(
 }
 
 /**
- * Returns the lines of one hunk that leaves the merged text; `undefined` where none does. One chunk with the whole
- * file keeps the file itself with its mode and fails where the file is another by then. Where that cannot write the
- * text, such as another end of the last line, the file is deleted and made again.
+ * Returns the lines that leave the merged text in a file: one update of all of it, which fails once the file has
+ * changed, else its removal and addition. `undefined` where neither does, or it is moved.
  */
 function createWholeFileHunk(
   hunks: readonly Hunk[],

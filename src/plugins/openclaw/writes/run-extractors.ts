@@ -84,7 +84,10 @@ function createFailedReading({ id }: ResourceExtractor): ToolReading {
   return { targets: [], reads: [], undetermined: { because: "extractor_failed", extractor: id } };
 }
 
-/** Creates the reading of what an extractor answered. Replacing is assumed, because it is worse than adding. */
+/**
+ * Creates the reading of what an extractor answered. For its paths replacing is assumed, because it is worse than
+ * adding; its other resources are added to.
+ */
 function createExtractedReading(extracted: z.output<typeof extractedSchema>, folder: string): ToolReading {
   const { resources = [], paths = [], reads = [] } = extracted;
   return {

@@ -47,8 +47,8 @@ export interface WriteHandlers {
 }
 
 /**
- * Creates the handlers of host hooks that have tool calls which change something ruled on before they run, and end
- * their claims afterwards.
+ * Creates the handlers of the host hooks around tool calls: before a call that may change something it is ruled on,
+ * and after one it is recorded what it left behind.
  */
 export function createWriteHandlers(dependencies: WriteHandlerDependencies): WriteHandlers {
   return {

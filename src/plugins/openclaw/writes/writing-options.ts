@@ -216,7 +216,10 @@ function collectPrograms(words: SimpleCommand): Programs {
 
 type ArgumentWrite = { readonly file: string } | "acts" | undefined;
 
-/** Returns the file that an argument has written, or `acts` where it changes what it does not name. */
+/**
+ * Returns the file that an argument makes a program write, or `acts` where it changes what it does not name;
+ * `undefined` where it does neither.
+ */
 function findArgumentWrite(word: ShellWord, next: ShellWord | undefined, programs: Programs): ArgumentWrite {
   const { text } = word;
   const { runsAnother, options, writingScripts } = programs;
@@ -304,7 +307,10 @@ function toLiteralPath(file: string): string {
   return /^(?:~|file:)/u.test(file) ? `./${file}` : file;
 }
 
-/** Returns the file that a word names, or `acts` where the shell expands it; `undefined` for the standard output. */
+/**
+ * Returns the file that a word names, or `acts` where there is none or the shell expands it; `undefined` for the
+ * standard output and `/dev/null`.
+ */
 function createFileWrite(word: ShellWord | undefined): ArgumentWrite {
   if (!word || word.isExpanded || word.text === "") return "acts";
   // A dash is the standard output, and so is what it is called as a file.

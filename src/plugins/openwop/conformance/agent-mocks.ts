@@ -47,7 +47,7 @@ type AgentMock = z.output<typeof mockSchema>;
 
 /**
  * Creates the played agent that the options of a run script for the conformance suite; `undefined` when they script
- * none.
+ * none, or none that is valid.
  */
 export function createMockAgent(configurable: Values | undefined): PlayedAgent | undefined {
   const mock = readMockScript(configurable?.["ai"]);

@@ -95,7 +95,10 @@ interface Seen extends AgentRun {
   readonly events: readonly HostEvent[];
 }
 
-/** Runs an agent until it ends or a minute is over, and returns the run with its events. */
+/**
+ * Runs an agent until it ends or a minute is over, and returns the run with its first events, as many as one answer
+ * may have; a refusal where the host refuses.
+ */
 async function runAgentToEnd(
   { host, clock }: RouteDependencies,
   { caller, task, ...asking }: Asking,
@@ -224,7 +227,10 @@ function readRunOutcome(snapshot: AgentRun["snapshot"]): Readonly<Record<string,
   };
 }
 
-/** Calls a tool through the hooks, for a principal without scopes, who lacks whatever a tool asks for. */
+/**
+ * Runs a played agent that calls the tool through the hooks, for a principal without scopes, who lacks whatever a tool
+ * asks for, and answers with the events of the call.
+ */
 async function invokeToolHook(
   ask: Ask<z.output<typeof hookBody>>,
   dependencies: RouteDependencies,

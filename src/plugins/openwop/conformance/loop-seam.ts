@@ -91,7 +91,10 @@ async function beginLoopRun(
   });
 }
 
-/** Returns the whole log once the run has ended; resumes or cancels it where it waits for people. */
+/**
+ * Returns the whole log once the run has ended, or a refusal, as where it does not go on in time; resumes or cancels
+ * the run where it waits for people.
+ */
 async function collectLoopEvents(
   ask: Ask<Loop>,
   { host, clock }: RouteDependencies,
@@ -124,7 +127,9 @@ function findBreachedBound(log: readonly HostEvent[]): { readonly bound?: unknow
   return breached === undefined ? {} : { bound: breached };
 }
 
-/** Returns the turn whose decision came first after people had answered. */
+/**
+ * Returns the field with the turn whose decision came first after people had answered; an empty object where none did.
+ */
 function findResumedIteration(log: readonly HostEvent[]): { readonly resumedIteration?: number } {
   const answered = log.findIndex(({ type }) => type === "interrupt.resolved");
   if (answered === -1) return {};
@@ -135,8 +140,8 @@ function findResumedIteration(log: readonly HostEvent[]): { readonly resumedIter
 }
 
 /**
- * Returns a loop with one decision a turn. Somebody works, the last turn ends, and one below the floor waits for
- * people.
+ * Returns a workflow whose supervisor decides once a turn: a worker works, the last turn ends the loop, and the turn
+ * to suspend at has no confidence, so that it waits for people.
  */
 function createLoopDefinition({ turns, workspaceWriteAtTurn, suspendAtTurn }: Loop): unknown {
   const plan = Array.from({ length: turns }, (_, index) => {

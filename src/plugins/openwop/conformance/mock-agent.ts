@@ -152,7 +152,10 @@ function draftHandoffEvents(view: NodeView): WorkflowDraft[] {
   ];
 }
 
-/** Drafts the event of the scripted decision. `observed`: the confidence, where it is below the threshold. */
+/**
+ * Drafts the event of the scripted decision, with the confidence as `observed` where it is below the threshold;
+ * `undefined` where neither a decision nor a confidence is scripted.
+ */
 function draftDecisionEvent(
   view: NodeView,
 ): { readonly draft: WorkflowDraft; readonly observed?: number } | undefined {

@@ -65,7 +65,7 @@ function createProgrammedAnswer(
   return { ...createTextAnswer(content, request), usage, finishReason: isCutOff ? "length" : "stop" };
 }
 
-/** Returns a sample of the schema that is asked for; a failure where a schema has none. */
+/** Returns a sample of the schema that is asked for, `{}` without one; a failure where making it throws. */
 function createSampledAnswer(request: ChatRequest): ChatAnswer | OutboundFailure {
   try {
     return createTextAnswer(

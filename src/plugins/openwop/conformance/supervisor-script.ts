@@ -35,8 +35,8 @@ function readScriptedDecision(
 const DEFAULT_WORK = { kind: "next-worker", nextWorkerIds: ["conformance-noop"] } as const;
 
 /**
- * Returns the decision that a node's script for the supervisor holds back until people agree to it; `undefined` where
- * it has none.
+ * Returns the decision that a node's script has for the supervisor's first turn, which waits for people where its
+ * confidence is low; `undefined` where it has none.
  */
 export function findPendingDecision({ node: { node } }: NodeView): OrchestratorDecision | undefined {
   return parseDecision(node.config["mockPendingDecision"]);

@@ -14,8 +14,8 @@ import { readWorkspaceFiles } from "../../../agents/coordination/runtime/workflo
 const EVENTS_MAX = 10_000;
 
 /**
- * Returns the paths of the files that each turn of a run's supervisor was given, told afterwards from the log; a
- * refusal where the run is not one of the caller's tenant.
+ * Returns the paths of the files that each turn of a run's supervisor was given, as told by the first 10,000 events of
+ * its log; a refusal where the run is not one of the caller's tenant.
  */
 export async function listTurnWorkspaces(
   { store, runs }: SeamAccess,

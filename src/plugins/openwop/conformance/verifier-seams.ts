@@ -62,7 +62,10 @@ interface Seen {
   readonly events: readonly HostEvent[];
 }
 
-/** Returns a run with its events once it has ended or waits for people, at the latest after 30 seconds. */
+/**
+ * Returns a run with its events once it has ended, waits for people, 30 seconds are over or the client leaves; a
+ * refusal where the host does not show it.
+ */
 async function awaitSettled(
   { host, clock }: RouteDependencies,
   ask: Ask,
@@ -87,7 +90,10 @@ async function awaitSettled(
 
 type Definition = Readonly<Record<string, unknown>> & { readonly id: string };
 
-/** Registers the definitions and runs the first one, which may start the others; returns the run's id. */
+/**
+ * Registers the definitions and runs the first one, which may start the others; returns the run's id, or the host's
+ * first refusal.
+ */
 async function registerAndRun(
   { host }: RouteDependencies,
   caller: Caller,
@@ -235,7 +241,9 @@ async function runAttestedChild(
 
 const ACTIONS: readonly unknown[] = ["accept", "edit-accept", "reject"];
 
-/** Gives the answer that the suite wants people to give; without one, cancels the run. */
+/**
+ * Gives the answer that the suite wants people to give; cancels the run where it names none, or one that is not known.
+ */
 async function answerForPeople(
   { caller, body }: Ask<z.output<typeof attestBody>>,
   { host }: RouteDependencies,

@@ -47,7 +47,10 @@ export function createTokenAuthenticator(tokens: readonly BearerToken[]): Authen
   };
 }
 
-/** Returns who holds the token with this digest. Every known token is compared, so that the time tells nothing. */
+/**
+ * Returns who holds the token with this digest, `undefined` where nobody does. Every known token is compared, so that
+ * the time tells nothing.
+ */
 function findCaller(knownTokens: readonly KnownToken[], digest: Buffer): Caller | undefined {
   let found: Caller | undefined;
   for (const each of knownTokens) if (timingSafeEqual(each.digest, digest)) found = each.caller;

@@ -148,7 +148,7 @@ export type RequestKind = "read" | "keyed change" | "change";
 
 /**
  * Returns the refusal for an exception: a known error of the client with its own message; any other is logged, and
- * told with a correlation id only.
+ * told with a correlation id and, where the host is unavailable, the reason.
  */
 export function createFailureRefusal(
   error: unknown,

@@ -45,9 +45,8 @@ interface KeyedDependencies {
 }
 
 /**
- * Does the work of a keyed request and keeps what it says to keep, unless the same request was done or is under way,
- * which it returns instead. Where the work or keeping its outcome throws, it may have been done: its subject stays,
- * and the same request may be made again at once, or after its lease where the ledger still fails.
+ * Does the work of a keyed request and keeps what it says to keep, unless its key was used or is in use, which it
+ * returns instead. Where this throws, the work may be done; the same request may be made again.
  */
 export async function runKeyedRequest<T>(
   { requests, clock }: KeyedDependencies,

@@ -78,8 +78,8 @@ function describeResponses(route: Route): Json {
 }
 
 /**
- * Lists the statuses with which every request may be refused (`serve-route.ts`). Whatever is no GET may have a body
- * and a key.
+ * Lists the statuses, besides its own, with which requests of a route may be refused (`serve-route.ts`). Whatever is
+ * no GET may have a body and a key.
  */
 function listSharedRefusalStatuses({
   method,

@@ -30,8 +30,8 @@ const MESSAGES: Readonly<Record<RateScope, string>> = {
 const BUCKETS_MAX = 10_000;
 
 /**
- * Creates the limiter whose `take` returns a refusal for a request beyond the rate of its name, and `undefined` else;
- * without a limit it refuses none.
+ * Creates the limiter whose `take` returns a refusal for a request beyond the rate of its name, else `undefined`;
+ * without a limit it refuses none. Throws a RangeError for a limit that lets nothing through.
  */
 export function createRateLimiter(
   limit: RateLimit | undefined,

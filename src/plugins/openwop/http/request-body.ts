@@ -30,8 +30,8 @@ const EXCESS = {
 };
 
 /**
- * Reads the JSON body of a request and returns its parsed value, an empty object for an empty body, or a refusal where
- * it is too large, of another type, incomplete or no JSON.
+ * Reads the JSON body of a request and returns its parsed value, an empty object for an empty body; a refusal where it
+ * is too large, nested too deeply, of another type, incomplete or no JSON.
  */
 export async function readJsonBody(request: HonoRequest): Promise<ReadBody> {
   const stated = request.header("content-length");

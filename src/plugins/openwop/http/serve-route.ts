@@ -259,8 +259,8 @@ async function refuseBeforeBody(
 }
 
 /**
- * Refuses an interrupt token that is not known, and too many requests with a known one. A token that is not known here
- * costs its holder no more than a signature to check.
+ * Refuses an interrupt token that is not known, and too many requests with a known one. A token that is not known
+ * costs the host no more than checking a signature.
  */
 async function refuseInterruptToken(
   dependencies: ServeDependencies,
@@ -338,8 +338,8 @@ async function answerOnceForKey(
 }
 
 /**
- * Lists the condition of a request (`If-Match`), which its key belongs to. Without one there is nothing in its place:
- * keys of processes before this one stay good.
+ * Lists the condition of a request (`If-Match`), which its key counts for; none without one, so that keys of processes
+ * before this one stay good.
  */
 function listConditions({ header }: Ask): readonly string[] {
   const ifMatch = header("if-match");

@@ -14,8 +14,8 @@ export type InventoryEntry = Omit<AgentEntry, "requiresCapabilities"> & {
 };
 
 /**
- * Lists the host's agents as the agent inventory of the protocol shows them, each with what the discovery document
- * says.
+ * Lists the host's agents as the agent inventory of the protocol shows them, each with the capabilities that it
+ * requires and the discovery document does not advertise.
  */
 export function listInventory({ host, discovery }: RouteDependencies): InventoryEntry[] {
   const agents = host.agents();

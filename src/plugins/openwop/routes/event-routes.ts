@@ -83,7 +83,10 @@ function isJsonWanted(accept: string | undefined): boolean {
   return accept.includes("application/json");
 }
 
-/** Returns the first sequence to send: the one behind `Last-Event-ID`, or 0. */
+/**
+ * Returns the first sequence to send: the one behind `Last-Event-ID`, or 0 without one; a refusal where that is no
+ * whole number.
+ */
 function readFirstSequence(lastEventId: string | undefined): number | HttpRefusal {
   const text = lastEventId?.trim() ?? "";
   if (text === "") return 0;

@@ -224,7 +224,10 @@ interface Sendable {
   readonly type: string;
 }
 
-/** Returns the state after all that was read, as an event behind `after`: states in between are not kept. */
+/**
+ * Returns the run's state as it is now, as an event behind `after`, because states in between are not kept; empty
+ * where the host refuses to show it.
+ */
 async function createSnapshotItems(live: Live, after: ShownEvent): Promise<readonly Sendable[]> {
   const { caller, runId } = live.subject;
   const snapshot = await live.dependencies.host.snapshot(caller, runId);

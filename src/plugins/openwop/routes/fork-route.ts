@@ -71,7 +71,7 @@ function refuseLongMetadata({ runOptionsOverlay: { metadata } = {} }: ForkBody):
     : undefined;
 }
 
-/** Picks the options that were stated; an empty member says nothing. */
+/** Picks the options that were stated; an empty `configurable` counts as not stated. */
 function pickStatedOptions({
   configurable,
   tags,

@@ -74,8 +74,8 @@ export const interruptRoutes: readonly Route[] = [
 ];
 
 /**
- * Names the question that the node asks when the request first comes. The node may ask another one by the time of the
- * next try.
+ * Names the question that the node asks when the request first comes, by the node alone where it asks none. The node
+ * may ask another one by the time of the next try.
  */
 async function nameAskedQuestion(ask: Ask, { host }: RouteDependencies): Promise<string> {
   const nodeId = ask.param("nodeId");
@@ -98,8 +98,8 @@ async function resolveByToken(ask: Ask<ResolveBody>, { host }: RouteDependencies
 }
 
 /**
- * Answers with the outcome. A request that is sent again is told what the first one would have been, where its answer
- * is what settled the question.
+ * Answers with the outcome. A request that is sent again gets the answer that the first one would have got, where its
+ * answer is what settled the question.
  */
 function createResolvedAnswer({ isRepeated }: Ask, outcome: Answered<ResolvedInterrupt>): Answer {
   if (isRepeated && outcome.kind === "refused" && outcome.resolved)

@@ -82,7 +82,7 @@ export function isShownInMode(mode: StreamMode, type: string): boolean {
   }
 }
 
-/** True of the type of an event that ends or suspends a run, for which a buffered batch must not wait. */
+/** True of the type of an event that ends a run or suspends a node, for which a buffered batch must not wait. */
 export function isUrgentType(type: string): boolean {
   return RUN_ENDS.has(type) || type === "node.suspended";
 }

@@ -110,7 +110,9 @@ export function isOpenTimelineRow({ status }: TimelineRow): boolean {
   return OPEN.has(status);
 }
 
-/** Lists the spans of all attempts and of the pauses between them; none for carried and skipped steps. */
+/**
+ * Lists the spans of all attempts and of the pauses between them; none for steps that are carried, skipped or waiting.
+ */
 function listAttemptSpans(row: TimelineRow, totalMs: number): Span[] {
   const { status, startMs, durationMs, earlier = [], attempt } = row;
   if (row.carriedFrom !== undefined || status === "skipped" || status === "waiting") return [];

@@ -48,7 +48,10 @@ const STEPS_MS = [
 ];
 const TICK_PIXELS = 90;
 
-/** Lists the labelled ticks of a time axis with their pixel positions, at round times about 90 pixels apart. */
+/**
+ * Lists the labelled ticks of a time axis with their pixel positions, at round times at least 90 pixels apart; at most
+ * 200.
+ */
 export function listTicks(scale: TimeScale): Tick[] {
   const { fromMs, toMs, width } = scale;
   const stepMsMin = ((toMs - fromMs) * TICK_PIXELS) / Math.max(1, width);

@@ -227,7 +227,10 @@ export function createWorkflowListing(entry: WorkflowEntry): ListedWorkflow {
   };
 }
 
-/** True of the status itself, and of `running` or `ended` for each status that is not or is an end. */
+/**
+ * True where no state is asked for, it is the status itself, or it is `running` or `ended` and the work goes on or has
+ * ended.
+ */
 function isInState(state: string | undefined, status: string, hasEnded: boolean): boolean {
   if (state === undefined || state === status) return true;
   if (state === "ended") return hasEnded;

@@ -120,7 +120,10 @@ function summarizeArrivals(arrivals: readonly Arrival[]): LiveChange[] {
   }));
 }
 
-/** Adds the coordination whose agent opened this one as a plan, where there is one and the opening can be read. */
+/**
+ * Adds, to a change with the opening of a coordination, the coordination whose agent opened it as a plan, where there
+ * is one and the opening can be read.
+ */
 async function addParentId(ledger: ReportedLedger, change: LiveChange): Promise<LiveChange> {
   if (!change.types.includes("coordination.created")) return change;
   await giveWay();

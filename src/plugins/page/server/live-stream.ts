@@ -82,7 +82,10 @@ export function createLiveStream(
 
 type Send = <N extends keyof StreamEvents>(name: N, data: StreamEvents[N], id?: number) => void;
 
-/** Sends what the client missed, and then what comes. Returns a function that ends it. */
+/**
+ * Sends what the client missed, or `lost` where that is too much to tell, and then what comes. Returns a function that
+ * ends it.
+ */
 async function sendChanges(
   { live, clock }: LiveDependencies,
   after: number | undefined,

@@ -57,7 +57,9 @@ export const ACTION_ROUTES: readonly PageRoute[] = [
   { method: "POST", path: "runs/:id/what-if", right: "read", handle: handleWhatIf },
 ];
 
-/** Asks the gateway, and turns its answer into one of the page. */
+/**
+ * Asks the gateway, and turns its answer into one of the page; a refusal where the page is served without a gateway.
+ */
 async function forwardToGateway(
   { ask: askGateway }: PageDependencies,
   { method, params }: { readonly method: GatewayRequest; readonly params: object },

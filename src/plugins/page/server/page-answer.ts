@@ -27,8 +27,8 @@ export function createRefusalAnswer(error: PageErrorCode, message: string): Json
 }
 
 /**
- * Returns the refused answer for an error of which no waiting helps, with what to do, because another process is this
- * gateway now or a newer release has the ledger; `undefined` for any other error.
+ * Returns the refusal, with what to do, for an error that does not pass by waiting: another process is this gateway
+ * now, or a newer release has the ledger; `undefined` for any other error.
  */
 export function createLastingRefusal(error: {
   readonly code: string;

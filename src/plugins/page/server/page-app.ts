@@ -143,7 +143,10 @@ function serveAsset(context: Context, { files }: PageAppDependencies): Response 
   });
 }
 
-/** Turns a one-time link into a session, and answers with its token and its rights. */
+/**
+ * Turns a one-time link into a session, and answers with its token and its rights; refuses a link that was used or is
+ * too old, and wrong links that are too many.
+ */
 async function handleSignIn(context: Context, dependencies: PageAppDependencies): Promise<Response> {
   const body = await readJsonBody(context);
   if (!("value" in body)) return createJsonResponse(body);
@@ -279,7 +282,10 @@ function readStreamPosition({ req }: Context): number | undefined {
 
 const BODY_EXCESS = { depthMax: PAGE_BOUNDS.bodyDepthMax, valuesMax: PAGE_BOUNDS.bodyValuesMax };
 
-/** Reads a body of a bounded size; one without content is an empty object. */
+/**
+ * Reads a JSON body, an empty object for one without content; a refusal where it is too large, nested too deeply, of
+ * another type or no JSON.
+ */
 async function readJsonBody({ req }: Context): Promise<{ readonly value: unknown } | JsonAnswer> {
   const tooLarge = createRefusalAnswer(
     "too_large",

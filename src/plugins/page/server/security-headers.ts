@@ -14,8 +14,8 @@ export interface AllowedPlaces {
 const LOOPBACK_NAMES = new Set(["localhost", "[::1]"]);
 
 /**
- * Returns the value of the `Content-Security-Policy` header that lets the page load from `source` alone. `source` is
- * `'self'`, or an origin where the document's own is opaque.
+ * Returns the `Content-Security-Policy` that lets the page load from `source` alone, and images from `data:` too.
+ * `source` is `'self'`, or an origin where the document's own is opaque.
  */
 export function createContentSecurityPolicy(source: string): string {
   return [

@@ -25,8 +25,8 @@ const FILES_MAX = 100;
 const FILE_BYTES_MAX = 2_000_000;
 
 /**
- * Reads `index.html` and the files of `assets/` of a folder into memory; without a document where the page was not
- * built. Other kinds of files are left out.
+ * Reads `index.html` and up to 100 files of `assets/` of a folder into memory; without a document where the page was
+ * not built. Other kinds of files, and those of more than 2 MB, are left out.
  */
 export function readPageFiles(folder: string): PageFiles {
   const index = join(folder, "index.html");

@@ -27,8 +27,8 @@ export async function cancelWorkflowRun(
 }
 
 /**
- * Returns the answer that says which nodes' outcomes a fork from an event keeps, and which begun nodes it runs anew;
- * forks nothing. Without an event all of the log is kept.
+ * Returns the answer that says which nodes' outcomes a fork from an event keeps, by default all, and which begun nodes
+ * it runs anew; a refusal for an event beyond the log's end. Forks nothing.
  */
 export async function previewWorkflowFork(
   reader: ReportedLedger,

@@ -9,13 +9,15 @@ import type { BudgetConfig } from "./config.ts";
  */
 export function createTreeBudget({ agents, ...limits }: BudgetConfig): TreeBudget | undefined {
   const ofAll = createTreeLimits(limits);
-  const ofAgents = Object.entries(agents).map(
-    ([id, agent]) => [parseHostAgentId(id), createTreeLimits(agent)] as const,
+  // The first of two spellings of one agent counts, as elsewhere, also where it limits nothing.
+  const ofAgents = new Map(
+    Object.entries(agents)
+      .toReversed()
+      .map(([id, agent]) => [parseHostAgentId(id), createTreeLimits(agent)] as const),
   );
-  const limited = ofAgents.filter(([, agent]) => Object.keys(agent).length > 0);
+  const limited = [...ofAgents].filter(([, agent]) => Object.keys(agent).length > 0);
   if (Object.keys(ofAll).length === 0 && limited.length === 0) return undefined;
-  // The first of two spellings of one agent counts, as elsewhere.
-  return { ...ofAll, ...(limited.length > 0 && { agents: Object.fromEntries(limited.toReversed()) }) };
+  return { ...ofAll, ...(limited.length > 0 && { agents: Object.fromEntries(limited) }) };
 }
 
 function createTreeLimits({ tokens, costUsd, spawns, depth }: Omit<BudgetConfig, "agents">): TreeLimits {

@@ -109,9 +109,8 @@ const ANY_CRITERION = "acceptable";
 const RUBRIC = "Rule whether these outputs of a run are what a careful person would accept and build on.";
 
 /**
- * Lists the checks that a verifier makes, each with its key. A critic, a model that judges by a rubric, is one of them
- * where it has instructions. It is asked, too, where none of the others looks at some criterion: a pass names the
- * criteria, so somebody has to have looked at each.
+ * Lists a verifier's checks with their keys, at least one. A critic model is one of them where it has instructions,
+ * where no check is stated, or for criteria that no other check looks at.
  */
 export function listVerifierChecks({
   agentId,

@@ -47,12 +47,13 @@ export type PlannedUpdate = WorkspaceUpdate & {
 export const WORKSPACE_CONTENT_TYPE = "text/markdown";
 
 /**
- * True for the text of a `Content-Type` header: a media type, with or without parameters, within the bound of a name.
+ * True for the text of a `Content-Type` header: a media type, with or without parameters whose values are not quoted,
+ * within the bound of a name.
  */
 export function isContentType(value: string): boolean {
   return (
     value.length <= WORKFLOW_BOUNDS.nameCharsMax &&
-    /^[\w.+-]+\/[\w.+-]+(\s*;\s*[\w.+-]+=[\w.+-]+)*$/.test(value)
+    /^[\w.+-]+\/[\w.+-]+(\s*;\s*[\w.+-]+=([\w.+-]+|"[\w.+ /:=-]*"))*$/.test(value)
   );
 }
 

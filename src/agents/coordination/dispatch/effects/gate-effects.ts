@@ -120,8 +120,8 @@ function planNotices(state: OpenCoordination, now: EpochMs, { hasHadTurn }: Capa
 }
 
 /**
- * Returns the ids of the messages that can be delivered now. A child that a model spawned is told only when its own
- * work is over. A run that is followed by its key can be told at once: it may wait for it.
+ * Returns the ids of the tellings that can be delivered now. A child in a run that the host follows is told only when
+ * its work is over, every other session at once.
  */
 function listDeliverableTellings({ tellings: open, children, steps }: OpenCoordination): string[] {
   const isAtWork = (session: SessionKey): boolean => {

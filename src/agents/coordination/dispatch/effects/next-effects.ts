@@ -59,8 +59,8 @@ export function planDispatch(state: Coordination, now: EpochMs, capacity: Capaci
 }
 
 /**
- * Returns the effects at the start of the runtime, for others to carry out: every open step is reconciled with the
- * host, due or not. None unless the coordination is open.
+ * Returns the effects at the start of the runtime, for others to carry out: every attempt under way is asked about or
+ * taken up again, due or not. None unless the coordination is open.
  */
 export function planRecovery(state: Coordination, now: EpochMs, capacity: Capacity = NO_LIMIT): Effect[] {
   if (state.kind !== "open") return [];
@@ -155,7 +155,7 @@ function isDueByItself(state: OpenCoordination, { phase }: Step): boolean {
   return phase.status !== "backoff" || !isPlanned(state) || !isPlanHeldBack(state);
 }
 
-/** Returns the earliest time that is later than `after`. */
+/** Returns the earliest time that is later than `after`; `undefined` where there is none. */
 function findEarliestTime(times: readonly EpochMs[], after = -1): EpochMs | undefined {
   return times.reduce<EpochMs | undefined>(
     (earliest, at) => (at > after && (earliest === undefined || at < earliest) ? at : earliest),
@@ -194,7 +194,10 @@ function findSpawnStopTime(state: OpenCoordination, step: Step): EpochMs | undef
   return mustStopSpawnAtOnce(state, step) ? state.changedAtMs : state.created.plan?.deadlineAtMs;
 }
 
-/** True when a spawn is to be stopped at any time: it was cancelled, its plan fails fast, or nobody waits for it. */
+/**
+ * True when a spawn is to be stopped without regard to the time: it was cancelled, its plan fails fast, or nobody
+ * waits for it.
+ */
 function mustStopSpawnAtOnce(state: OpenCoordination, step: Step): boolean {
   const isCancelled = (state.cancelledBy ?? step.cancelledBy) !== undefined;
   return (

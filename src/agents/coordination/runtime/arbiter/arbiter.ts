@@ -143,8 +143,8 @@ async function ruleOnCall(arbiter: Arbitration, call: WriteCall): Promise<WriteA
 }
 
 /**
- * Refuses a call where somebody holds what it changes. It is for a child whose step is over: that has no claim any
- * more, and cannot get one.
+ * Refuses a call of a child whose step is over where somebody holds what it changes, or where what it changes is
+ * unknown and always denied.
  */
 async function refuseIfHeld(arbiter: Arbitration, call: WriteCall): Promise<WriteAnswer> {
   const { tool, undetermined } = call;

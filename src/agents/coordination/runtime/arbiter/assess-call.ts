@@ -165,7 +165,10 @@ interface Opposed {
   readonly opposed: Contested;
 }
 
-/** Rules on a target that others stand against: plugins first, then the strategy. */
+/**
+ * Rules on a target that others stand against, by plugins first and then by the strategy; where plugins are still to
+ * be asked, it says so and does not rule.
+ */
 async function assessOpposedTarget(
   dependencies: AssessDependencies,
   about: About,

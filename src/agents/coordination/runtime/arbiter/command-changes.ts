@@ -25,8 +25,8 @@ const RECORDED_MAX = 64;
 const CLAIMS_MAX = 1_024;
 
 /**
- * Returns the files below a folder that others hold, each with a stamp taken before a command works there, to see
- * later whether it changed them; none where the folder is unknown or commands are not watched.
+ * Returns the files below a folder that others hold, at most `HELD_MAX` of them, each with a stamp from before a
+ * command works there; none where the folder is unknown or commands are not watched.
  */
 export async function stampHeldFiles(
   arbiter: Arbitration,

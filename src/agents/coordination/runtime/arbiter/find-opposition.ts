@@ -367,8 +367,8 @@ function createContestantFromChange(
 }
 
 /**
- * Returns an outsider as contestant where nobody known made the change: a person, another program or a shell command.
- * It may be the session's own, unless changes of others were merged into what it wrote.
+ * Returns an outsider as contestant where nobody known made the change; `undefined` where the file is gone, or where
+ * the session may have changed it itself by a command and no changes of others were merged.
  */
 function findOutsider(
   { known: knownVersions }: OppositionDependencies,

@@ -234,8 +234,8 @@ const TRIED_AGAIN: ReadonlySet<string> = new Set([
 ] satisfies ErrorCode[]);
 
 /**
- * Submits the changes that wait because they could not be recorded before, in a turn, so that each is recorded once.
- * While the ledger is busy they go on waiting; one that it refuses for good is logged and dropped.
+ * Submits in a turn the changes that could not be recorded before, so that each is recorded once. While the ledger is
+ * busy they go on waiting, up to a bound; one that fails for good is logged and dropped.
  */
 export async function recordUnrecorded(arbiter: Recording): Promise<void> {
   await arbiter.inRecordingTurn(() => submitUnrecorded(arbiter));

@@ -176,7 +176,7 @@ function chooseTargetToTell({ assessed }: Ruled): Assessed {
   return refusals;
 }
 
-/** Lists the open questions to people about what the call would change. */
+/** Lists open questions on a call's targets where one is for people. */
 function listOpenQuestions(
   state: Coordination,
   { participant, assessed }: Ruled,
@@ -371,7 +371,7 @@ async function refreshLook(arbiter: Arbitration, { text: _text, ...one }: Assess
   return "version" in look && last?.change.version === look.version ? { ...one, look } : one;
 }
 
-/** The step has ended, or too much is claimed; a claim that ended just now is ruled on again. */
+/** Returns a refusal for the log's reason; throws for a stale token, to rule again. */
 function refuseUnrecorded({ code, reason }: Submitted & { kind: "refused" }): WriteAnswer {
   if (code === "STALE_TOKEN") throw new CoordinationError("CLAIM_CONFLICT", reason);
   return { kind: "refused", sentence: describeRecordRefusal(reason) };

@@ -63,8 +63,8 @@ export function explainLostElsewhere(
 }
 
 /**
- * Returns the name of the gateway that started the agent of a step's newest attempt; `undefined` where that is not
- * recorded, unless the ledger was moved from the only one that it can be.
+ * Returns the name of the gateway that started the agent of a step's newest attempt; for one at work without a record,
+ * the gateway that the ledger was moved from, if it can be no other; else `undefined`.
  */
 export function findStarterGateway(
   dependencies: Pick<RuntimeDependencies, "settings">,
@@ -127,7 +127,7 @@ export function isAwaitingAnswer(
 
 /**
  * True when the owner of a plan is the agent of a running attempt in the coordination around it, which lasts until it
- * is told the result. False where the log around the plan cannot be read.
+ * is told the result. False where the log around the plan is damaged.
  */
 export async function isResultToldToAttempt(
   { runs }: Pick<RuntimeDependencies, "runs">,

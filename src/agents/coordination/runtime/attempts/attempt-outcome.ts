@@ -100,7 +100,10 @@ function createChildError({ refusal, message = "the agent failed" }: ChildEnding
   return createStepError(refusal ? "provider_refused" : "child_failed", message);
 }
 
-/** Returns the usage, or an empty one where its numbers cannot be true: the ledger would refuse such an event. */
+/**
+ * Returns the usage; an empty one where there is none, or where its numbers cannot be true: the ledger would refuse
+ * such an event.
+ */
 function cleanUsage(usage: Usage | undefined): { usage?: Usage } {
   const parsed = usageSchema.safeParse(usage);
   return { ...(parsed.success ? { usage: parsed.data } : { usage: {} }) };

@@ -33,9 +33,8 @@ function readSpentByRunner(seen: Observation): Spent {
 }
 
 /**
- * Returns what the agent of an attempt used, for each kind the larger of what its runner and its recorded calls say,
- * after recording the calls not yet in the log. A runner that forgot the agent or cannot be asked says nothing, and
- * one that reads only the newest messages of its session says too little.
+ * Returns what the agent of an attempt used, of tokens and costs the larger of what its runner and its recorded calls
+ * say, after recording the calls not yet in the log. Its spawns the runner alone tells.
  */
 export async function countAgentUse(
   { runs, usage }: Pick<RuntimeDependencies, "runs" | "usage">,

@@ -272,7 +272,10 @@ async function giveUpAttempt(drive: Drive, { attempt }: CurrentAttempt, error: S
   await submitOutcome(drive, createFailureOutcome(drive, error, createUsageField(nested, agent)));
 }
 
-/** D2: what the host surely does not know is started again under the same key, or given up where it may be sent only once. */
+/**
+ * Starts again, under the same key, an attempt that the host surely does not know (D2); records it as failed where it
+ * had been running, its start was refused, it is sent only once or its input is lost.
+ */
 async function restartOrGiveUp(drive: Drive, lostAttempt: CurrentAttempt): Promise<void> {
   const { step, state } = lostAttempt;
   if (step.phase.status === "running") {

@@ -282,7 +282,7 @@ function readStatusOfSpawn(
 
 /**
  * True when the owner of a plan is the agent of an attempt in another coordination that was given up, or that belonged
- * to a plan which has ended. False where the log of that coordination cannot be read.
+ * to a plan which has ended. False where the log of that coordination is damaged.
  */
 export async function isOwnerGivenUp(
   { runs }: Pick<NestedDependencies, "runs">,

@@ -84,8 +84,8 @@ async function createFailureNote(
 }
 
 /**
- * Creates the message of an attempt at a revision: the criteria that were not met, and the last result; else
- * `undefined`.
+ * Creates the message of an attempt at a revision: the criteria that were not met, and the last result where its agent
+ * does not remember it; `undefined` for any other attempt.
  */
 async function createRevisionMessage(
   dependencies: MessageDependencies,

@@ -49,7 +49,7 @@ export function createSharedWait({ dependencies, signal, runId, stepId }: Follow
 
 /**
  * Returns how an attempt stands: a dispatched one is asked about at once; a running one is waited for up to a
- * heartbeat, and then asked about unless it has ended.
+ * heartbeat, and then asked about unless it has ended or is a delivery.
  */
 export async function observeOrWait(
   { dependencies, signal }: Followed,

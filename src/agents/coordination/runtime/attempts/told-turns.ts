@@ -80,8 +80,8 @@ async function listToldTurns(
 }
 
 /**
- * Lists the turns of the tellings to a session in one coordination, also of those that were told already. The host
- * counts a session as told when such a turn begins. The fate of an answer is recorded after the attempt.
+ * Lists the turns of the newest tellings to a session in one coordination, also of those told already: the host counts
+ * a session as told when such a turn begins. Answers that came too late are left out.
  */
 function listTurnsOfTellings(state: Coordination, session: SessionKey): ToldTurn[] {
   if (state.kind === "unopened") return [];

@@ -53,7 +53,10 @@ const PERFORMERS: {
   removeWorktree: createPlanPerformer(removeWorktree),
 };
 
-/** Performs a planned effect of a coordination by the effect's kind. Resolves when its outcome is recorded. */
+/**
+ * Performs a planned effect of a coordination by the effect's kind. Resolves when it is done, with its outcome
+ * recorded where it has one.
+ */
 export function performEffect(
   dependencies: EffectDependencies,
   state: OpenCoordination,

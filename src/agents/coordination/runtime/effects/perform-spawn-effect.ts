@@ -61,8 +61,8 @@ function isOwnerQuiet({ turns, clock, homes }: EffectDependencies, state: OpenCo
 }
 
 /**
- * Stops the child of a spawn that a model made, and records the attempt as cancelled, or as it had ended before; does
- * nothing where the attempt is not to be stopped any more. Where we continued the child, only its completion counts.
+ * Stops the child of a spawn that a model made and records the attempt as cancelled, or as it had ended before;
+ * nothing where it is not to be stopped any more, or while its end is yet to be learned.
  */
 export async function stopObserved(
   dependencies: EffectDependencies,

@@ -25,8 +25,8 @@ const OWN_TIME: ReadonlySet<Effect["kind"]> = new Set([
 const WAITS_FOR_HOST: ReadonlySet<Effect["kind"]> = new Set(["askHost", "stopObserved"]);
 
 /**
- * True where the look that planned the effect does not wait for its end, which the effect's kind decides; effects that
- * wait for the host are awaited unless dispatch planned them.
+ * True where the look that planned the effect does not wait for its end. Its kind decides; outside of a plan, one that
+ * waits for the host is awaited unless dispatch planned it.
  */
 export function isNotAwaited({ plan }: OpenCoordination, { kind }: Effect, plannedBy: Plan): boolean {
   if (OWN_TIME.has(kind)) return true;

@@ -22,8 +22,8 @@ export function showPlan({ onPlan, runs, homes }: Telling, state: Coordination):
 }
 
 /**
- * Shows the plans that ended lately to their watchers once more, because a killed process may never have shown them as
- * ended; does nothing without `onPlan`.
+ * Shows once more up to `RECENT_MAX` ended plans that were begun within `RECENT_MS`, because a killed process may
+ * never have shown them as ended; does nothing without `onPlan`.
  */
 export async function showRecentlyEndedPlans(dependencies: Telling): Promise<void> {
   if (!dependencies.onPlan) return;

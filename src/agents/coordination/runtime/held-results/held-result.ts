@@ -69,7 +69,8 @@ function createResultWords(words: string, output: string): ResultWords {
 const NOTHING_SAID = "";
 
 /**
- * Returns the words of outputs that are nothing but words: those of an agent that gave no outputs are kept as `text`.
+ * Returns the words of outputs that are nothing but words, as those of an agent that gave no outputs are kept in
+ * `text`; `undefined` for any other outputs.
  */
 function findWordsInOutputs(outputs: Readonly<Record<string, unknown>> | undefined): string | undefined {
   const text = outputs?.["text"];

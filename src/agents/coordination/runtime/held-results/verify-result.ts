@@ -140,8 +140,8 @@ async function askCheck(
 }
 
 /**
- * Finds the operator's check of that key, else the one that the plan states: a plan cannot take the place of an
- * operator's.
+ * Finds the operator's check of that key, else the one that the plan states, which cannot take the place of an
+ * operator's; `undefined` where nobody defines it.
  */
 async function findCheck(
   { dependencies, state }: Asking,

@@ -60,8 +60,8 @@ function isForkBeingAdmitted(state: Coordination): state is Fork {
 }
 
 /**
- * Returns the results of all completed steps by step id, also of those outside the plan, because a fork admits none of
- * them; empty for an unopened coordination.
+ * Returns the results of all completed steps by step id, empty for an unopened coordination. Those of steps outside
+ * the plan are among them, and no fork admits such a step.
  */
 export function listCarriedResults(state: Coordination): CarriedResults {
   if (state.kind === "unopened") return new Map();

@@ -249,7 +249,7 @@ const MADE_OF_VOID = {
   reason: "what the commands were made of did not reach the ledger",
 } as const;
 
-/** A busy ledger has held this thread for its whole busy timeout already. */
+/** Returns how often to try in all after an error; 1 for most errors. */
 function countAttemptsAllowed(error: unknown): number {
   if (!isCoordinationError(error)) return 1;
   // Tried again as somebody who does not drive it.

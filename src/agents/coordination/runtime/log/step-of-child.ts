@@ -23,8 +23,8 @@ interface Dependencies {
 }
 
 /**
- * Finds the step that a session works on, with the state of its coordination; `undefined` where the ledger knows no
- * such step. @throws CoordinationError as `LedgerStore.find` and `RunLog.state`.
+ * Finds the step that a session works on, or worked on, with the state of its coordination, open or ended; `undefined`
+ * where there is none. @throws CoordinationError as `LedgerStore.find` and `RunLog.state`.
  */
 export async function findStepOfChild(
   { store, runs }: Dependencies,

@@ -63,7 +63,7 @@ interface Rounds extends GatewayRoundsDependencies {
 
 /**
  * Creates the rounds in which a gateway tells of itself, and takes over or gives back coordinations. `start` resolves
- * after the first round, and `stop` when the last one has ended.
+ * when what the first round took over has been gone on with, `stop` when all under way is through.
  */
 export function createGatewayRounds(dependencies: GatewayRoundsDependencies): GatewayRounds {
   const rounds: Rounds = {
@@ -91,7 +91,10 @@ export function createGatewayRounds(dependencies: GatewayRoundsDependencies): Ga
   };
 }
 
-/** Runs a round and schedules the next one, also after a failure; none where a newer release has the ledger. */
+/**
+ * Runs a round and schedules the next one, also after a failure; none once the rounds are stopped, as where a newer
+ * release has the ledger or another process is this gateway.
+ */
 function runRound(rounds: Rounds): Promise<void> {
   rounds.current = performRound(rounds)
     .catch((error: unknown) => {

@@ -5,8 +5,8 @@ import type { CoordinationPlan } from "../../contracts/plan.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 /**
- * Returns a problem for each step of a plan that asks for a worktree and cannot have one; empty for a plan that is in
- * the ledger already, because its folders may have changed since. Every folder is looked at once.
+ * Returns a problem for each step that asks for a worktree and cannot have one, `planProblemsMax` at most; empty for a
+ * plan in the ledger already, as folders may have changed since. A folder is looked at once.
  */
 export async function checkWorktrees(
   { worktrees, folderOf, runs }: RuntimeDependencies,

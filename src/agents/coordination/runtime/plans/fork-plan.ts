@@ -46,8 +46,8 @@ export interface PlanRunning {
 }
 
 /**
- * Submits a plan anew, or previews that, with the results of the steps that had completed by a place in the log of its
- * source. Returns the fork, an earlier one of the same request, or the refusal.
+ * Submits a plan anew, or previews that, with the results that steps had by a place in its source's log. Returns the
+ * fork, an earlier one of the same request, or the refusal; throws where it cannot be forked.
  */
 export async function forkPlan(
   dependencies: ForkDependencies,

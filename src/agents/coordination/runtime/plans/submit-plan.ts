@@ -199,8 +199,8 @@ async function findEarlierSubmission(
 }
 
 /**
- * Lists the results that a fork keeps from its source. It does so from its first append on: not all of its steps may
- * be admitted by it.
+ * Lists the hashes of the results that a fork keeps from its source. They are kept from the first append on, which may
+ * not admit all steps yet.
  */
 async function listKeptContents(
   { forks }: RuntimeDependencies,
@@ -247,8 +247,8 @@ function checkOwner({ submittedBy, mayRun }: PlanSubmission, plan: CoordinationP
 }
 
 /**
- * Checks that each check of a step is either the operator's or stated in the plan. A check that nobody defines would
- * hold its step until people let it through; one of the operator's key would not be asked.
+ * Checks that each check of a step is either the operator's, used with `true`, or stated in the plan under another
+ * key. One that nobody defines would hold its step until people let it through.
  */
 function checkVerifiers({ gates }: RuntimeDependencies, { steps }: CoordinationPlan): PlanProblem[] {
   return steps
@@ -291,12 +291,18 @@ interface SubmittedText {
   readonly forkedFrom: ForkedFrom | undefined;
 }
 
-/** Returns the answer to a plan whose id is used: a replay where it is the same plan, else a refusal. */
+/**
+ * Returns the answer to a plan whose id is used: a replay where it is the same plan with the same fork source, else a
+ * refusal.
+ */
 function answerForUsedId(state: Coordination, id: CoordinationId, submitted: SubmittedText): PlanSubmitted {
   return findReplay(state, submitted) ?? refuseTakenId(id);
 }
 
-/** Returns the answer to a repeated submission: the same plan under the same id; `undefined` for any other plan. */
+/**
+ * Returns the answer to a repeated submission: the same plan and the same fork source under the same id; `undefined`
+ * for any other.
+ */
 function findReplay(state: Coordination, { plan, forkedFrom }: SubmittedText): PlanSubmitted | undefined {
   if (state.kind === "unopened" || state.created.plan?.content.sha256 !== plan.ref.sha256) return undefined;
   if (!isSameValue(state.created.forkedFrom, forkedFrom)) return undefined;

@@ -23,7 +23,7 @@ export function formatProgressLine(text: string): string {
 
 /**
  * Records how far a child says that its step is, and returns when the next line may come; `too_soon` where this one
- * came too early, and `refused` where the session works on no open step or its line says nothing.
+ * came too early, `refused` where it works on no step, its line says nothing or the ledger refuses it.
  */
 export async function takeProgress(
   dependencies: RuntimeDependencies,

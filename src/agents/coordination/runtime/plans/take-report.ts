@@ -49,8 +49,8 @@ export async function takeReport(
 }
 
 /**
- * Returns the step that a session works on, with its coordination; `undefined` where it works on none or the
- * coordination is not open.
+ * Returns the step that a session works or worked on, with its open coordination; `undefined` where there is none or
+ * the coordination is not open. The step may have ended.
  */
 export async function findOpenStepOfChild(
   dependencies: RuntimeDependencies,

@@ -70,8 +70,8 @@ export async function findBoundsOfSession(
 }
 
 /**
- * True where a pruned run still holds the session. A gate holds the calls of its own session once that is pruned, and
- * those of none that it spawned.
+ * True where a pruned run still holds the session: by privileges or, for the session asked about (`depth` 0), by a
+ * gate, which does not hold the sessions that its own session spawned.
  */
 async function isBoundByPrunedRun(
   { store }: BoundsDependencies,

@@ -73,8 +73,8 @@ interface Providers extends ProviderLanesDependencies {
 }
 
 /**
- * Creates the lanes in which the model calls of this process's sessions wait, one lane for each provider. It also
- * tells of which agents steps are held back.
+ * Creates the lanes in which the model calls of this process's sessions wait, one for each of the first
+ * `PROVIDERS_MAX` providers; calls of others never wait. It also tells of which agents steps are held back.
  */
 export function createProviderLanes(dependencies: ProviderLanesDependencies): ProviderLanes {
   const providers: Providers = {
@@ -150,7 +150,8 @@ function recordCallBegun(providers: Providers, { provider, session }: ProviderCa
 }
 
 /**
- * Remembers the provider of an agent. Steps that waited for the one before may begin by that, or the other way round.
+ * Remembers the provider of an agent, and tells the listeners where the agent's steps may begin since then, or may no
+ * longer.
  */
 function noteAgentProvider(providers: Providers, agent: AgentId, provider: string): void {
   const { agents } = providers;
@@ -203,7 +204,10 @@ function recordCallRefused(
   giveTurns(providers, entry);
 }
 
-/** Resolves when the session's next call may go on, at its turn or after its time; `undefined`: at once. */
+/**
+ * Resolves when the session's next call may go on, at its turn or once it has waited for `callDelayMs`; `undefined`
+ * where it may go on at once.
+ */
 function takeTurn(
   providers: Providers,
   session: SessionKey,
@@ -241,8 +245,8 @@ function releaseTurn({ clock }: Providers, entry: Entry, turn: Turn): void {
 }
 
 /**
- * Lets the calls go on whose time has come, in their order (W3), and wakes for the next one. Steps may begin that
- * waited for that, or for the opening.
+ * Lets the calls go on whose time has come, in their order (W3), and wakes again for the next one or when the provider
+ * opens. Tells the listeners where steps may begin now, or no longer.
  */
 function giveTurns(providers: Providers, entry: Entry): void {
   const { clock } = providers;

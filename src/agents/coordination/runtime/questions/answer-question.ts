@@ -29,8 +29,8 @@ import { isCountedAnswer, parseOutputsOrWrap } from "./counted-answer.ts";
 import { readAnswerText, type GivenText, type ReadText } from "./text-problem.ts";
 
 /**
- * Creates the requests about questions: to ask, to answer, to list and to wait for the outcome. A refused answer is
- * logged.
+ * Creates the requests about questions: to ask, to answer, to list and to wait for the outcome. An answer that
+ * `answer` refuses is logged; one that `answerChild` refuses is not.
  */
 export function createQuestionRequests(dependencies: QuestionDependencies): QuestionRequests {
   return {

@@ -19,8 +19,8 @@ interface AnswerWait {
 const TOLD_BEFORE = "You were told the answer in this session.";
 
 /**
- * Waits until a question is closed, for `waitMs` or until `signal` aborts, and returns its outcome; `open` where it is
- * not closed by then, or is told in a turn already. Records the outcome as told, so that no turn tells it again.
+ * Waits up to `waitMs`, or until `signal` aborts, for a question to be closed, and returns its outcome; `open` where
+ * it is not, or a turn is telling it just now. Records the outcome as told, so that no turn tells it again.
  */
 export async function awaitAnswer(
   dependencies: WaitDependencies,

@@ -31,7 +31,10 @@ function removeSpaceAndUnseen(text: string): string {
   return text.toWellFormed().replace(/[\s\p{Cc}\p{Cf}\p{Co}]/gu, "");
 }
 
-/** Parses a text as what is in the quotes of JSON, as people are shown an option; empty where it is no such text. */
+/**
+ * Reads the text as the inside of a JSON string, with or without its quotes, as people are shown an option. Returns a
+ * list of one; an empty one where the text is no such string.
+ */
 function parseQuoted(text: string): string[] {
   const bare = text.trim().replace(/^"(.*)"$/su, "$1");
   try {

@@ -26,7 +26,10 @@ export async function isCountedAnswer(
   return counted.text?.sha256 === (outputs && createOutputsContent(dependencies, outputs).ref.sha256);
 }
 
-/** Reads the text of an answer as outputs, as it was read while the question was open; `undefined`: no answer. */
+/**
+ * Reads the text of an answer as outputs, as it was read while the question was open, unless it came by a chat, whose
+ * numbers and cut options are not read here; `undefined` where it is no answer.
+ */
 async function readOutputsOfAnswer(
   dependencies: ContentSource,
   { closed: _, ...question }: Escalation,

@@ -114,8 +114,8 @@ export function findAsker(state: Coordination, session: SessionKey): Asker | und
 }
 
 /**
- * Records that the attempt failed with the turn; false while the agent's own turn goes on. It may go on without the
- * answer. All that it left at work is stopped before.
+ * Stops what the agent left at work and records that its attempt failed with the turn. False while its own turn goes
+ * on or its use is not known yet; true, with nothing recorded, where the process stops.
  */
 async function failAttemptWithTurn(
   dependencies: TurnDependencies,

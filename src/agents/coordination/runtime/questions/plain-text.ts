@@ -1,7 +1,10 @@
 /** Owns: names and texts that a model wrote, where people read them beside words of ours: nothing in them can pass for these. */
 import { replaceHiddenCharacters } from "../../std/hidden-characters.ts";
 
-/** Returns the text without characters that cannot be seen, or that move others; line breaks and tabs stay. */
+/**
+ * Returns the text without characters that cannot be seen, or that move others; `\n` and tabs stay, other line breaks
+ * do not.
+ */
 export function removeUnseen(text: string): string {
   return replaceHiddenCharacters(text, (character) =>
     character === "\n" || character === "\t" ? character : "",

@@ -39,8 +39,8 @@ export interface OwnerReads {
 }
 
 /**
- * Lists the owner of the session that spawned a session, then the one above it, and so on, as far as the spawns are
- * recorded; empty where nobody spawned it.
+ * Lists the owner of the coordination that a session was spawned in, then the one above that owner, and so on, as far
+ * as the spawns are recorded; empty where nobody spawned it.
  */
 export async function listOwnersAround(reads: OwnerReads, session: SessionKey): Promise<OwnerPlace[]> {
   const owners: OwnerPlace[] = [];

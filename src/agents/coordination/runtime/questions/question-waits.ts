@@ -29,7 +29,7 @@ export interface QuestionWaits {
 
 /**
  * Creates the memory of what this process is telling sessions: claims of tool calls that wait for an answer, and
- * tellings in turns. Its `until` waits for a condition, which is looked at again after each change.
+ * tellings in turns. Its `until` looks at its condition after each change and every `LOOK_MS`.
  */
 export function createQuestionWaits(clock: Clock): QuestionWaits {
   const claims = new Map<string, number>();

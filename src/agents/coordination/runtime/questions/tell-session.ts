@@ -106,7 +106,10 @@ async function deliverTelling(
   return await tellUntilKnown(dependencies, due, asker);
 }
 
-/** Asks the host for the turn, and again where it surely has no record of it, until it is known how that ended. */
+/**
+ * Asks the host for the turn, and again where it surely has no record of it, until it is known how that ended, the
+ * wait for it is over or the process stops.
+ */
 async function tellUntilKnown(
   dependencies: TellDependencies,
   due: Due,
@@ -143,8 +146,8 @@ async function mayStartTurnAgain(
 }
 
 /**
- * True when whoever is to hear it is stopped, or lives in a gateway that is gone. It would wake the agent beside the
- * next attempt, or a session that has nothing but the key in common with it.
+ * True when the coordination has ended, or whoever is to hear it is stopped, given up or in a gateway that is gone. It
+ * would wake an agent beside the next attempt, or a session that has only the key in common.
  */
 async function isTellingInVain(
   dependencies: TellDependencies,

@@ -45,7 +45,10 @@ export async function readAnswerText(dependencies: ContentSource, submitted: Giv
   return problem === undefined ? { text } : { problem };
 }
 
-/** Reads the text as one of the options of its question; a problem names the options that may be chosen. */
+/**
+ * Reads the text as one of the options of its question; a problem names the options that may be chosen, unless they
+ * are withheld.
+ */
 function readChosenOption(
   options: readonly string[],
   { text, isWithheld, isByChat }: Omit<GivenText, "question">,

@@ -33,8 +33,8 @@ export interface ChildWords {
 }
 
 /**
- * Creates the access to the words of children: it finds whose child a session is, and records its texts that were
- * shortened, the whole of which is kept, or suppressed.
+ * Creates the access to the words of children: it finds whose child a session is, keeps the whole of texts that a
+ * parent is shown a part of, and records messages that did not go to a chat.
  */
 export function createChildWords(dependencies: RuntimeDependencies): ChildWords {
   return {

@@ -72,8 +72,8 @@ interface Gate extends Required<SpawnGateDependencies> {
 }
 
 /**
- * Creates the gate that bounds how many spawns are open at once, for all sessions and for each. `enter` waits for a
- * place for at most `delayMs`, and then returns the refusal.
+ * Creates the gate that bounds how many spawns are open at once, for all sessions and for each. `enter` waits at most
+ * `delayMs` for a place, not at all where too many wait, and returns the refusal where it gets none.
  */
 export function createSpawnGate({ clock, limits, delayMs = DELAY_MS }: SpawnGateDependencies): SpawnGate {
   const counts = { open: new Map<SessionKey, number>(), openCount: 0 };

@@ -122,7 +122,10 @@ async function submitOrLogRefusal(
   return submitted;
 }
 
-/** Records that the host made the child of a spawn; `undefined` where the ledger does not have that spawn. */
+/**
+ * Records that the host made the child of a spawn, also one that the ledger does not expect, and returns its envelope;
+ * `undefined` where the ledger does not have that spawn or refuses the child.
+ */
 async function recordConfirmedSpawn(
   dependencies: SpawnRequestDependencies,
   claim: SpawnClaim,
@@ -142,8 +145,8 @@ async function recordConfirmedSpawn(
 }
 
 /**
- * Gives a child that the ledger does not expect a step of its own, and returns its envelope. Two calls that could not
- * be told apart made two children, or the host made one after its step had been given up.
+ * Gives a child that the ledger does not expect, of a call that could not be told apart or a step given up, a step of
+ * its own. Returns its envelope; `undefined` where the ledger refuses.
  */
 async function adoptExtraChild(
   dependencies: SpawnRequestDependencies,
@@ -193,9 +196,8 @@ async function recordUnmadeSpawn(
 const RECORD_LATE_MS = 2_000;
 
 /**
- * Records that the host made no child after an error, once its records have none. An error may come after the child
- * was made. Once that is on record, the step is no longer refused. A process that stops meanwhile leaves it to the
- * next one, which asks the host.
+ * Records that the host made no child after an error, unless its records, asked twice, have one: it may have been made
+ * before the error. Where the process stops meanwhile, the next one asks the host.
  */
 async function recordFailedSpawn(
   dependencies: SpawnRequestDependencies,

@@ -163,8 +163,8 @@ async function recordRunUsage(dependencies: UsageRecorderDependencies, run: RunC
 }
 
 /**
- * Finds the coordination of a run once: what it uses stays there, whatever the session does later. Only a child whose
- * coordination has ended may open another one in the run.
+ * Finds where a run's usage belongs and keeps that, whatever the session does later; only a child whose coordination
+ * has ended may open another one. `undefined` while the run belongs to no coordination.
  */
 async function findRunPlace(
   dependencies: UsageRecorderDependencies,
@@ -179,7 +179,10 @@ async function findRunPlace(
   return place;
 }
 
-/** Finds the step of the child that the session is, else the coordination that it owns. */
+/**
+ * Finds the step of the child that the session is. Where its coordination has ended or it is no child, finds the
+ * coordination that it owns, else the ended step; `undefined` where there is neither.
+ */
 async function findUsagePlace(
   dependencies: UsageRecorderDependencies,
   run: RunCount,

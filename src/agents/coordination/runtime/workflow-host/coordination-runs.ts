@@ -48,8 +48,8 @@ export interface CoordinationRunsDependencies extends TenantCoordinations {
 const ORCHESTRATOR = "orchestrator";
 
 /**
- * Creates the access to one tenant's coordinations as if they were workflow runs: reading, cancelling and answering.
- * Each answer is `undefined` for another tenant, and for a run that is no coordination.
+ * Creates the access to one tenant's coordinations as if they were workflow runs. Answers are `undefined` where the
+ * run is no coordination, and, except that of `length`, for callers of another tenant.
  */
 export function createCoordinationRuns(dependencies: CoordinationRunsDependencies): OtherRuns {
   /** R1 */
@@ -139,7 +139,10 @@ const ENDED: Readonly<Record<Exclude<CoordinationStatus, "running">, WorkflowSta
   cancelled: "cancelled",
 };
 
-/** Returns the run status of a coordination: `waiting-...` where only people can move it on. */
+/**
+ * Returns the run status of a coordination: `waiting-...` where a question is open and no step is at work but those
+ * that questions are about.
+ */
 function findRunStatus(view: CoordinationView): WorkflowStatus {
   if (view.status !== "running") return ENDED[view.status];
   const open = listUnansweredQuestions(view);
@@ -152,9 +155,15 @@ function findRunStatus(view: CoordinationView): WorkflowStatus {
 
 const AT_WORK: ReadonlySet<StepView["status"]> = new Set(["dispatched", "running", "backoff"]);
 
-/** Lists the questions that are not closed; none once the coordination has ended. */
+/**
+ * Lists the questions to people that are not closed; none once the coordination has ended. The log has no interrupt for
+ * one that a child asks its parent.
+ */
 function listUnansweredQuestions({ status, escalations }: CoordinationView): QuestionView[] {
-  return status === "running" ? escalations.filter(({ closed }) => !closed) : [];
+  if (status !== "running") return [];
+  return escalations.filter(
+    ({ closed, askedOf, forwardedAtMs }) => !closed && (askedOf === undefined || forwardedAtMs !== undefined),
+  );
 }
 
 /** Returns the step that a question is about, else the orchestrator. */

@@ -45,7 +45,7 @@ export function formatMergeQuestion(problem: MergeProblem): string {
   return `${(before + problems + after).slice(0, room)}\n${ANSWERS}`;
 }
 
-/** Names as many files as there is room for, and counts the others. */
+/** Names as many files as there is room for, `NAMES_MAX` at most, and counts the others. */
 function formatUnmergedFiles(unmerged: readonly UnmergedFile[], room: number): string {
   let names = "";
   for (const [index, { path, because }] of unmerged.entries()) {

@@ -87,7 +87,10 @@ function findWorktreeToMerge(
   });
 }
 
-/** Compares the worktree, and writes its changes or asks people. A worktree that is absent is a failed merge. */
+/**
+ * Compares the worktree, and writes its changes or asks people. A worktree that is absent is a failed merge, unless
+ * the merge was begun: then people are asked.
+ */
 async function mergeChangesBack(merge: Merge): Promise<void> {
   const compared = await merge.dependencies.worktrees.compare(merge.worktree);
   if (compared.kind === "compared") {
@@ -107,7 +110,10 @@ async function mergeChangesBack(merge: Merge): Promise<void> {
   else await askPeopleAboutMerge(merge, { unmerged: [], message, written: 0, mayBeWritten });
 }
 
-/** Writes nothing where a file is unmerged or held. Returns what people are to be asked about. */
+/**
+ * Writes the merged files, or nothing where a file is unmerged or held; a merge that was begun is finished in any
+ * case. Returns what people are to be asked about; `undefined` where there is nothing.
+ */
 async function writeUnlessHeld(
   merge: Merge,
   changes: readonly WorktreeChange[],
@@ -149,7 +155,10 @@ async function finishWriting(
   return writeFiles(merge, recorded.filter(isKnown), lostFiles);
 }
 
-/** Writes the files and records the merge as finished, or returns what could not be written. */
+/**
+ * Writes the files and records the merge as finished. Where one could not be written, or is among `lostFiles`, records
+ * those that were written instead, and returns what could not be.
+ */
 async function writeFiles(
   merge: Merge,
   writes: readonly WorktreeWrite[],

@@ -30,8 +30,8 @@ export async function removeForgottenWorktrees(
 }
 
 /**
- * Logs how to remove a worktree whose coordination is not in the ledger. The ledger may be another one, whose
- * worktrees are not ours to remove; or it may have pruned the coordination.
+ * Logs how to remove a worktree whose coordination is not in the ledger, which may be another one or have pruned it;
+ * forgets one whose folder is not there.
  */
 async function warnOfUnknownWorktree(
   { runs, worktrees, logger }: Pick<RuntimeDependencies, "runs" | "worktrees" | "logger">,

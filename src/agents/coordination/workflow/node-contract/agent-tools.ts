@@ -62,8 +62,8 @@ export function chooseCallName(id: string, takenNames: ReadonlySet<string>): str
 }
 
 /**
- * Returns the tool that a model means by a name; `undefined` where none or several fit. The part before the last colon
- * may be left out.
+ * Returns the tool that a model means by a name; `undefined` where none or several fit. The beginning of a tool's id
+ * up to a colon may be left out.
  */
 export function findCalledTool(tools: readonly BoundTool[], call: string): BoundTool | undefined {
   const exact = tools.find((tool) => tool.call === call || tool.id === call);
@@ -73,8 +73,8 @@ export function findCalledTool(tools: readonly BoundTool[], call: string): Bound
 }
 
 /**
- * Reads from the arguments of the tool `openwop:memory.write` the note to keep: its content as text, and its tags;
- * `undefined` where it has no content.
+ * Reads from a tool's arguments the note to keep: its content as text, and at most 20 of its tags that are non-empty
+ * texts; `undefined` where it has no content.
  */
 export function readMemoryNote({
   content,
@@ -102,8 +102,8 @@ export interface HandoffAsked {
 const REASON_CHARS_MAX = 1_000;
 
 /**
- * Reads from a tool's arguments to which agent which task is to be handed, and why; `undefined` where they name no
- * agent.
+ * Reads from a tool's arguments to which agent which task is to be handed, and why, cut to 1,000 characters;
+ * `undefined` where they name no agent.
  */
 export function readHandoffRequest({ toAgentId, task, reason }: Values): HandoffAsked | undefined {
   if (typeof toAgentId !== "string" || toAgentId === "") return undefined;
@@ -117,7 +117,10 @@ export function readHandoffRequest({ toAgentId, task, reason }: Values): Handoff
 /** Ids of workflows are short, and have no capital letters. */
 const WORKFLOW_ID_CHARS_MAX = 120;
 
-/** Returns the id of the workflow whose runs belong to one agent alone. */
+/**
+ * Returns the id of the workflow under which an agent runs by itself: `agent.` and the agent's id in lower case, cut
+ * to 120 characters.
+ */
 export function createAgentWorkflowId(agentId: string): string {
   return `agent.${agentId.toLowerCase()}`.slice(0, WORKFLOW_ID_CHARS_MAX);
 }

@@ -40,7 +40,9 @@ function namePlayedPart({ typeId, config }: WorkflowNode): string {
   return verifierKey === undefined ? "" : `config.verifier.${verifierKey}`;
 }
 
-/** Finds the key of a script of the conformance suite, such as `mockDecisions`. */
+/**
+ * Finds the first key of a script of the conformance suite, such as `mockDecisions`; `undefined` where there is none.
+ */
 function findScriptKey(config: Readonly<Record<string, unknown>>): string | undefined {
   return Object.keys(config).find((key) => SCRIPT_KEY.test(key) && config[key] !== undefined);
 }

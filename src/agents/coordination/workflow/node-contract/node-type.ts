@@ -335,7 +335,10 @@ export function computeDraftEventId({ run }: NodeView, index: number): EventId {
   return computeEventId(run, run.nextSequence + index);
 }
 
-/** Returns the id of the agent that a node names; `node:` and the node's own id where it names none. */
+/**
+ * Returns the id of the agent that a node names; `node:` and the node's own id where it names none, or one of fewer
+ * than three characters.
+ */
 export function readNodeAgentId({ node: { node } }: NodeView): string {
   const agentId = node.agent?.agentId ?? node.config["agentId"];
   return typeof agentId === "string" && agentId.length >= 3 ? agentId : `node:${node.id}`;

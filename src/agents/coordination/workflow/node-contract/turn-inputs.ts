@@ -56,8 +56,8 @@ export const TURN_CHARS = {
 } as const;
 
 /**
- * Formats what a supervisor's model is told for its turn as JSON, each part cut to its bound and without sensitive
- * values. The function `clean` takes out of a text what no model may see.
+ * Formats as JSON what a supervisor's model is told for its turn: variables, memory, workspace and transcript cut to
+ * their bounds, sensitive texts masked. `clean` takes out of a text what no model may see.
  */
 export function formatTurnInputs(inputs: TurnInputs, clean: (text: string) => string): string {
   const { run, graph, memory, workspace, transcript } = inputs;
@@ -86,7 +86,10 @@ export function formatTurnInputs(inputs: TurnInputs, clean: (text: string) => st
   return JSON.stringify(state);
 }
 
-/** Lists how the workers of the run ended; of a dispatch those of its newest decision. */
+/**
+ * Lists the workers of the run, each with how it ended or the phase that it is in; of a dispatch those of its newest
+ * decision.
+ */
 function listWorkerEnds(run: WorkflowRun): readonly Values[] {
   return [...run.nodes.values()].flatMap(({ handoff }) =>
     handoff
@@ -119,7 +122,10 @@ function createEventItem({ sequence, type, nodeId, payload }: WorkflowEvent, gra
   return { head, field: "payload", value: selectShownPayload(type, payload, graph) };
 }
 
-/** Fits items into a number of characters by cutting the longest contents, and makes all texts safe. */
+/**
+ * Cuts the longest contents of items so that the contents fit into a number of characters, heads not counted, and
+ * makes all texts safe.
+ */
 function fitItems(
   items: readonly Item[],
   safe: (value: unknown) => unknown,
@@ -134,8 +140,8 @@ function fitItems(
 }
 
 /**
- * Returns the named values cut so that together they take at most so many characters of JSON: the longest are cut, and
- * say how long they were.
+ * Returns the named values with the longest cut so that together they take about `charsMax` characters of JSON. A
+ * value that is cut becomes a text, with a note behind it of how long it was.
  */
 export function fitValues(
   values: readonly (readonly [name: string, value: unknown])[],
@@ -184,7 +190,10 @@ function selectShownPayload(type: WorkflowEvent["type"], payload: Values, graph:
   return type === "variable.changed" && isSensitive ? { name, next: MASK } : payload;
 }
 
-/** Lists the texts in sensitive variables, the longest first: a node may have passed them on. */
+/**
+ * Lists the texts of eight characters or more in sensitive variables, the longest first: a node may have passed them
+ * on.
+ */
 function listSensitiveTexts(run: WorkflowRun, { variables }: NodeGraph): readonly string[] {
   const texts = variables
     .filter(({ sensitive }) => sensitive)

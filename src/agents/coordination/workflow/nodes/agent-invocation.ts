@@ -124,7 +124,7 @@ function draftInvocationStart(
     : drafts;
 }
 
-/** Returns what an open invocation does next: hand over, keep notes, call a tool, decide, or ask its model. */
+/** Returns an open invocation's next step: hand over, keep a note, call a tool, decide, ask a model, fail. */
 function stepInvocation(view: NodeView, invocation: Invocation): NodeStep {
   const { bound, handoff } = invocation;
   if (!bound) return createBrokenStep("the invocation has no bounds");

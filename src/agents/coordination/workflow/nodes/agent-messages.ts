@@ -56,7 +56,8 @@ export function cutToolResult(text: string): string {
 const ALONE = ["task", "prompt", "text", "message", "question"];
 
 /**
- * Returns the text of an agent's task for its model: a task that is a single text as that text, anything else as JSON.
+ * Returns the text of an agent's task for its model: a text, or the only member of a record where that is a text named
+ * such as `task` or `prompt`, as it is; anything else as JSON.
  */
 export function formatTask(task: unknown): string {
   if (typeof task === "string") return task;

@@ -69,8 +69,8 @@ export interface GatePlace {
 type Attestation = NonNullable<WorkflowPayloads["core.workflowChain.event"]["attestation"]>;
 
 /**
- * Returns the node's next step at the gate of a completed child: to judge it, to wait for people's answer, or to merge
- * its outputs; `undefined` when nothing is left to do.
+ * Returns the node's next step at the gate of a completed child: to judge it, to send the worker back, to wait for
+ * people's answer, or to merge its outputs; `undefined` when nothing is left to do.
  */
 export function stepGate(view: NodeView, handoff: Handoff, place: GatePlace): NodeStep | undefined {
   const gate = readNodeGate(view.node);
@@ -86,14 +86,17 @@ export function stepGate(view: NodeView, handoff: Handoff, place: GatePlace): No
 }
 
 /**
- * True when the log does not have what people agreed to, so that it is read again. A branch may begin between that
- * they are asked and what they are shown.
+ * True when the log lacks the outputs that people agreed to, so that they are read again: a branch may begin after the
+ * question was asked and before its data was recorded.
  */
 function isAnsweredUnseen(answer: Answer): boolean {
   return !isEditedAnswer(answer) && answer.asked.data["artifactData"] === undefined;
 }
 
-/** Returns the step before people are asked: a revision, a judgement, or `undefined` after a failure. */
+/**
+ * Returns the step before people are asked: to send the worker back, or to judge the child; `undefined` after the
+ * verdict `fail`, or where nothing is left to judge.
+ */
 function stepBeforeAnswer(
   view: NodeView,
   handoff: Handoff,
@@ -147,8 +150,8 @@ function createJudgeEffect(view: NodeView, handoff: Handoff, { gate, place }: Ga
 }
 
 /**
- * Drafts what the judgements on a child come to: its verdict, then nothing where that rules its outputs out, a
- * question to people, or the merge; empty for any other outcome.
+ * Drafts what the judgements on a child, or the failure to judge it, come to: its verdict, then nothing where that
+ * rules its outputs out, a question to people, or the merge; empty for any other outcome.
  */
 export function settleGate(
   view: NodeView,

@@ -33,8 +33,8 @@ function readRunAtStart({ run, nodeRun }: NodeView): WorkflowRun {
 }
 
 /**
- * Returns the inputs of a child by a mapping `{child: parent}` of names, from the parent's variables as they were when
- * the node began. Variables that the parent has not set are absent, never null.
+ * Returns the inputs of a child by a mapping `{child: parent}`, from the variables as the node began or began to hand
+ * over to its newest worker. Variables that are not set are absent, never null.
  */
 export function mapChildInputs(view: NodeView, mapping: Mapping): Values {
   const run = readRunAtStart(view);
@@ -74,7 +74,10 @@ type Place = Pick<
   "cause" | "workflowId" | "inputs" | "ordinal" | "principalScope" | "childRunId" | "isLeftAlone"
 >;
 
-/** Creates the effect of a node that starts a child run, here or on another host, and waits for its end. */
+/**
+ * Creates the effect that starts a child run, here or on another host, or finds it again, and waits for its end unless
+ * it is left alone.
+ */
 export function createChildEffect(
   view: NodeView,
   { ordinal, ...place }: Place,

@@ -39,8 +39,8 @@ export const dispatch: NodeType = {
 };
 
 /**
- * Finds the newest decision of the dispatch's supervisors before it was started (D1). A dispatch to which no
- * supervisor leads takes the decision of any.
+ * Finds the newest decision of the dispatch's supervisors before it was entered (D1), or of any supervisor where none
+ * leads to it; `undefined` where there is none.
  */
 function findDispatchedDecision({ run, graph, nodeRun }: NodeView): RecordedDecision | undefined {
   const { earlier = [], last } = run.orchestrator;
@@ -69,7 +69,10 @@ function stepAskUser({ nodeRun }: NodeView, prompt: string): NodeStep {
 
 type NextWorker = OrchestratorDecision & { kind: "next-worker" };
 
-/** Returns the step of the worker at work; when it is over, begins the next one or completes the node. */
+/**
+ * Returns the step of the worker at work; when it is over, begins the next one or completes the node. Fails for
+ * several workers where `fanOutPolicy` is `reject`.
+ */
 function stepNextWorker(view: NodeView, { nextWorkerIds }: NextWorker): NodeStep {
   const { handoff } = view.nodeRun;
   if (view.node.node.config["fanOutPolicy"] === "reject" && nextWorkerIds.length > 1)
@@ -102,7 +105,10 @@ function createWorkerHandover(
   };
 }
 
-/** Finds a worker's own mapping, which takes the place of the common one and is not merged with it. */
+/**
+ * Finds a worker's own mapping, which takes the place of the common one and is not merged with it; `undefined` where
+ * the worker has none.
+ */
 function findWorkerMapping(perWorker: unknown, workerId: string): Mapping | undefined {
   const workerMapping =
     isRecord(perWorker) && Object.hasOwn(perWorker, workerId) ? perWorker[workerId] : undefined;

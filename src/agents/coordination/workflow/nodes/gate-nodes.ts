@@ -93,7 +93,10 @@ const ACTIONS: readonly unknown[] = ["accept", "reject", "refine", "edit-accept"
 /** The actions that count as votes, where several must approve. */
 const VOTES: readonly unknown[] = ["accept", "reject"];
 
-/** Selects the configured actions that an approval may offer; with several approvers only those that are votes. */
+/**
+ * Selects the configured actions that an approval may offer, where several must approve only the votes; accept and
+ * reject where none is left.
+ */
 function selectOfferedActions({ actions, requiredApprovals }: Values): readonly unknown[] {
   const counted = typeof requiredApprovals === "number" && requiredApprovals > 1 ? VOTES : ACTIONS;
   const offered = Array.isArray(actions)
@@ -200,7 +203,10 @@ function listInterruptProblems(id: string, config: Values): string[] {
   ];
 }
 
-/** Lists the settings by which a question other than an approval asks who answers: whoever has the link could. */
+/**
+ * Lists the problem of a question, not an approval, whose settings ask who answers: anybody who has its link can
+ * answer it. Empty where none of them does.
+ */
 function listLoginProblems(id: string, places: readonly Values[]): string[] {
   const keys = Object.entries(ASKS_WHO).flatMap(([key, asks]) =>
     places.some((place) => asks(place[key] ?? undefined)) ? [key] : [],

@@ -74,8 +74,8 @@ export interface Holding {
 type Doubt = Hold & { readonly kind: "confidence-below-floor" };
 
 /**
- * Drafts the question to people whether a child's outputs are merged, which suspends the node. The lowest doubt is on
- * record before people are asked (G2).
+ * Drafts the question to people whether a child's outputs are merged, which suspends the node. A confidence below the
+ * floor, the lowest one, is recorded before people are asked (G2).
  */
 export function draftMergeQuestion(view: NodeView, handoff: Handoff, holding: Holding): WorkflowDraft[] {
   const doubts = holding.holds.filter((hold) => hold.kind === "confidence-below-floor");
@@ -161,7 +161,10 @@ function describeHold(hold: Hold, floor: number): string {
 /** Beyond it, people are shown what would be merged, and not what else the child knows. */
 const SHOWN_CHARS_MAX = WORKFLOW_BOUNDS.eventCharsMax / 2;
 
-/** Selects the child's outputs without what is for its own nodes only; of too many, only what would be merged. */
+/**
+ * Selects the child's outputs that people are shown: those that would be merged, and others that are not sensitive
+ * unless all together are too long.
+ */
 function selectOfferedOutputs(mapping: Mapping, { variables = {}, sensitive = [] }: Judged): Values {
   const mapped = new Set(Object.values(mapping));
   const selectOutputs = (isShown: (name: string) => boolean): Values =>

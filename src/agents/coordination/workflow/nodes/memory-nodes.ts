@@ -92,8 +92,8 @@ export const memoryRead: NodeType = {
 };
 
 /**
- * Returns the scope of the memory that a node uses: the one that its agent or its configuration names, else that of
- * the run.
+ * Returns the scope of the memory that a node uses: the one that its agent or its configuration names, unless the
+ * run's memory is isolated; else that of the run.
  */
 export function chooseMemoryScope({ node: { node }, run }: NodeView): string {
   const ref = node.agent?.["memoryRef"] ?? node.config["memoryRef"];
@@ -155,7 +155,10 @@ const PROBES: Readonly<Record<Probe, (view: NodeView) => readonly Note[]>> = {
   ],
 };
 
-/** Returns the next step of the conformance suite's look at the memory: notes are kept first, then read again. */
+/**
+ * Returns the next step of the conformance suite's look at the memory: notes are kept first, then read again; fails
+ * for an action that is not known.
+ */
 function stepMemoryProbe(view: NodeView, action: unknown): NodeStep {
   const notes =
     typeof action === "string" && Object.hasOwn(PROBES, action) ? PROBES[action as Probe] : undefined;

@@ -57,9 +57,8 @@ function readWorkers({ workers }: Values): readonly string[] | undefined {
 }
 
 /**
- * Returns the id of the first worker of a model's decision that its supervisor does not list; `undefined` where it
- * lists all of them, or lists none and so may send any. The list is a bound and no advice: whoever writes what the
- * model reads would otherwise choose among all workflows.
+ * Returns the id of the first worker of a model's decision that is not in its supervisor's list; `undefined` where all
+ * are, or there is no list, so that any may be sent. An empty list allows none.
  */
 export function findForeignWorker(config: Values, decision: OrchestratorDecision): string | undefined {
   const workers = readWorkers(config);

@@ -66,8 +66,8 @@ export const supervisor: NodeType = {
 };
 
 /**
- * Finds the decision of this supervisor that was held since its node was started. A no of people to one held before
- * stays a no.
+ * Finds the decision of this supervisor that was held since its node last started; `undefined` where none was. One
+ * held before does not count, so that people's no to it stands.
  */
 function findHeldDecision({ run, nodeRun }: NodeView): OrchestratorDecision | undefined {
   const { nodeId, startedSequence } = nodeRun;
@@ -83,7 +83,7 @@ type Turn =
   | { readonly kind: "modelless" }
   | PlayedTurn;
 
-/** Returns how the turn is taken: by a script or the model, or not at all at the loop's limit. */
+/** Returns how the turn is taken: by a script or the model, or not at all, at the loop's limit or without a model. */
 function chooseTurn(view: NodeView): Turn {
   const capped = draftExceededLoopLimit(view);
   if (capped) return { kind: "capped", drafts: capped };
@@ -216,7 +216,10 @@ function createUnverifiedError(message: string): NodeError {
   return { code: "verification_failed", message };
 }
 
-/** Carries out the end that people agreed to, knowing that work was not accepted; without their yes the node fails. */
+/**
+ * Carries out the end that people agreed to although work was not accepted, or the decision that they put in its
+ * place; without their yes the node fails.
+ */
 function applyRelease(view: NodeView, answer: Answer): NodeStep {
   const { action, editedArtifactData } = isRecord(answer.resumeValue) ? answer.resumeValue : {};
   const decision = parseDecision(

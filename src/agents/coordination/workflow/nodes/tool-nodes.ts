@@ -162,7 +162,10 @@ function chooseRemoteMessage({ run, graph, node }: NodeView): unknown {
 /** Where a host has its MCP server, below its root. */
 const MCP_PATH = "/v1/mcp";
 
-/** Returns the address that the workflow or operator states, else that of the host which the run's caller named. */
+/**
+ * Returns the address that the workflow or operator states, else that of the other host that `readPeerUrl` finds;
+ * `undefined` where there is neither.
+ */
 function findCalledAddress(
   view: NodeView,
   url: unknown,

@@ -163,7 +163,10 @@ function findContentTypeProblem(contentType: unknown): NodeError | undefined {
       };
 }
 
-/** Returns the error of a condition that is no version. It is not left out: the file would be overwritten. */
+/**
+ * Returns the error of an `ifVersion` that is no version; `undefined` otherwise. Such a condition is not ignored,
+ * because the file would then be overwritten.
+ */
 function findVersionProblem(ifVersion: unknown): NodeError | undefined {
   return isAbsentOrRight(ifVersion, isFileVersion)
     ? undefined

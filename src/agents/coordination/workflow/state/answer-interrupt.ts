@@ -186,7 +186,10 @@ function findApprovalProblem(interrupt: Interrupt, action: Action, answer: Value
 
 const NO_VOTE = { refine: "a vote has no feedback", "edit-accept": "the others have not seen the edit" };
 
-/** Returns the answer with the authenticated principal in `decidedBy`: the log never names whom the answer names. */
+/**
+ * Returns the answer with the authenticated principal in place of its `decidedBy`, where it gives one: a name in the
+ * answer is no authority.
+ */
 function replaceDecidedBy({ by }: AnswerRequest, answer: Values): Values {
   return isGiven(answer, "decidedBy") ? { ...answer, decidedBy: by } : answer;
 }
@@ -203,7 +206,10 @@ function findEditProblem({ data }: Interrupt, value: Values): string | undefined
     : undefined;
 }
 
-/** Refuses who is not on the list of approvers or speaks for another; `undefined` for anyone else (I2). */
+/**
+ * Refuses who is not on the list of approvers, or names another voter and is not believed; `undefined` for anyone else
+ * (I2).
+ */
 function refuseStranger(
   { interrupt, by, believesVoter }: AnswerRequest,
   answer: Values,

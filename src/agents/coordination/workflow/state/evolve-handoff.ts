@@ -78,8 +78,8 @@ function applyHandoffEvent(node: NodeRun, event: HandoffEvent, variables: Workfl
 }
 
 /**
- * Returns the handoff once its child was created. Without a gate a sub-workflow begins it here, because it has no
- * phases of the state machine.
+ * Returns the handoff once its child was created. One without phases of the state machine, such as that of a
+ * sub-workflow without a gate, begins here.
  */
 function recordDispatch(
   before: Handoff | undefined,

@@ -233,8 +233,8 @@ function evolveOrchestrator(run: WorkflowRun, event: OrchestratorEvent): Workflo
 }
 
 /**
- * Begins or ends a wait, which does not count as the run's own time. It waits for a person, for a child with a limit
- * of its own, or for nobody.
+ * Begins or ends a wait, which does not count as the run's own time. A run waits while it is paused, and where only
+ * people or children with a limit of their own are to go on.
  */
 function addWaitedTime(before: WorkflowRun, run: WorkflowRun, atMs: EpochMs): WorkflowRun {
   const since = before.waitingSinceMs;

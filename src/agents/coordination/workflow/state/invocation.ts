@@ -48,8 +48,8 @@ export type InvocationEvent = Extract<
 >;
 
 /**
- * Returns an agent's invocation after an event; the same where it is completed. `undefined` where none was started,
- * because events of agents without a manifest are ignored.
+ * Returns an agent's invocation after an event: a new one where it starts, the same where it is completed; `undefined`
+ * where none was started, because events of agents without a manifest are ignored.
  */
 export function evolveInvocation(
   before: Invocation | undefined,

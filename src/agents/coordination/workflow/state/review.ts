@@ -21,8 +21,8 @@ export function listUnresolvedReviews({ reviews }: ReviewedRun): Review[] {
 }
 
 /**
- * Returns what a supervisor's model is told of each review: the worker, the verdict with its criteria, and whether the
- * work was merged; nothing of the work itself.
+ * Returns what a supervisor's model is told of each review: the worker, the verdict with its criteria, whether the
+ * work was merged, and how people ruled; nothing of the work itself.
  */
 export function summarizeReviews({ reviews }: ReviewedRun): Readonly<Record<string, unknown>>[] {
   return [...reviews.values()].map(({ workerId, verdict, isMerged, ruling }) => ({
@@ -42,8 +42,8 @@ export interface Convergence {
 }
 
 /**
- * Returns whether a completed run reached its goal, with the criteria that are not met and the workers whose work was
- * not accepted; `undefined` for any other run, and where nothing was judged.
+ * Returns whether a completed run reached its goal, with the unmet criteria and the workers whose work was not
+ * accepted; `undefined` for other runs, and where no criteria are stated and all work was accepted.
  */
 export function assessConvergence({
   phase,

@@ -134,7 +134,10 @@ export function createRunSnapshot(run: WorkflowRun, graph: NodeGraph, children: 
   };
 }
 
-/** Views whether a completed run reached its goal: one that gave up completed, and did not (RFC 0090 §C). */
+/**
+ * Views whether a completed run reached its goal, because one that gave up is completed, too; empty where that is not
+ * known (RFC 0090 §C).
+ */
 function viewConvergence(run: WorkflowRun): Values {
   const convergence = assessConvergence(run);
   return convergence ? { convergence } : {};

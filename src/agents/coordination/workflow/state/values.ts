@@ -145,8 +145,8 @@ function evaluateCondition(condition: EdgeCondition, outputs: Values): boolean {
 }
 
 /**
- * Returns the value at a path among a node's outputs. The name `output` is all of them, or an output of that name
- * where the path leads nowhere among them.
+ * Returns the value at a path among a node's outputs. `output` is the output of that name, else all of them;
+ * `output.x` is the member `x` of all, else of the output of that name.
  */
 function readOutput(outputs: Values, path: string): unknown {
   const [first, ...rest] = path.split(".");
@@ -239,7 +239,10 @@ function compileBounded(pattern: string): RE2JS | undefined {
   }
 }
 
-/** Returns why the condition of an edge cannot be evaluated; `undefined` when it can. */
+/**
+ * Returns why the condition of an edge is refused: its expression is too long, or its pattern is none that is matched
+ * in short time; `undefined` for any other.
+ */
 export function findConditionProblem({
   type = "expression",
   right,

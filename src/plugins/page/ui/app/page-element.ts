@@ -95,7 +95,10 @@ export abstract class LoadedElement<T> extends PageElement {
     if (!this.#isReading) void this.#readAll();
   }
 
-  /** Reads again without the pause and drops the reading under way: somebody wants to see something else. */
+  /**
+   * Reads again without the pause, once the reading under way has ended, whose answer is dropped: somebody wants to
+   * see something else.
+   */
   protected reloadNow(): void {
     this.#wanted += 1;
     this.reload();

@@ -154,7 +154,10 @@ class RunList extends LoadedElement<FoundRuns> {
   }
 }
 
-/** True where the server cut a search short, and too little was found or looked through so far. */
+/**
+ * True where the server cut a search short, and so far it has neither found enough nor looked through as much as it
+ * may.
+ */
 function shouldContinueSearch({ runs, nextCursor, lookedAt }: FoundRuns): boolean {
   const isCut = nextCursor !== undefined && lookedAt !== undefined;
   return isCut && runs.length < FOUND_MIN && lookedAt < LOOKED_AT_MAX;

@@ -50,7 +50,7 @@ interface Entry {
 const KNOWN_MAX = 500;
 
 /**
- * Creates the store of agents: the installed ones by id, and by the hash of their manifest also those that earlier
+ * Creates the store of agents: the installed ones by id, and by the hash of the whole agent also those that earlier
  * runs were begun with.
  */
 export function createAgentBook(
@@ -135,7 +135,10 @@ async function loadAgentByHash(book: Book, sha256: string): Promise<InstalledAge
   return parsed.value;
 }
 
-/** Returns the one-node workflow that runs the agent, compiled once; `undefined` if it is not installed. */
+/**
+ * Returns the one-node workflow that runs the agent, compiled once; `undefined` if it is not installed or its workflow
+ * does not compile.
+ */
 function compileAgentWorkflow(book: Book, agentId: string): RunnableWorkflow | undefined {
   const entry = book.entries.get(agentId);
   if (!entry) return undefined;

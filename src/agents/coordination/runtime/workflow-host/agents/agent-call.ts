@@ -77,7 +77,10 @@ function refuseToolCall(
   return countOrDenyCall(dependencies, run, gated);
 }
 
-/** Returns what the conformance suite has play the tool; `undefined` for a run that is not played. */
+/**
+ * Returns what the conformance suite has play the tool; `undefined` for a run that is not played, or a tool that its
+ * play does not have.
+ */
 function findPlayedTool(
   { conformance }: CallDependencies,
   { started }: WorkflowRun,
@@ -160,7 +163,10 @@ function formatCallId(runId: CoordinationId, callId: string): string {
 
 const NOTES_MAX = 100;
 
-/** Returns the outcome of a memory read: the agent's notes as JSON, the newest first. */
+/**
+ * Returns the outcome of a memory read: the agent's notes as JSON, those of the asked tag where one is named, the
+ * newest first and at most `NOTES_MAX`.
+ */
 async function readMemoryNotes(
   dependencies: CallDependencies,
   { effect, readMemory }: Calling,

@@ -52,7 +52,7 @@ function createUnusableResult(code: string, message: string): AgentResult {
   return { kind: "unusable", error: { code, message } };
 }
 
-/** Returns the JSON of the answer, out of its envelope where it has one; the text where it is no JSON. */
+/** Returns the JSON of the answer, out of its envelope where it has one; the text where it is no JSON, or `null`. */
 function readResultWithoutSchema(text: string, value: unknown): Final {
   if (!isRecord(value)) return { result: value ?? text };
   const enveloped = readEnvelope(value);
@@ -93,7 +93,7 @@ function listResultCandidates(value: unknown): Final[] {
   ];
 }
 
-/** Reads `{"result": ..., "confidence": ...}`; `undefined` for an object with any other member. */
+/** Reads `{"result": ..., "confidence": ...}`; `undefined` for an object without `result` or with any other member. */
 function readEnvelope(value: Values): Final | undefined {
   const isEnvelope = Object.keys(value).every((key) => key === "result" || key === "confidence");
   return isEnvelope && "result" in value ? { result: value["result"], ...readConfidence(value) } : undefined;

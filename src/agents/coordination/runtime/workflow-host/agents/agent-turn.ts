@@ -147,7 +147,10 @@ function convertAgentMessage(message: AgentMessage): ChatMessage {
   }
 }
 
-/** Returns the model with the request's hash by recipe v2; `undefined` where the model is not known. */
+/**
+ * Returns provider and model with the request's hash by recipe v2; `undefined` where one of them is not known, or the
+ * recipe does not take the request.
+ */
 function createModelDigest(
   { sha256 }: TurnDependencies,
   { system, messages, tools, temperature, maxTokens }: Request,

@@ -61,8 +61,8 @@ export async function runAgent(
 }
 
 /**
- * Waits until a run has ended or waits for people, or `signal` aborts, and returns its newest snapshot, or the refusal
- * of it.
+ * Follows a run until it has ended, is as far as `until` says (by default: waits for people) or `signal` aborts.
+ * Returns its newest snapshot, or the refusal of it.
  */
 export async function awaitSettledRun(
   host: WatchedHost,

@@ -155,7 +155,7 @@ function isOwnRun({ ownRuns }: Driving, { pending: { token }, loadedRun: { run }
   return token !== undefined && ownRuns.tokenOf(run.runId) === token;
 }
 
-/** Whoever ended the run, nobody drives it any more. */
+/** Notes an append. No process drives an ended run. */
 function noteAppended(driving: Driving, entry: DrivenRun, events: readonly WorkflowEvent[]): void {
   const { ownRuns, usage, listeners } = driving;
   const { run } = entry.loadedRun;
@@ -215,8 +215,8 @@ export function wakeRunAt(
 }
 
 /**
- * Begins a turn of the run without waiting for it; where it fails, it is tried again later. `isBlind`: others may have
- * appended to it, also while the append that begins it was not answered yet.
+ * Begins a turn of a run that this process drives, without waiting for it; one that fails is tried again later.
+ * `isBlind`: others may have appended, also before its first append was answered.
  */
 export function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = false } = {}): void {
   if (driving.isStopping) return;
@@ -358,8 +358,8 @@ interface FailedTurn {
 }
 
 /**
- * Wakes the run again in `RETRY_MS`; gives it up where another process drives it now. The state may be older than the
- * log: what failed may have been written.
+ * Wakes the run again in `RETRY_MS`, as its log may be newer; gives it up where another process drives it, and leaves
+ * it where a log is damaged.
  */
 export function retryRunLater(
   driving: Driving,

@@ -55,8 +55,8 @@ export type NewRun = CreateRun & {
 };
 
 /**
- * Starts a run and returns it, or the refusal. Where there is one by its id already, an earlier try began it: that run
- * is returned, whatever would be refused now.
+ * Starts a run and returns it, or the refusal. A run of the tenant that has its id already was begun by an earlier
+ * try: it is returned, whatever would be refused now; that of another tenant is refused.
  */
 export async function createRun(
   dependencies: CreateDependencies,
@@ -196,8 +196,8 @@ export function refuse(
 }
 
 /**
- * Returns the refusal of a workflow that this host cannot run, before anything begins; `undefined` where it can. A
- * node that no host can run fails by itself.
+ * Returns the refusal of a workflow that this host cannot run, before anything begins, such as one with a node of a
+ * type that it does not know; `undefined` where it can.
  */
 export function findWorkflowRefusal(
   { settings, agentBook }: AdmissionRules,

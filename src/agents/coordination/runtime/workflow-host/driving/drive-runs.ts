@@ -203,8 +203,8 @@ async function applyRequest<R>(
 }
 
 /**
- * Plans the request on the newest state, after events of others were planned. The request may be about what follows
- * from them.
+ * Plans and appends the request on the newest state, after events of others were planned: it may be about what follows
+ * from them. To an ended run nothing is appended.
  */
 async function applyRequestToOwnRun<R>(
   driving: Driving,

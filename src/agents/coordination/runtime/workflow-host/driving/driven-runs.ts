@@ -47,8 +47,8 @@ export interface DrivenRuns {
 }
 
 /**
- * Returns this process's entry of a run, with its newest state and the queue of its turns; creates it from the loaded
- * run where there is none.
+ * Returns this process's entry of a run, with its state as it was last known here and the queue of its turns; creates
+ * it from the loaded run where there is none.
  */
 export function enterDrivenRun(runs: DrivenRuns, loadedRun: LoadedRun): DrivenRun {
   const { driven } = runs;

@@ -28,8 +28,8 @@ export interface PlanDependencies extends Pick<
 export type Planned = Progress & { readonly workspace?: readonly WorkspaceWrite[] };
 
 /**
- * Returns the run after the drafts and all that follows from them, with the events, memory and effects of that.
- * Appends and performs nothing.
+ * Returns the run after the drafts and what follows from them in one call of `advanceRun`, with the events, memory and
+ * effects of that. Appends and performs nothing.
  */
 export function planTurn(
   { settings, clock, owner }: PlanDependencies,

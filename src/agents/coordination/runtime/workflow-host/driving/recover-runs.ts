@@ -125,8 +125,8 @@ async function retryFailedRuns(recovering: Recovering): Promise<void> {
 }
 
 /**
- * Goes on with a run that was taken over, or sleeps until its time; a failure is kept for a later try. One run that
- * cannot be gone on with does not hold up the others.
+ * Goes on with a run that was taken over, ends it as an orphan or sleeps until its time. A failure is logged and,
+ * unless a log is damaged, kept for a later try, so that it does not hold up other runs.
  */
 async function adoptTakenRun(recovering: Recovering, run: OwnedRun): Promise<void> {
   const { store, clock, logger, orphaned, runs, usage } = recovering;
@@ -156,8 +156,8 @@ async function adoptTakenRun(recovering: Recovering, run: OwnedRun): Promise<voi
 }
 
 /**
- * Ends those of this process's child runs whose parent has ended. A process may have ended a run and gone before it
- * told the children of that run, which other processes drive.
+ * Ends those of this process's child runs whose parent ended while it waited for them. A process may have ended a run
+ * and gone before it told the children of that run, which other processes drive.
  */
 async function endOrphanedChildren({ store, ownRuns, orphaned, logger }: Recovering): Promise<void> {
   for (const runId of ownRuns.children())

@@ -182,7 +182,10 @@ function draftDivergence({ sourceRunId }: RunOrigin, { event, kind, point }: Div
   ];
 }
 
-/** Records the drafts as the last events of the run, behind the stop of what is still at work. */
+/**
+ * Returns the run with the drafts as its last events, behind the cancellations of what is still at work. Appends
+ * nothing.
+ */
 function createEndingEvents(
   { clock }: TakingDependencies,
   run: WorkflowRun,

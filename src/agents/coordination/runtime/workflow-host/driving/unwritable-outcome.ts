@@ -24,7 +24,10 @@ function failUnwritableWait({ effect, wait }: WaitingEffect): WaitingEffect {
   return { effect, wait: (deliver) => replaceUnwritableOutcome(deliver, () => wait(deliver)) };
 }
 
-/** Does the work; where its outcome cannot be written, delivers a failure in its place. */
+/**
+ * Does the work and returns what it returns; where its outcome cannot be written, delivers a failure in its place and
+ * returns `undefined`.
+ */
 async function replaceUnwritableOutcome<T>(deliver: Deliver, work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();

@@ -34,7 +34,10 @@ export async function addTurnMessage(
   return { request: { ...rest, messages: [...rest.messages, { role: "user", content: text }] } };
 }
 
-/** Returns the text of the turn: the run, its memory, workspace and log as they were when it was entered. */
+/**
+ * Returns the text of the turn: the run, its memory, workspace and log as they were when it was entered; or the error
+ * for which the workspace cannot be read.
+ */
 async function composeTurnText(
   dependencies: TurnDependencies,
   loadedRun: LoadedRun,
@@ -89,7 +92,10 @@ async function readEventsBeforeTurn(
   return from === turn.sequence ? [] : store.read(run.runId, { from, limit: turn.sequence - from });
 }
 
-/** Reads the memory entries that there were at the turn, the newest first; any of the tags is enough. */
+/**
+ * Reads the memory entries that there were at the turn, the newest first and up to its limit; any of the tags is
+ * enough.
+ */
 async function readMemoryAt(
   dependencies: TurnDependencies,
   run: WorkflowRun,

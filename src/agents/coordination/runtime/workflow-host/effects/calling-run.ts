@@ -33,7 +33,10 @@ export function createTraceContext(
   };
 }
 
-/** Returns the event that the span is named by: the open tool call, else the start of the attempt. */
+/**
+ * Returns the sequence of the event that the span is named by: the open tool call, else the start of the attempt; 0
+ * where there is neither.
+ */
 function findSpanSequence(node: NodeRun | undefined): number {
   return node?.openCall?.sequence ?? node?.startedSequence ?? 0;
 }

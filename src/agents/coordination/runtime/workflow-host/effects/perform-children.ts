@@ -74,7 +74,7 @@ interface ChildWait {
   readonly signal: AbortSignal;
 }
 
-/** Returns the wait for a child's end. A child whose parent ends before it is ended, too. */
+/** Returns the wait for a child's end. Where its parent ends first, the child is ended, too. */
 function createChildWait(
   { awaitEnd, abandon }: EffectDependencies,
   effect: NodeEffect,
@@ -188,7 +188,7 @@ export async function beginChildOnPeer(
   return createPeerWait(dependencies, emptyInputs(effect), { childRunId, mayCancel, signal });
 }
 
-/** True where the run ended before it learned of its child. */
+/** True where the newest log has the node cancelled, as when the run ended before it learned of its child. */
 async function isNodeCancelled(
   { driver }: EffectDependencies,
   { run: { runId } }: LoadedRun,
@@ -203,7 +203,10 @@ interface PeerWait {
   readonly signal: AbortSignal;
 }
 
-/** Returns the wait for the end of a child on a peer. It cancels a child that nobody waits for any more. */
+/**
+ * Returns the wait for the end of a child on a peer. It cancels a child that nobody waits for any more or whose end
+ * cannot be learned, unless `mayCancel` is false; the latter is delivered as a failure.
+ */
 function createPeerWait(
   dependencies: EffectDependencies,
   effect: Of<"run_child">,
@@ -264,7 +267,10 @@ function createHostStopSignal(signal: AbortSignal): AbortSignal {
   return stopping.signal;
 }
 
-/** Creates the child on its peer, and delivers that or the refusal. Returns the id of a child that was created. */
+/**
+ * Creates the child on its peer, delivers that or the refusal, and returns the id of a child that was created;
+ * `undefined` for any other, with nothing delivered where the creation was aborted.
+ */
 async function createChildOnPeer(
   dependencies: EffectDependencies,
   loadedRun: LoadedRun,
@@ -296,7 +302,8 @@ async function createChildOnPeer(
 }
 
 /**
- * Asks the peer who it is. False where it is this host, which refuses the child, or where the run has ended meanwhile.
+ * Asks the peer who it is. False where it is this host, after delivering the refusal of the child, or where `signal`
+ * has aborted; true also where the peer does not say who it is.
  */
 async function checkIsAnotherHost(
   { peers, settings }: EffectDependencies,

@@ -48,8 +48,8 @@ export async function callMcpTool(
 }
 
 /**
- * Returns the name that the operator gave to the server at this address, if there is one. No spelling of its address,
- * and no query, makes another server of it.
+ * Returns the name that the operator gave to the server at this address, if there is one. Case of the host, a query
+ * and slashes at the end make no other server of it; another encoding of the path does.
  */
 function findServerName({ agentHost }: ToolDependencies, url: string): { readonly server?: string } {
   const address = resolvePeerAddress(url, "");

@@ -29,9 +29,8 @@ export interface RecordedCall {
 }
 
 /**
- * Returns the drafts that end a replay whose model request differs from the recorded one, or whose model now refuses
- * where it answered, or the reverse; empty when the recorded outcome stands. The model is asked again only where that
- * is set; its answer is not used.
+ * Returns the drafts that end a replay whose model request differs from the recorded one, or whose model, asked again,
+ * refuses and did not, or the reverse; else none. Live models are asked only where that is set.
  */
 export async function checkRecordedModelCall(
   dependencies: AskAgainDependencies,

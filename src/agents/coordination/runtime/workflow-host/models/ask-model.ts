@@ -90,7 +90,10 @@ function sendModelRequest(
   });
 }
 
-/** Creates the outcome of an answer: a refusal, or the text with the object that fits the schema best. */
+/**
+ * Creates the outcome of an answer: a refusal, or the text with the first object that fits the schema, else the first
+ * one with its problems.
+ */
 async function createModelOutcome(
   dependencies: AskDependencies,
   { schema }: ModelAsk,

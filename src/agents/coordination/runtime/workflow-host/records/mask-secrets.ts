@@ -7,8 +7,8 @@ export const SECRET_CHARS_MIN = 8;
 export type Secrets = ReadonlyMap<string, string>;
 
 /**
- * Returns a copy of a value with the host's secrets masked in every text, names of members too; the value itself where
- * no secret is in it.
+ * Returns a copy of a value with the host's secrets of `SECRET_CHARS_MIN` characters and more masked in every text,
+ * names of members too; the value itself where none of them is in it.
  */
 export function maskValue<T>(value: T, secrets: Secrets): T {
   if (!hasSecret(value, secrets)) return value;
@@ -22,8 +22,8 @@ export function maskValue<T>(value: T, secrets: Secrets): T {
 }
 
 /**
- * Returns the text with each of the host's secrets replaced by `[REDACTED:name]`, the longest first: one may be part
- * of another.
+ * Returns the text with each of the host's secrets of `SECRET_CHARS_MIN` characters and more replaced by
+ * `[REDACTED:name]`, the longest first: one may be part of another.
  */
 export function maskText(text: string, secrets: Secrets): string {
   let masked = text;

@@ -31,7 +31,10 @@ export function createMemoryWrites(
   }));
 }
 
-/** Puts the secret in the place of `{{secret:id}}`, as a node would have it in its hands. */
+/**
+ * Puts the secret in the place of `{{secret:id}}`, as a node would have it in its hands; one that is unknown, or too
+ * short to be masked, stays as it is written.
+ */
 function resolveSecrets(text: string, secrets: ReadonlyMap<string, string>): string {
   return text.replace(/\{\{secret:([^}]+)\}\}/g, (whole, id: string) => {
     const secret = secrets.get(id) ?? "";

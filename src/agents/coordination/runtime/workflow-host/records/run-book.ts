@@ -128,7 +128,10 @@ function compileDefinition({ sha256 }: Book, definition: WorkflowDefinition): Re
     : { problems: compiled.problems };
 }
 
-/** Returns the run from memory or from its log; `undefined` where the ledger does not have it any more. */
+/**
+ * Returns the run from memory, where it may be older than its log, or from its log; `undefined` where the ledger does
+ * not have it any more.
+ */
 async function loadRun(book: Book, runId: CoordinationId): Promise<LoadedRun | undefined> {
   // Another process may have ended it since, and any may have pruned it then.
   const entry = await book.store.entry(runId);

@@ -34,8 +34,8 @@ async function submitRunRequest(
 }
 
 /**
- * Pauses a run, at once or when its running nodes have ended, and returns its status; returns a refusal for a run that
- * is not running or is to be paused already.
+ * Pauses a run, at once or when its running nodes have ended, and returns its status. Refuses a run that is not
+ * running, and a second request that is not for a pause at once.
  */
 export function requestPause(
   hosting: Hosting,

@@ -163,8 +163,8 @@ function createForkedRun(runId: CoordinationId, { sourceRunId, fromSeq, mode }: 
 }
 
 /**
- * Refuses a fork of forks that are nested too deep. A replay of a replay has no more ids than that one: the forks
- * themselves are counted.
+ * Refuses a fork of forks nested too deep. It counts the forks, not their ids: a replay of a replay has no more ids
+ * than that one.
  */
 async function refuseTooDeepFork(
   { store }: ForkDependencies,
@@ -318,7 +318,7 @@ async function createForkOrigin(
   };
 }
 
-/** Lists by which runs the events that are taken are named: they have the ids that they have in the source. */
+/** Lists the runs whose ids are in those of the taken events, each with the sequence before which it is. */
 function listIdOwners({ runId, origin }: WorkflowEntry, until: number): RunOrigin["ids"] {
   const ids: RunOrigin["ids"] = [];
   for (const { before, runId: owner } of origin?.ids ?? []) {

@@ -101,8 +101,8 @@ async function readChildRuns(hosting: Hosting, run: WorkflowRun, reading: TreeRe
 }
 
 /**
- * Reads the status of a child run, by its log where its summary does not tell. Its summary does not tell that it waits
- * for somebody by a run of its own, which goes on while it is paused.
+ * Reads the status of a child run; as far as looks are left, by its log where its summary says neither that it has
+ * ended nor that it waits: it may wait for somebody by a run of its own.
  */
 async function readChildRun(hosting: Hosting, child: ChildRun, reading: TreeReading): Promise<ChildRun> {
   const isSettled = hasRunEnded(child.status) || child.status.startsWith("waiting-");

@@ -21,7 +21,7 @@ import { checkOutputSchema } from "./output-schema.ts";
 import { createProblemList, type PlanProblem } from "./plan-problem.ts";
 import { readBindings } from "./read-bindings.ts";
 import type { CompiledStep, InputBinding, RetryRule, StepGraph } from "./step-graph.ts";
-import { isPlanTooLarge, wireSteps, type Wiring } from "./wire-steps.ts";
+import { addSizeProblems, wireSteps, type Wiring } from "./wire-steps.ts";
 
 export type Compilation =
   | {
@@ -52,7 +52,7 @@ const DEFAULTS = {
 export function compilePlan(plan: CoordinationPlan, options: CompileOptions = {}): Compilation {
   const problems = createProblemList();
   const { steps } = plan;
-  if (isPlanTooLarge(steps, problems)) return { kind: "refused", problems: problems.problems };
+  if (addSizeProblems(steps, problems)) return { kind: "refused", problems: problems.problems };
   const wiring = wireSteps(steps, problems);
   const order = orderNodes(wiring.dependencies);
   checkReach({ steps, wiring, problems }, order);

@@ -13,10 +13,10 @@ export interface Wiring {
 }
 
 /**
- * Adds a problem for too many steps and one for too many dependencies of the plan, where there are; true when the list
- * then has any problem.
+ * Adds a problem for too many steps of the plan and one for too many dependencies. Returns whether the list has a problem
+ * then, of whatever kind.
  */
-export function isPlanTooLarge(steps: readonly CoordinationStep[], problems: ProblemList): boolean {
+export function addSizeProblems(steps: readonly CoordinationStep[], problems: ProblemList): boolean {
   let dependencies = 0;
   for (const { dependsOn } of steps) dependencies += dependsOn?.length ?? 0;
   const { planStepsMax, planDependenciesMax } = BOUNDS;

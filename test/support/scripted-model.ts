@@ -1,12 +1,14 @@
 /*
  * A scripted OpenAI-compatible model. It owns what the model says; it knows nothing of the plugin.
  *
- * M1 The answer depends on the request alone (and the rules): no state is kept between requests.
+ * M1 The answer depends on the request and the rules alone, but for M5 and M6.
  * M2 Only the last message a person (or a spawning agent) wrote can carry a script. Messages which the host
  *    writes itself (internal context, announce and settle turns) never start one and never restart one.
  * M3 The turn index is the number of assistant messages after the message that carries the script.
  * M4 What a request used differs from one to the next, and is counted here as it is told.
- * M5 A rate limit is the one thing that depends on earlier requests. A refused request is recorded and answered by no script.
+ * M5 A rate limit depends on earlier requests, too. A refused request is recorded and answered by no script.
+ * M6 Only the model that answered a script's first turn goes on with it where the host steers a result into it. A gateway that
+ *    goes from one test file to the next still tells sessions of the file before: a turn of two minutes would hold it up.
  */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -116,8 +118,9 @@ export async function startScriptedModel(
   const requests: RecordedRequest[] = [];
   const rules = options.rules ?? [];
   const limiter = createRateLimiter();
+  const begun = new Set<string>();
   const server = createServer((request, response) => {
-    serve(request, response, { rules, requests, limiter }).catch((error: unknown) => {
+    serve(request, response, { rules, requests, limiter, begun }).catch((error: unknown) => {
       if (response.headersSent) response.destroy();
       else sendJson(response, 500, { error: { message: String(error), type: "scripted_model" } });
     });
@@ -143,12 +146,14 @@ interface Serving {
   readonly rules: readonly Rule[];
   readonly requests: RecordedRequest[];
   readonly limiter: RateLimiter;
+  /** The scripts whose first turn this model has answered (M6). */
+  readonly begun: Set<string>;
 }
 
 async function serve(
   request: IncomingMessage,
   response: ServerResponse,
-  { rules, requests, limiter }: Serving,
+  { rules, requests, limiter, begun }: Serving,
 ): Promise<void> {
   const path = (request.url ?? "").split("?")[0];
   if (request.method === "GET" && path === "/v1/models") {
@@ -161,7 +166,7 @@ async function serve(
   }
   const receivedAt = Date.now();
   const body = JSON.parse(await readBody(request)) as ChatRequest;
-  const answer = refuseBeyond(limiter.findBroken(receivedAt), decide(body, rules));
+  const answer = refuseBeyond(limiter.findBroken(receivedAt), decide(body, { rules, begun }));
   const traceparent = request.headers["traceparent"];
   const recorded: RecordedRequest = { receivedAt, body, traceparent: traceparent?.toString(), ...answer };
   const used = countTokens(requests.push(recorded));
@@ -175,7 +180,7 @@ function refuseBeyond(limit: RateLimit | undefined, answer: Answer): Answer {
 
 type Answer = Pick<RecordedRequest, "text" | "matched" | "turnIndex" | "turn">;
 
-function decide(request: ChatRequest, rules: readonly Rule[]): Answer {
+function decide(request: ChatRequest, { rules, begun }: Pick<Serving, "rules" | "begun">): Answer {
   const { messages } = request;
   const last = messages.findLastIndex(isDecisive);
   const lastText = readTextAt(messages, last);
@@ -188,11 +193,15 @@ function decide(request: ChatRequest, rules: readonly Rule[]): Answer {
   const owner = messages.findLastIndex((message) => isDecisive(message) && !isAnnounce(textOf(message)));
   const text = readTextAt(messages, owner);
   const found = parseScript(text);
-  if (owner !== last && !isSteered(messages, owner)) {
+  const script = JSON.stringify(found);
+  if (owner !== last && !(begun.has(script) && isSteered(messages, owner))) {
     const turn = { say: found?.onAnnounce ?? "ok" };
     return { text: lastText, matched: "announce", turnIndex: countAssistantsAfter(messages, last), turn };
   }
-  if (found) return answerFrom("script", found, messages, owner);
+  if (found) {
+    begun.add(script);
+    return answerFrom("script", found, messages, owner);
+  }
   return { text, matched: "plain", turnIndex: countAssistantsAfter(messages, owner), turn: { say: "ok" } };
 }
 

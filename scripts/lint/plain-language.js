@@ -1,8 +1,8 @@
 /**
  * Owns: the rules of our language that a machine can hold (docs: CONTRIBUTING.md, "Language").
  *
- * A function's name begins with a verb, or with `is`, `has` or `can`; `xOf` and `xFromY` name what they return. No variable
- * is called by a pronoun or a bare participle. An object literal is not spread into an object literal. No sentence of a comment
+ * A function's name begins with a verb, or with `is`, `has` or `can`; `xOf` and `xFromY` name what they return. `refuseX`
+ * returns the refusal, and one that throws and returns nothing is `assertX`. No variable is called by a pronoun or a bare participle. An object literal is not spread into an object literal. No sentence of a comment
  * begins with "What" or "Of". Contracts, ports and hooks, which other authors read first, have a docstring on every export.
  */
 import { FIRST_WORDS } from "./verbs.js";
@@ -26,20 +26,33 @@ function isPlainFunctionName(name) {
 
 const isFunction = (node) => node?.type === "ArrowFunctionExpression" || node?.type === "FunctionExpression";
 
+const returnsNothing = (returnType) => {
+  const type = returnType?.typeAnnotation;
+  const [resolved] = type?.typeArguments?.params ?? [];
+  return type?.type === "TSVoidKeyword" || resolved?.type === "TSVoidKeyword";
+};
+
 const functionNames = {
   meta: {
     type: "suggestion",
     schema: [],
-    messages: { verb: "`{{name}}` does not begin with a verb, nor with is, has or can." },
+    messages: {
+      verb: "`{{name}}` does not begin with a verb, nor with is, has or can.",
+      refusal:
+        "`{{name}}` returns no refusal: a function that throws is named by `assert` and what has to hold.",
+    },
   },
   create(context) {
-    const check = (id) => {
-      if (id?.type !== "Identifier" || isPlainFunctionName(id.name)) return;
-      context.report({ node: id, messageId: "verb", data: { name: id.name } });
+    const check = (id, { returnType }) => {
+      if (id?.type !== "Identifier") return;
+      const { name } = id;
+      if (!isPlainFunctionName(name)) context.report({ node: id, messageId: "verb", data: { name } });
+      if (/^refuse[A-Z]/u.test(name) && returnsNothing(returnType))
+        context.report({ node: id, messageId: "refusal", data: { name } });
     };
     return {
-      FunctionDeclaration: ({ id }) => check(id),
-      VariableDeclarator: ({ id, init }) => isFunction(init) && check(id),
+      FunctionDeclaration: (node) => check(node.id, node),
+      VariableDeclarator: ({ id, init }) => isFunction(init) && check(id, init),
     };
   },
 };

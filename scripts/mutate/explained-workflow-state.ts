@@ -216,4 +216,16 @@ export const WORKFLOW_STATE: readonly Explained[] = [
     changes: [["{ return undefined; }", "{}"]],
     why: "A function that ends returns the same.",
   },
+  {
+    file: "state/sensitive-texts.ts",
+    code: "...(run.replacedValues?.get(name) ?? []),",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "It hides a text that nobody writes.",
+  },
+  {
+    file: "state/sensitive-texts.ts",
+    code: 'if (typeof value !== "object" || value === null) return [];',
+    changes: [["[]", '["Stryker was here"]']],
+    why: "It hides a text that nobody writes.",
+  },
 ];

@@ -146,18 +146,6 @@ export const WORKFLOW: readonly Explained[] = [
     why: "No other event that is drafted has data with a type of artifact, and this one always has data.",
   },
   {
-    file: "node-contract/turn-inputs.ts",
-    code: "...(run.replacedValues?.get(name) ?? []),",
-    changes: [["[]", '["Stryker was here"]']],
-    why: "It hides a text that nobody writes.",
-  },
-  {
-    file: "node-contract/turn-inputs.ts",
-    code: 'if (typeof value !== "object" || value === null) return [];',
-    changes: [["[]", '["Stryker was here"]']],
-    why: "It hides a text that nobody writes.",
-  },
-  {
     file: "nodes/gate-ruling.ts",
     code: 'const verdicts = judgements.filter((judgement) => judgement.kind === "verdict");',
     changes: [

@@ -50,7 +50,7 @@ async function runCommand(): Promise<number> {
   }
   const name = readName(positionals);
   const area = chooseTests(AREAS[name]!, values.tests);
-  requireFiles(area, values.file);
+  assertFilesExist(area, values.file);
   const startedAt = performance.now();
   const mutants = await runStryker(area, values.file, (file) => readFileSync(join(ROOT, file), "utf8"));
   if (mutants.length === 0)
@@ -81,7 +81,7 @@ function chooseTests(area: Area, tests: readonly string[] = area.tests): Area {
   return { ...area, tests };
 }
 
-function requireFiles({ folder }: Area, file: string): void {
+function assertFilesExist({ folder }: Area, file: string): void {
   if (globSync(file, { cwd: join(ROOT, folder) }).some((path) => path.endsWith(".ts"))) return;
   throw new Error(`${folder} has no source file ${JSON.stringify(file)}`);
 }

@@ -21,9 +21,9 @@ import { resolveSecret, resolveTokens, type ReadVariable, type Tokens } from "..
 import { createChatAgents, type ChatAgents } from "./chat-agents.ts";
 import { openWorkflowHost, systemClock, type RunningWorkflows } from "./compose-workflows.ts";
 import { collectGatewaySecrets, type Environment } from "./known-secrets.ts";
-import type { OpenWopApp } from "./openwop/app.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
 import type { RateLimit } from "./openwop/http/rate-limit.ts";
+import { createOpenOnce, type Opened } from "./open-once.ts";
 import type { WorkflowControls } from "./page/server/page-dependencies.ts";
 import { createWorkflowControls } from "./workflow-controls.ts";
 
@@ -99,13 +99,17 @@ export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenW
   running.logger.info(served, "serves OpenWOP");
   return createServedOpenWop(
     { running, chats: createChatAgents({ host: running.host, tenant: openwop.coordinationsTenant }) },
-    createLazy(() => createHttpFace(options, { running, tokens })),
+    createOpenOnce(
+      () => createHttpFace(options, { running, tokens }),
+      () => new CoordinationError("LEDGER_CLOSED", "OpenWOP is closed"),
+    ),
   );
 }
 
 interface Face {
-  readonly app: OpenWopApp;
   readonly listen: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Ends the streams of those who follow runs. */
+  close(): Promise<void>;
 }
 
 interface Runs {
@@ -113,7 +117,7 @@ interface Runs {
   readonly chats: ChatAgents;
 }
 
-function createServedOpenWop({ running, chats }: Runs, face: Lazy<Face>): ServedOpenWop {
+function createServedOpenWop({ running, chats }: Runs, face: Opened<Face>): ServedOpenWop {
   return {
     chats,
     controls: createWorkflowControls(running.host),
@@ -123,7 +127,7 @@ function createServedOpenWop({ running, chats }: Runs, face: Lazy<Face>): Served
     changed: (runId) => running.host.changed(runId),
     close: async () => {
       chats.close();
-      (await face.made()?.catch(() => undefined))?.app.closeStreams();
+      await face.close();
       await running.close();
     },
   };
@@ -157,7 +161,13 @@ async function createHttpFace(
       implementation: { name: "openclaw-coordination", version },
     },
   });
-  return { app, listen: createOpenWopListener(app) };
+  return {
+    listen: createOpenWopListener(app),
+    close: () => {
+      app.closeStreams();
+      return Promise.resolve();
+    },
+  };
 }
 
 /** Lists from where agents may be invoked; an empty list of senders lets nobody call one in a chat. */
@@ -248,16 +258,4 @@ export async function readInstalledAgents(
 
 function countTenants(tokens: readonly BearerToken[]): number {
   return new Set(tokens.map(({ tenant }) => tenant)).size;
-}
-
-interface Lazy<T> {
-  get(): Promise<T>;
-  /** Where it was asked for. */
-  made(): Promise<T> | undefined;
-}
-
-/** Returns a holder whose `get` loads a value when it is first asked for, once. */
-function createLazy<T>(load: () => Promise<T>): Lazy<T> {
-  let loaded: Promise<T> | undefined;
-  return { get: () => (loaded ??= load()), made: () => loaded };
 }

@@ -91,7 +91,7 @@ export interface LedgerLocation {
   readonly gateway: string;
 }
 
-export interface ComposeOptions extends LedgerLocation {
+export interface ComposeOptions extends LedgerLocation, Pick<CoordinatorDependencies, "beganAtMs"> {
   readonly config: Phase1Config;
   /** Taken out of what agents write for people. */
   readonly secrets: Secrets;
@@ -159,6 +159,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     usage: options.usage,
     turns: options.turns,
     ...createLimits(options),
+    ...(options.beganAtMs && { beganAtMs: options.beganAtMs }),
     hooks: options.hooks,
     content: store,
     ...(shared && { shared: { ...shared, onReplaced } }),
@@ -370,7 +371,7 @@ function createLazyAcpRunner({ config, workspaceOf, logger, ledgerPath }: Compos
       notesFolder,
     });
   };
-  const loadRunner = () => (made ??= make());
+  const loadRunner = createOnceLoader(() => (made = make()));
   // Whoever needs the runner hears why it cannot be loaded.
   if (existsSync(notesFolder)) void loadRunner().catch(() => undefined);
   let closed = false;
@@ -384,7 +385,7 @@ function createLazyAcpRunner({ config, workspaceOf, logger, ledgerPath }: Compos
     },
     close: async () => {
       closed = true;
-      await (await made)?.close();
+      await (await made?.catch(() => undefined))?.close();
     },
   };
 }

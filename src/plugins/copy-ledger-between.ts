@@ -74,8 +74,8 @@ async function withTarget<T>(place: string, copy: (target: CopyTarget) => Promis
   if (!isPostgresUrl(place))
     return withSqliteCopyTarget({ path: place, busyTimeoutMs: BUSY_TIMEOUT_MS }, copy);
   const { withPostgresCopyTarget } = await import("../infra/postgres/copy/postgres-copy-target.ts");
-  const refuseGateways = (target: SharedPlace): Promise<void> => assertNoOpenGateways(target, systemClock);
-  return withPostgresCopyTarget({ url: place, busyTimeoutMs: BUSY_TIMEOUT_MS, refuseGateways }, copy);
+  const assertNoGateways = (target: SharedPlace): Promise<void> => assertNoOpenGateways(target, systemClock);
+  return withPostgresCopyTarget({ url: place, busyTimeoutMs: BUSY_TIMEOUT_MS, assertNoGateways }, copy);
 }
 
 const LOOK_MS = 1_000;

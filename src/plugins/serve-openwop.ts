@@ -23,7 +23,7 @@ import { DEFAULTS, type Advertised } from "./openwop/http/advertised.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
 import type { SuiteFace } from "./openwop/http/suite-face.ts";
 import { SERVE_RIGHTS } from "./page/server/rights.ts";
-import { RemoteAccessError, startOpenWopServer } from "./openwop/serve.ts";
+import { RemoteAccessError, startOpenWopServer, type OpenWopServer } from "./openwop/serve.ts";
 import { createWorkflowControls, type ControlledHost } from "./workflow-controls.ts";
 
 export interface Serving extends FacesWanted, ServedOptions {
@@ -68,7 +68,8 @@ async function loadSuiteDependencies({ testSeams }: Serving): Promise<SuiteDepen
 
 /**
  * Starts an OpenWOP host with its page in a process of its own; returns its handle once it listens. @throws
- * CoordinationError as `openDatabase` and `loadConformance` do; RangeError where the options are unsafe.
+ * CoordinationError as `openWorkflowHost` and `loadConformance` do, and `INPUT_INVALID` where the options are unsafe
+ * or it cannot listen; what was opened is closed again
  */
 export async function startServedOpenWop(options: Serving): Promise<Served> {
   const { tokens, port, hostname, allowRemote, allowedOrigins } = options;
@@ -81,7 +82,6 @@ export async function startServedOpenWop(options: Serving): Promise<Served> {
   let listening = readBaseUrl(options);
   const agents = mergeSuiteAgents(options, suite);
   const measured = await createServedMetrics(options);
-  const { metrics } = measured;
   const running = await openWorkflowHost({
     ...options,
     logger: createServeLogger(options.log, options.verbose),
@@ -92,15 +92,16 @@ export async function startServedOpenWop(options: Serving): Promise<Served> {
     ...suite.composed,
     ...measured.composed,
   });
-  const { logger } = running;
-  const telemetry = await startServedTelemetry(options, running);
-  const page = createServedPage(options, { logger, host: running.host });
+  const services: HostServices = { running, metrics: measured.metrics };
   try {
+    services.telemetry = await startServedTelemetry(options, running);
+    const page = createServedPage(options, running);
+    services.page = page;
     const server = await startOpenWopServer({
       page,
       host: running.host,
       clock: systemClock,
-      logger,
+      logger: running.logger,
       tokens,
       port,
       hostname,
@@ -114,19 +115,17 @@ export async function startServedOpenWop(options: Serving): Promise<Served> {
       ...suite.served,
       ...measured.served,
     });
+    services.server = server;
     listening ||= server.baseUrl;
     await running.host.start();
     return {
       baseUrl: listening,
       workflows: running.host.workflowIds().length,
       createPageUrl: () => `${server.baseUrl}/#link=${page.mintLink(SERVE_RIGHTS)}`,
-      stop: async () => {
-        await server.stop();
-        await closeServedParts({ page, metrics, telemetry, running });
-      },
+      stop: () => closeServices(services),
     };
   } catch (error) {
-    await closeServedParts({ page, metrics, telemetry, running });
+    await closeServices(services);
     throw convertStartError(error, options);
   }
 }
@@ -155,19 +154,20 @@ function findPathPrefix({ baseUrl }: Serving): string {
   return baseUrl === undefined ? "" : dropTrailingSlashes(new URL(baseUrl).pathname);
 }
 
-/** Closes what is behind the socket: readers of the ledger first. */
-async function closeServedParts({
-  page,
-  metrics,
-  telemetry,
-  running,
-}: {
-  readonly page: PageHost;
-  readonly metrics: MetricsHost | undefined;
-  readonly telemetry: TelemetryHost | undefined;
+/** Holds the socket and what runs behind it, as far as it was opened or is wanted. */
+interface HostServices {
   readonly running: RunningWorkflows;
-}): Promise<void> {
-  await page.end();
+  readonly metrics: MetricsHost | undefined;
+  telemetry?: TelemetryHost | undefined;
+  page?: PageHost;
+  server?: OpenWopServer;
+}
+
+/** Closes the socket first, so that nobody asks what is being closed, then readers of the ledger, then the ledger. */
+async function closeServices(services: HostServices): Promise<void> {
+  const { server, page, metrics, telemetry, running } = services;
+  await server?.stop();
+  await page?.end();
   await metrics?.close();
   await telemetry?.close();
   await running.close();

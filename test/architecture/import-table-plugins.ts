@@ -118,8 +118,8 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     packages: "node:* zod",
   },
   "plugins/openclaw/page": {
-    folders: "plugins/openclaw/host plugins/openclaw/openwop",
-    types: "core/contracts/config core/ports plugins",
+    folders: "core/contracts plugins plugins/openclaw/host plugins/openclaw/openwop",
+    types: "core/contracts/config core/ports",
     lazy: "plugins",
     packages: "node:*",
   },
@@ -203,7 +203,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli/timeline": {
     folders:
-      "core/contracts core/std core/runtime/log core/runtime/held-results core/runtime/questions plugins/cli/terminal plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/privileges plugins/reports plugins/page/drawing",
+      "core/contracts core/std core/runtime/log core/runtime/held-results core/runtime/questions plugins/cli/terminal plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/privileges plugins/reports plugins/page/drawing platform",
     types: "plugins",
     packages: "node:*",
   },

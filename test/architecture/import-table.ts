@@ -83,7 +83,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts/config core/ports core/runtime/environment",
   },
   "core/runtime/privileges": {
-    folders: "core/contracts core/privileges core/runtime/log core/runtime/attempts",
+    folders: "core/contracts core/std core/privileges core/ledger core/runtime/log core/runtime/attempts",
     types: "core/contracts/config core/ports core/runtime/arbiter",
   },
   "core/runtime/held-results": {

@@ -21,6 +21,12 @@ const REFUSED: readonly (readonly [example: string, code: string, rule: string])
   ["a function named by a participle", "function failed(): void {}", "function-names"],
   ["an arrow function named by a noun", "const outcome = (): number => 1;", "function-names"],
   ["a bare participle before Of", "function toldOf(): void {}", "function-names"],
+  ["a refusal that throws", "function refuseRun(): void {}", "function-names"],
+  [
+    "a refusal that throws later",
+    "const refuseRun = (): Promise<void> => Promise.resolve();",
+    "function-names",
+  ],
   ["a variable that says nothing", "const it = 1;", "variable-names"],
   ["a parameter that says nothing", "function readRun(given: string): void {}", "variable-names"],
   ["a literal spread into a literal", "const size = { ...{ width: 1 }, height: 2 };", "literal-spreads"],
@@ -35,6 +41,7 @@ const REFUSED: readonly (readonly [example: string, code: string, rule: string])
 
 const ALLOWED: readonly (readonly [example: string, code: string])[] = [
   ["a verb", "function readRun(): void {}"],
+  ["a refusal that is returned", "const refuseRun = (): string | undefined => undefined;"],
   ["a predicate", "const isOpen = (): boolean => true;"],
   ["what belongs to something", "function statusOf(): void {}"],
   ["a conversion", "function stepFromRow(): void {}"],

@@ -91,6 +91,19 @@ describe("ledger backup", () => {
     expect(readdirSync(copies.path).toSorted()).toEqual(["link", "taken"]);
   });
 
+  test("of two to one file at once makes one whole copy, and refuses the other", async () => {
+    using copies = createTempFolder();
+    const copy = copies.file("copy.sqlite");
+    const made = await Promise.all([backUp(copy, {}, "--json"), backUp(copy, {}, "--json")]);
+    expect(made.map(({ exitCode }) => exitCode).toSorted()).toEqual([0, 1]);
+    const refused = made.find(({ exitCode }) => exitCode === 1);
+    expect(JSON.parse(refused?.stdout ?? "")).toMatchObject({
+      error: { code: "INPUT_INVALID", message: expect.stringContaining("already exists") as string },
+    });
+    expect(readdirSync(copies.path)).toEqual(["copy.sqlite"]);
+    expect(await verify(copy)).toEqual(await verify(nameLedger()));
+  });
+
   test("names the folder that is not there, and the ledger that is not there", async () => {
     using copies = createTempFolder();
     expect(await errorOf(copies.file("no/copy.sqlite"))).toMatchObject({

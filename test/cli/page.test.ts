@@ -1,10 +1,14 @@
 /** Owns: what `page` says of the gateway's answer. */
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { createOkAnswer, gatewayOf } from "./fake-gateway.ts";
 import { createMemoryConfig, runCli } from "./run-cli.ts";
 
 const ADDRESS = "http://127.0.0.1:18789/coordination/page/#link=secret";
 const REMOTE_HINT = "This address is on the gateway's machine.";
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
 
 const runPage = (gateway: object, ...more: string[]) =>
   runCli(["page", ...more], {
@@ -25,6 +29,20 @@ test("says that the address is on the machine of a remote gateway, and what to p
   const json = await runPage({ mode: "remote" }, "--json");
   expect(JSON.parse(json.stdout)).toEqual({ ok: true, address: ADDRESS, rights: ["read"], remote: true });
 });
+
+test.each([
+  ["wss://gateway.example:18789", {}, true],
+  ["ws://127.0.0.1:28789", {}, true],
+  ["ws://localhost:18789", { mode: "remote" }, false],
+  [" ", { mode: "remote" }, true],
+])(
+  "goes by OPENCLAW_GATEWAY_URL, as OpenClaw does, before its configuration: %j %j",
+  async (url, gateway, isRemote) => {
+    vi.stubEnv("OPENCLAW_GATEWAY_URL", url);
+    const { stdout } = await runPage(gateway);
+    expect(stdout.includes(REMOTE_HINT)).toBe(isRemote);
+  },
+);
 
 test("that is switched off says how it is switched on, and nothing of steps", async () => {
   const { call } = gatewayOf({

@@ -316,10 +316,30 @@ test.each([
   { args: ["replay", "co-1"], says: 'no coordination and no workflow run begins with "co-1"' },
   { args: ["questions", "show", "co-1"], says: '"co-1" names no question' },
   { args: ["status"], says: "" },
+  { args: ["verify"], says: "" },
 ])("a ledger of an older release, which knew no pruning, is read: $args", async ({ args, says }) => {
   await using older = await createTestSchema();
   await createOlderServerLedger(older, 4);
-  const { stderr } = await runCli([...args, "--ledger", older.url]);
-  expect(stderr).not.toContain("LEDGER_");
+  const { stderr, stdout } = await runCli([...args, "--ledger", older.url]);
+  expect(stderr + stdout).not.toMatch(/LEDGER_|changed or dropped|does not exist/u);
   expect(stderr).toContain(says);
 });
+
+test.each([3, 4])(
+  "a pruning is not tried on a ledger with %i migrations, which knew none, and says so",
+  async (migrations) => {
+    await using older = await createTestSchema();
+    await createOlderServerLedger(older, migrations);
+    const args = ["ledger", "prune", "--before", "2026-01-01", "--dry-run", "--json"];
+    const { exitCode, stdout } = await runCli([...args, "--ledger", older.url]);
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      error: {
+        code: "INPUT_INVALID",
+        message: expect.stringContaining(
+          "was last written by an older release, which knew no pruning",
+        ) as string,
+      },
+    });
+  },
+);

@@ -20,11 +20,23 @@ interface Ran {
   readonly exitCode: number | null;
 }
 
-/** `readMax`: stdout is closed after the first chunk, as `head` does. */
-function run(args: readonly string[], env: Environment, { closeEarly = false } = {}): Promise<Ran> {
+interface RunLimits {
+  /** Stdout is closed after the first chunk, as `head` does. */
+  readonly closeEarly?: boolean;
+  /** No file that the program writes may be longer, in blocks of 512 bytes. */
+  readonly fileBlocksMax?: number;
+}
+
+function run(args: readonly string[], env: Environment, limits: RunLimits = {}): Promise<Ran> {
+  const { closeEarly = false, fileBlocksMax } = limits;
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const inherited = { PATH, NODE_COMPILE_CACHE, LANG: "C.UTF-8" };
-  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...inherited, ...env } });
+  const limited = ["-c", `ulimit -f ${fileBlocksMax} && exec "$@"`, "sh", process.execPath, MAIN, ...args];
+  const settings = { env: { ...inherited, ...env } };
+  const child =
+    fileBlocksMax === undefined
+      ? spawn(process.execPath, [MAIN, ...args], settings)
+      : spawn("/bin/sh", limited, settings);
   let stdout = "";
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -81,6 +93,29 @@ describe("the program", () => {
     expect(end).toEqual({ stderr: "", exitCode: 0 });
     expect(stdout).toContain("1 run with");
   });
+
+  test.runIf(process.platform === "linux")(
+    "leaves no part of a timeline's file where there is no room for all of it",
+    async () => {
+      using state = createTempFolder();
+      const ledger = state.file("ledger.sqlite");
+      const spawns = Array.from({ length: 200 }, (_, index) => ({ name: `step-${index}`, atMs: index }));
+      await recordLedger(ledger, [{ id: RESEARCH.id, objective: "Open", trace: "open", spawns }]);
+      const file = state.file("timeline.html");
+      const { stderr, exitCode } = await run(
+        ["timeline", "--html", file, "--ledger", ledger],
+        {},
+        {
+          fileBlocksMax: 100,
+        },
+      );
+      expect({ stderr, exitCode }).toEqual({
+        stderr: expect.stringContaining("EFBIG") as string,
+        exitCode: 1,
+      });
+      expect(readdirSync(state.path).filter((name) => name.startsWith("timeline"))).toEqual([]);
+    },
+  );
 
   test("has a version and an exit code for errors", async () => {
     using state = createTempFolder();

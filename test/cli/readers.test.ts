@@ -104,6 +104,44 @@ describe("list", () => {
   });
 });
 
+describe("a ledger that is named", () => {
+  test.each([
+    ["", "--ledger: expected a file or postgres://, got nothing"],
+    ["mysql://user:secret@db/x", "--ledger: a ledger is a file or at postgres://, not at mysql://"],
+    ["postgress://user:secret@db/x", "--ledger: a ledger is a file or at postgres://, not at postgress://"],
+    ["POSTGRES://user:secret@db/x", "--ledger: a ledger is a file or at postgres://, not at POSTGRES://"],
+    [" mysql://user:secret@db/x", "--ledger: a ledger is a file or at postgres://, not at mysql://"],
+  ])("is refused by its name where it can be none: %j", async (ledger, message) => {
+    for (const command of ["list", "status", "doctor"]) {
+      const { stdout, ...result } = await runCli([command, "--ledger", ledger, "--json"]);
+      const error = errorOf({ stdout, ...result });
+      expect(error).toMatchObject({ code: "INPUT_INVALID", message });
+      expect(stdout).not.toContain("secret");
+    }
+  });
+
+  test("is a path where it begins with the letter of a drive", async () => {
+    const result = await runCli(["list", "--ledger", "c://no/such.sqlite", "--json"]);
+    expect(errorOf(result)).toMatchObject({ code: "LEDGER_NOT_FOUND" });
+  });
+
+  test.each([
+    ["ledger", "copy", "", "copy.sqlite"],
+    ["ledger", "copy", "ledger.sqlite", "mysql://user:secret@db/x"],
+    ["ledger", "backup", ""],
+    ["ledger", "anchor", ""],
+    ["ledger", "key", ""],
+    ["ledger", "backup", "postgres://user:secret@db/x"],
+  ])("so is a place that it is written to: %j", async (...args) => {
+    const error = errorOf(await runCli([...args, "--json"], { stateDir: folder.path }));
+    expect(error.code).toBe("INPUT_INVALID");
+    expect(error.message).toMatch(
+      /^(?:from|to|file): (?:expected .*, got nothing|.* not at (?:mysql|postgres):\/\/)$/u,
+    );
+    expect(error.message).not.toContain("secret");
+  });
+});
+
 describe("show", () => {
   test("has the coordination and all of a finished step", async () => {
     const shown = (await readJson(["show", "co-1f0c7"])) as { steps: Record<string, unknown>[] };

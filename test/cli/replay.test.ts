@@ -78,6 +78,13 @@ describe("replay", () => {
     expect(JSON.parse(stdout)).toMatchObject({ error: { code: "INPUT_INVALID", message } });
   });
 
+  test("takes the largest place that its refusal names, and none beyond it", async () => {
+    const args = ["replay", RESEARCH.id, "--ledger", nameSpawns(), "--json", "--to"];
+    expect((await runCli([...args, "9007199254740991"])).exitCode).toBe(0);
+    const { stdout } = await runCli([...args, "9007199254740992"]);
+    expect(stdout).toContain("--to: expected a whole number from 0 to 9007199254740991");
+  });
+
   test.each([
     [RESEARCH.id, nameSpawns],
     [OPEN.id, nameSpawns],

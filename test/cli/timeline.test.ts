@@ -63,6 +63,21 @@ function findBar(line: string, sign = /[█▐▏▎▍▌▋▊▉]/g): { from:
   return { from: Math.min(...cells), to: Math.max(...cells) };
 }
 
+describe("the file", () => {
+  const LONG_NAME = "a".repeat(300);
+
+  test.each([
+    ["", "--html: expected the path of a file, got nothing"],
+    [".", "--html .: this is a folder; name a file in it"],
+    ["no/such/folder.html", "--html no/such/folder.html: its folder does not exist"],
+    [LONG_NAME, `--html ${LONG_NAME}: it cannot be written (ENAMETOOLONG)`],
+  ])("is refused where it can be none: %j", async (file, message) => {
+    const args = ["timeline", OPEN.id, "--html", file, "--ledger", nameLedger(), "--json"];
+    const { stdout } = await runCli(args);
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code: "INPUT_INVALID", message } });
+  });
+});
+
 describe("the picture", () => {
   test("children stand under their parents, the last one on the last branch", async () => {
     const lines = await draw("co-1f0c");

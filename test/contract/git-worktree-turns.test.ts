@@ -1,7 +1,7 @@
 /** Owns: what waits for git: worktrees of one repository not for another one, and a merged file for one run. */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { worktreeAttemptSchema } from "../../src/agents/coordination/contracts/worktree-fields.ts";
@@ -34,6 +34,31 @@ exec git "$@"
     await writeFile(gate, "go\n");
     expect(await slow).toMatchObject({ kind: "opened" });
   }
+}, 20_000);
+
+it("a worktree is not made whose attempt is over when git has time for it", async () => {
+  using scene = createGitScene();
+  const { home, repository } = scene;
+  const [gate, begun, program] = [join(home, "gate"), join(home, "begun"), join(home, "slow-git")];
+  execFileSync("mkfifo", [gate, begun]);
+  const script = `#!/bin/sh
+case "$*" in
+*" worktree add "*) echo "$*" > '${begun}'; read -r line < '${gate}' ;;
+esac
+exec git "$@"
+`;
+  writeFileSync(program, script, { mode: 0o755 });
+  const worktrees = createGitWorktrees({ root: join(home, "worktrees"), clock: systemClock, program });
+  const over = new AbortController();
+  const slow = worktrees.open("slow-1", repository, attempt, []);
+  await readFile(begun);
+  const late = worktrees.open(NAME, repository, { ...attempt, signal: over.signal }, []);
+  over.abort();
+  await writeFile(gate, "go\n");
+  expect(await slow).toMatchObject({ kind: "opened" });
+  // It would wait for this test if it ran git.
+  expect(await late).toMatchObject({ kind: "refused" });
+  expect((await worktrees.list()).map(({ name }) => name)).toEqual(["slow-1"]);
 }, 20_000);
 
 it("a file is written with one run of git, because no call is ruled on meanwhile", async () => {

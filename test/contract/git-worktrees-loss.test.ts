@@ -60,6 +60,21 @@ it("no worktree is made where git does not say which folder has its own files", 
   expect(runGit(repository, "branch", "--list", "coordination/*")).toBe("");
 });
 
+it("a worktree whose branch is locked is refused with what git says, leaves nothing, and is made once it is free", async () => {
+  using scene = createGitScene();
+  const { repository, worktrees } = scene;
+  const lock = `.git/refs/heads/coordination/${NAME}.lock`;
+  putFile(repository, lock, "");
+  expect(await worktrees.open(NAME, repository, ATTEMPT, [])).toMatchObject({
+    kind: "refused",
+    message: expect.stringContaining("lock") as string,
+  });
+  expect(listWorktrees(scene)).toHaveLength(1);
+  rmSync(join(repository, lock));
+  const { tree } = await scene.open();
+  expect(readFileSync(join(tree, "a.txt"), "utf8")).toBe("one\ntwo\nthree\n");
+});
+
 it.each(["repository", "repository/below", "linked"])(
   "takes branch and entry of a worktree, too, where a git before 2.31 made it for the folder %s",
   async (folder) => {

@@ -132,3 +132,22 @@ export async function createOlderServerLedger(schema: TestSchema, migrations: nu
     await schema.query("insert into migration values ($1, $2, $3)", [number, name, sha256]);
   }
 }
+
+/** The columns of all releases, the first ones in the order of writing. */
+const SERVER_COLUMNS = {
+  run: "run_key, run_id, kind, length, head_hash, ended, summary, origin",
+  event: "event_key, run_key, sequence, type, timestamp_ms, node_id, causation_id, payload, hash",
+  reference: "reference_key, name, run_key, step_id",
+  run_label: "kind, value, started_at_ms, run_key, step_id",
+  content: "sha256, stored_at_ms, text, kept",
+};
+
+/** Copies coordinations of a ledger of this release into one of an older release on the same server. */
+export async function copyIntoOlderServerLedger(from: TestSchema, older: TestSchema): Promise<void> {
+  const [source] = await from.query<{ name: string }>("select current_schema()::text as name");
+  for (const [table, columns] of Object.entries(SERVER_COLUMNS))
+    await older.query(
+      `insert into ${table} (${columns}) overriding system value
+       select ${columns} from ${source!.name}.${table} order by ${columns}`,
+    );
+}

@@ -18,7 +18,7 @@ it("a copy gives up a table that another process holds for the whole busy timeou
   const options = {
     url: schema.url,
     busyTimeoutMs: BUSY_TIMEOUT_MS,
-    refuseGateways: () => Promise.resolve(),
+    assertNoGateways: () => Promise.resolve(),
   };
   const copying = withPostgresCopyTarget(options, (target) =>
     target.begin({ source: "elsewhere", firstHash: null, events: 0 }),

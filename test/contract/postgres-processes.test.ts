@@ -2,10 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { connectToServer } from "../../src/infra/postgres/database/connect.ts";
-import {
-  checkSchemaIsFree,
-  readAppliedMigrations,
-} from "../../src/infra/postgres/database/migrate-schema.ts";
+import { assertSchemaFree, readAppliedMigrations } from "../../src/infra/postgres/database/migrate-schema.ts";
 import { openRun } from "../support/ledger-fixtures.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
 import { createTestSchema } from "../support/postgres-server.ts";
@@ -46,7 +43,7 @@ describe("PostgreSQL: a reader that finds no ledger", () => {
     const database = await connectToServer({ url: shared.place, busyTimeoutMs: 1_000 });
     expect(await readAppliedMigrations(database.query)).toBeUndefined();
     await (await shared.open()).close();
-    await expect(checkSchemaIsFree(database.name, database.query)).resolves.toBeUndefined();
+    await expect(assertSchemaFree(database.name, database.query)).resolves.toBeUndefined();
     await database.close();
   });
 });

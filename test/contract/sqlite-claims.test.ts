@@ -82,8 +82,15 @@ describe("claims in a ledger file", () => {
     await expect(store.append({ ...request, claims })).rejects.toMatchObject(corrupt);
     const query = { resource: "file:/a", atMs: 0 as EpochMs, limit: 9 };
     await expect(store.overlapping(query)).rejects.toMatchObject(corrupt);
-    // An append without claims goes on.
-    await store.append(request);
+    // An append without claims goes on, also beside one that cannot be made, but not one that was decided on that one.
+    const basis = { isVoid: false };
+    const [refused, appended] = await Promise.allSettled([
+      store.append({ ...openRun("c").request, claims, basis }),
+      store.append(request),
+    ]);
+    expect(refused).toMatchObject({ status: "rejected", reason: corrupt });
+    expect(appended).toEqual({ status: "fulfilled", value: undefined });
+    expect(basis.isVoid).toBe(true);
     other.exec("drop trigger claim_token_no_replace; insert into claim_token values (1, 2)");
     other.exec(sql);
     await store.append({ ...author.append(spawnOf("x")), claims });

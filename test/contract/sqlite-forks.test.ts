@@ -239,22 +239,28 @@ describe("damage to the log of a coordination", () => {
     await reader.close();
   });
 
-  it("is named where an event is none, whatever its hash says", async () => {
-    using folder = createTempFolder();
-    const path = folder.file("ledger.sqlite");
-    const store = await openTestLedger(path);
-    const { author: writer, request } = openRun("a");
-    await store.append(request);
-    await store.close();
-    forge(path, (database) => {
-      database.exec("update event set payload = '{}' where sequence = 0");
-      rehashRun(database, writer.runId);
-    });
-    const reader = await openTestLedger(path, { mode: "read" });
-    expect(await reader.damage(writer.runId, { before: 1 })).toEqual({
-      sequence: 0,
-      problem: "event_unreadable",
-    });
-    await reader.close();
-  });
+  it.each(["payload = '{}'", "timestamp_ms = 8640000000000001"])(
+    "is named where an event is none, whatever its hash says: %s",
+    async (change) => {
+      using folder = createTempFolder();
+      const path = folder.file("ledger.sqlite");
+      const store = await openTestLedger(path);
+      const { author: writer, request } = openRun("a");
+      await store.append(request);
+      await store.close();
+      forge(path, (database) => {
+        database.exec(`update event set ${change} where sequence = 0`);
+        rehashRun(database, writer.runId);
+      });
+      const reader = await openTestLedger(path, { mode: "read" });
+      expect(await reader.damage(writer.runId, { before: 1 })).toEqual({
+        sequence: 0,
+        problem: "event_unreadable",
+      });
+      expect((await verify(path)).problems).toContainEqual(
+        expect.objectContaining({ kind: "event_unreadable", sequence: 0 }),
+      );
+      await reader.close();
+    },
+  );
 });

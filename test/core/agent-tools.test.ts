@@ -181,6 +181,34 @@ test("a task that a model, or who asked it, wrote does not say on which host ano
   });
 });
 
+test("agents whose ids differ by case alone each run as themselves, also where one hands over to the other", async () => {
+  const [upper, lower] = ["vendor.test.payRoll", "vendor.test.payroll"] as const;
+  const toolCounts: number[] = [];
+  const scene = createWorkflowScene({
+    agents: {
+      ...NO_AGENTS,
+      installed: [createBuyer(["openwop:agent.handoff"], upper), createBuyer([], lower)],
+    },
+    chat: {
+      complete: ({ tools = [] }): Promise<ChatAnswer> => {
+        toolCounts.push(tools.length);
+        const handoff = { name: "openwop_agent_handoff", args: { toAgentId: lower, task: "Pay." } };
+        const toolCalls = tools.length > 0 ? [handoff] : [];
+        return Promise.resolve({ ...SAID, text: toolCalls.length > 0 ? "" : "paid", toolCalls });
+      },
+    },
+  });
+  for (const agentId of [lower, upper]) {
+    const runId = await scene.run("", { agent: { agentId, source: "run-api" } });
+    expect(await scene.snapshot(runId)).toMatchObject({
+      status: "completed",
+      outputs: { result: "paid", agentId: lower },
+    });
+    expect(scene.payloads(runId, "agent.invocation.started")).toMatchObject([{ agentId }]);
+  }
+  expect(toolCounts).toEqual([0, 1, 0]);
+});
+
 describe("what is nested so deep that it cannot be written", () => {
   const DEEP = JSON.parse(`${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`) as Readonly<
     Record<string, unknown>

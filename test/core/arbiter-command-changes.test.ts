@@ -176,6 +176,25 @@ describe("where everything below the folder is looked for", () => {
   });
 });
 
+it("says in the host's log that the ledger lacks even that there was more, once, where its coordination has ended", async () => {
+  const values = createValueFiles();
+  const findChanged = () => Promise.resolve({ paths: [], isWhole: false });
+  await using s = await openScene({
+    conflicts: ALL_FOUND,
+    files: { ...values, files: { ...values.files, findChanged } },
+  });
+  const a = await s.child("a");
+  const command = createShellCall(s, a);
+  const answer = await s.ask(command);
+  await s.ends(a);
+  await s.clock.advance(10_000);
+  expect(s.events("coordination.terminal")).toHaveLength(1);
+  await s.runs(command, answer);
+  expect(s.lines.filter(({ level }) => level === "warn")).toEqual([
+    { level: "warn", message: "the ledger lacks what a call changed: the coordination ended as success" },
+  ]);
+});
+
 describe("two hard links", () => {
   it("are one resource: who changes the file by one of them stands against who holds the other", async () => {
     await using s = await openScene({ files: createRealSceneFiles() });

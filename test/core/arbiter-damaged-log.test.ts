@@ -5,32 +5,39 @@ import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts"
 import type { PluginHooks } from "../../src/agents/coordination/runtime/environment/plugin-hooks.ts";
 import { createShellCall, requireRefused, write } from "./arbiter-calls.ts";
 import { openScene, type SceneOptions } from "./arbiter-scene.ts";
+import { OWNER } from "../support/fake-clock-host.ts";
 
 const OTHER = "agent:main:other" as SessionKey;
 
-/** Step `above` of plan-1 has written 1.md, and step `inside` of plan-2 works for it. */
-async function openPlanInPlan(options: SceneOptions = {}) {
-  const disk = { isDamaged: false };
+/** A scene in which `damage` makes the log of a coordination unreadable for a process that takes over. */
+async function openDamageable(options: SceneOptions = {}) {
+  let damagedId: string | undefined;
   const s = await openScene({
     ...options,
     wrap: (store) => ({
       ...store,
       read: (runId, range) =>
-        disk.isDamaged && runId === "plan-1"
-          ? Promise.reject(new CoordinationError("LEDGER_CORRUPT", "plan-1 is damaged"))
+        runId === damagedId
+          ? Promise.reject(new CoordinationError("LEDGER_CORRUPT", `${runId} is damaged`))
           : store.read(runId, range),
     }),
   });
+  const damage = async (runId: string): Promise<void> => {
+    damagedId = runId;
+    await s.restart();
+    s.lines.length = 0;
+  };
+  return { s, damage };
+}
+
+/** Step `above` of plan-1 has written 1.md, and step `inside` of plan-2 works for it. */
+async function openPlanInPlan(options: SceneOptions = {}) {
+  const { s, damage } = await openDamageable(options);
   await s.plan([{ stepId: "above", priority: "low" }]);
   const ownerSession = s.sessionOf("above");
   await s.does(write(s, ownerSession, { "1.md": "above" }));
   await s.plan([{ stepId: "inside" }], { coordinationId: "plan-2", ownerSession });
-  const damageOuterLog = async (): Promise<void> => {
-    disk.isDamaged = true;
-    await s.restart();
-    s.lines.length = 0;
-  };
-  return { s, inside: s.sessionOf("inside"), damageOuterLog };
+  return { s, inside: s.sessionOf("inside"), damageOuterLog: () => damage("plan-1") };
 }
 
 describe("while the log of an outer plan cannot be read", () => {
@@ -109,6 +116,47 @@ describe("while the log of an outer plan cannot be read", () => {
     const b = await s.child("b", { source: OTHER });
     await damageOuterLog();
     expect((await s.does(createShellCall(s, b))).kind).toBe("granted");
+    s.lines.length = 0;
+  });
+});
+
+describe("while the log of one coordination of an owner cannot be read", () => {
+  async function openTwo() {
+    const { s, damage } = await openDamageable();
+    for (const trace of ["first", "second"]) {
+      await s.child(trace, { trace });
+      await s.clock.advance(1);
+    }
+    await s.does(write(s, await s.child("b", { source: OTHER }), { "1.md": "b" }));
+    return { s, damage };
+  }
+
+  it.each(["co-1", "co-2"])("the owner is ruled on by the other one: %s", async (damagedId) => {
+    const { s, damage } = await openTwo();
+    await using _ = s;
+    await damage(damagedId);
+    requireRefused(await s.does(write(s, OWNER, { "1.md": "o" })));
+    expect((await s.does(write(s, OWNER, { "2.md": "o" }))).kind).toBe("granted");
+    expect(await s.holders("2.md")).toEqual([`${damagedId === "co-1" ? "co-2" : "co-1"}/@owner`]);
+    s.lines.length = 0;
+  });
+
+  it.each(["co-1", "co-2"])("what it claimed in the other one ends with its turn: %s", async (damagedId) => {
+    const { s, damage } = await openTwo();
+    await using _ = s;
+    await damage(damagedId);
+    await s.does(write(s, OWNER, { "2.md": "o" }));
+    await s.coordinator.turnEnded(OWNER, "run-1");
+    expect(await s.holders("2.md")).toEqual([]);
+    s.lines.length = 0;
+  });
+
+  it("nobody rules where it has no other one", async () => {
+    const { s, damage } = await openDamageable();
+    await using _ = s;
+    await s.child("first");
+    await damage("co-1");
+    await expect(s.ask(write(s, OWNER, { "1.md": "o" }))).rejects.toMatchObject({ code: "LEDGER_CORRUPT" });
     s.lines.length = 0;
   });
 });

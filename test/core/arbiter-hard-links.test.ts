@@ -154,6 +154,20 @@ describe("the strategy for a file that the holder has by another name", () => {
     }
   });
 
+  it("is also that of the name by which the holder has it, where a rule for that name is stricter", async () => {
+    const overrides = [{ resource: "b.md", strategy: "manual_review" as const }];
+    for (const rules of [{ highRisk: ["b.md"] }, { overrides }]) {
+      await using s = await openLinkedScene({ strategy: "priority_wins", ...rules });
+      await s.does(write(s, s.sessionOf("low"), { "other.md": "of low\n" }));
+      const answer = await s.ask(write(s, s.sessionOf("high"), { "secret.md": "of high\n" }));
+      expect(requireRefused(answer).sentence).toContain("a person must decide");
+    }
+    // Another file that the holder has is none of its names.
+    await using s = await openLinkedScene({ strategy: "priority_wins", highRisk: ["other.md"] });
+    await s.does(write(s, s.sessionOf("low"), { "other.md": "of low\n" }));
+    expect((await s.ask(write(s, s.sessionOf("high"), { "secret.md": "of high\n" }))).kind).toBe("granted");
+  });
+
   it("is that of a plugin, which reads by which names the call writes it and its holder has it", async () => {
     const contests: PluginContest[] = [];
     const arbitrate: PluginHooks["arbitrate"] = (contest) => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { createQuestionId } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
-import { edit, read, requireRefused, requireReview, write } from "./arbiter-calls.ts";
+import { createOutputCall, edit, read, requireRefused, requireReview, write } from "./arbiter-calls.ts";
 import {
   answersOf,
   openAskedScene,
@@ -70,6 +70,21 @@ describe("a child's contested write where the host can ask nobody", () => {
     expect((await s.ask(write(s, a, { "notes.md": "a2" }))).kind).toBe("refused");
     expect((await s.does(write(s, b, { "notes.md": "b" }))).kind).toBe("granted");
     expect(s.text("notes.md")).toBe("b");
+  });
+
+  it("happens once, also where its session has claimed the folder around it", async () => {
+    const s = await openAskedScene();
+    await using _ = s;
+    const a = await s.child("a");
+    s.put("dist/notes.md", "1");
+    await s.does(createOutputCall(s, a, "dist"));
+    await s.does(read(s, a, "dist/notes.md"));
+    s.put("dist/notes.md", "of somebody outside");
+    const call = write(s, a, { "dist/notes.md": "a" });
+    requireRefused(await s.ask(call));
+    expect(await answerQuestion(s, "approve")).toBe("approved");
+    expect((await s.does({ ...call, callKey: "again" })).kind).toBe("granted");
+    expect(s.events("resource.changed").at(-1)).toMatchObject({ stepId: "step-1", token: 2 });
   });
 
   it("takes it also from a step of another coordination", async () => {

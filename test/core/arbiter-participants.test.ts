@@ -197,6 +197,21 @@ describe("a plan's declared owner", () => {
     expect((await s.does(write(s, other, { "notes.md": "x" }))).kind).toBe("granted");
   });
 
+  it("keeps out none of those that work for it, whether it holds the folder or has written nothing", async () => {
+    await using s = await openScene();
+    await s.plan([{ stepId: "editor", resources: ["file:src"] }, { stepId: "other" }]);
+    const editor = s.sessionOf("editor");
+    const child = await s.child("child", { source: editor });
+    const grandchild = await s.child("grandchild", { source: child });
+    const other = await s.child("beside", { source: s.sessionOf("other") });
+    expect(await s.does(write(s, child, { "src/a.md": "c" }))).toEqual({ kind: "granted" });
+    await s.does(write(s, editor, { "src/b.md": "e" }));
+    await s.does(read(s, grandchild, "src/b.md"));
+    expect(await s.does(write(s, grandchild, { "src/b.md": "g" }))).toEqual({ kind: "granted" });
+    expect(s.events("conflict.detected")).toEqual([]);
+    expect((await s.does(write(s, other, { "src/c.md": "o" }))).kind).toBe("refused");
+  });
+
   it("is not one for the steps of another coordination", async () => {
     await using s = await openScene();
     await s.plan(steps, { ownerSession: OTHER });

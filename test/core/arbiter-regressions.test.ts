@@ -257,6 +257,28 @@ describe("who takes part", () => {
   });
 });
 
+describe("a call that ends after its coordination", () => {
+  it.each([
+    ["changed a file: the log of the host says that the ledger lacks it", 1],
+    ["changed nothing: there is nothing to say", 0],
+  ])("and %s", async (_, warnings) => {
+    await using s = await openScene();
+    const a = await s.child("a");
+    const call = write(s, a, { "notes.md": "a" });
+    const answer = await s.ask(call);
+    await s.ends(a);
+    await s.clock.advance(10_000);
+    expect(s.events("coordination.terminal")).toHaveLength(1);
+    if (warnings > 0) await s.runs(call, answer);
+    else await s.coordinator.arbiter.callEnded(call.callKey, { hasFailed: true });
+    expect(s.events("resource.changed")).toEqual([]);
+    const message = "the ledger lacks what a call changed: the coordination ended as success";
+    expect(s.lines.filter(({ level }) => level === "warn")).toEqual(
+      Array.from({ length: warnings }, () => ({ level: "warn", message })),
+    );
+  });
+});
+
 describe("while the ledger is busy", () => {
   it("the loser of a ruling is refused also where the refusal cannot be recorded", async () => {
     const store = createSpoilable();

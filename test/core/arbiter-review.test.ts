@@ -4,6 +4,7 @@ import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts"
 import { OWNER } from "../support/fake-clock-host.ts";
 import {
   createNamedCall,
+  createOutputCall,
   read,
   requireRefused,
   requireReview,
@@ -27,6 +28,18 @@ async function openReviewScene(
   return { s, a, call, review: requireReview(await s.ask(call)) };
 }
 
+/** The owner, which has claimed the folder, wants to write over what somebody outside wrote in it. */
+async function openFolderScene(): Promise<{ s: Scene; call: ToolCall; review: Review }> {
+  const s = await openScene(MANUAL);
+  await s.child("a");
+  s.put("dist/notes.md", "1");
+  await s.does(createOutputCall(s, OWNER, "dist"));
+  await s.does(read(s, OWNER, "dist/notes.md"));
+  s.put("dist/notes.md", "of somebody outside");
+  const call = write(s, OWNER, { "dist/notes.md": "o" });
+  return { s, call, review: requireReview(await s.ask(call)) };
+}
+
 function answersOf(s: Scene): string[] {
   return s.events("conflict.resolved").map(({ because }) => because);
 }
@@ -48,6 +61,29 @@ describe("a call that people are asked about", () => {
       { stepId: "@owner", token: 2 },
     ]);
     expect((await s.ask(write(s, a, { "notes.md": "a" }))).kind).toBe("refused");
+  });
+
+  it("happens when they approve, with a claim of its own, where its session has claimed the folder around it", async () => {
+    const { s, call, review } = await openFolderScene();
+    await using _ = s;
+    await review.settle("approved");
+    await s.runs(call, { kind: "granted" });
+    expect(answersOf(s)).toEqual(["approved"]);
+    expect(s.events("claim.acquired")).toMatchObject([
+      { resource: s.resource("dist"), token: 1 },
+      { resource: s.resource("dist/notes.md"), token: 2 },
+    ]);
+    expect(s.events("resource.changed").at(-1)).toMatchObject({ stepId: "@owner", token: 2 });
+  });
+
+  it("keeps no claim of its own where it fails, also where its session has claimed the folder around it", async () => {
+    const { s, call, review } = await openFolderScene();
+    await using _ = s;
+    await review.settle("approved");
+    await s.coordinator.arbiter.callEnded(call.callKey, { hasFailed: true });
+    expect(s.events("claim.released")).toMatchObject([{ token: 2, because: "unused" }]);
+    expect(await s.holders("dist")).toEqual(["co-1/@owner"]);
+    expect((await s.ask({ ...call, callKey: "again" })).kind).toBe("review");
   });
 
   it("does not happen when they deny, and everything stays as it was", async () => {

@@ -190,7 +190,7 @@ describe("bounds", () => {
     expect(describeDecision(decide(full, renewed, timeAt(0)))).toEqual(["claim.renewed"]);
   });
 
-  it("a coordination has so many conflicts and no more", () => {
+  it("a coordination has so many conflicts and no more, and the same refusal of the same claims is told again", () => {
     const scene = openAtWork(2, HELD_BY_2);
     scene.when(requestWanted());
     const state = openOf(scene);
@@ -210,6 +210,9 @@ describe("bounds", () => {
     expect(
       describeDecision(decide(withConflicts(BOUNDS.conflictsPerCoordinationMax - 1), other, timeAt(0))),
     ).toEqual([...["conflict.detected", "conflict.resolved"]]);
+    expect(
+      describeDecision(decide(withConflicts(BOUNDS.conflictsPerCoordinationMax), requestWanted(), timeAt(0))),
+    ).toEqual(["replay"]);
     const uncontested = request(1, createAsk(REPORT, 9));
     const claimed = decide(withConflicts(BOUNDS.conflictsPerCoordinationMax), uncontested, timeAt(0));
     expect(describeDecision(claimed)).toEqual(["claim.acquired"]);

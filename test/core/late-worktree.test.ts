@@ -62,7 +62,11 @@ function openWhile(
   };
   const { open } = scene;
   return {
-    place: prepareWorkFolder(dependencies as never, { state: open, step: scene.step("a") }),
+    place: prepareWorkFolder(
+      dependencies as never,
+      { state: open, step: scene.step("a") },
+      new AbortController().signal,
+    ),
     removed,
     warnings,
   };

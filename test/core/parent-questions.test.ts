@@ -227,6 +227,36 @@ describe("a question to the parent", () => {
 });
 
 describe("what the model of a parent writes", () => {
+  it("is in the gateway's log where it does not count, without its words", async () => {
+    const { coordinator, world } = await openStage();
+    const secret = "the secret words of a model";
+    const stranger = "agent:main:subagent:stranger" as SessionKey;
+    expect(await coordinator.answerChild(answerOf(secret, stranger))).toMatchObject({ code: "NOT_FOUND" });
+    expect(await coordinator.answerChild(answerOf("The north one."))).toMatchObject({ kind: "accepted" });
+    expect(await coordinator.answerChild(answerOf(secret))).toMatchObject({ code: "QUESTION_CLOSED" });
+    const line = { question: QUESTION_ID, answer: "answer", by: "agent", through: "session" };
+    expect(world.logged.filter(({ message }) => message === "an answer did not count")).toMatchObject([
+      { level: "warn", fields: { ...line, session: stranger, refusal: "NOT_FOUND" } },
+      { level: "warn", fields: { ...line, session: OWNER, refusal: "QUESTION_CLOSED" } },
+    ]);
+    expect(JSON.stringify(world.logged)).not.toContain(secret);
+    await coordinator.stop();
+  });
+
+  it.each(["the secret words of a model", ":the secret words of a model"])(
+    "is in no line of the log where it names a question by %j",
+    async (questionId) => {
+      const { coordinator, world } = await openStage();
+      const answer = { questionId, session: OWNER, text: "The north one." };
+      expect(await coordinator.answerChild(answer)).toMatchObject({ code: "NOT_FOUND" });
+      const lines = world.logged.filter(({ message }) => message === "an answer did not count");
+      expect(lines).toMatchObject([{ fields: { session: OWNER, refusal: "NOT_FOUND" } }]);
+      expect(lines[0]?.fields).not.toHaveProperty("question");
+      expect(JSON.stringify(world.logged)).not.toContain("secret words");
+      await coordinator.stop();
+    },
+  );
+
   it("answers no question that people are asked, whichever it names", async () => {
     const { coordinator, child, world } = await openStage({ to: undefined as never });
     expect(await coordinator.answerChild(answerOf("yes"))).toMatchObject({ code: "NOT_FOUND" });

@@ -161,6 +161,32 @@ describe("steps in their lanes", () => {
     ]);
   });
 
+  it("begin after ten minutes at a provider that names a year", async () => {
+    const scene = openProviders();
+    const { begun, runStep } = openLanes(scene);
+    scene.refuse("a", 365 * 86_400_000);
+    runStep("main");
+    await scene.clock.advance(3_600_000);
+    expect(begun).toEqual([{ agent: "main", atMs: 600_000 }]);
+  });
+
+  it("begin at a provider that never names a time, later after each refusal and within a minute", async () => {
+    const scene = openProviders();
+    const { begun, runStep } = openLanes(scene);
+    const startMs = scene.clock.now();
+    const waitsMs: number[] = [];
+    for (let refusals = 0; refusals < 12; refusals += 1) {
+      scene.refuse("a");
+      const refusedAtMs = scene.clock.now() - startMs;
+      runStep("main");
+      await scene.clock.advance(60_000);
+      waitsMs.push((begun[refusals]?.atMs ?? Infinity) - refusedAtMs);
+    }
+    expect(waitsMs.slice(0, 4)).toEqual([187, 375, 750, 1_500]);
+    // Between half a minute and a whole one.
+    expect(waitsMs.at(-1)).toBe(45_000);
+  });
+
   it("begin as soon as the provider is open, however long its pace lets the next call wait", async () => {
     const scene = openProviders();
     const { clock, providers, refuse } = scene;

@@ -16,6 +16,7 @@ it("one whose first event could not be read again is not its own", async () => {
   const ownRuns = createOwnRuns({
     owners: createMemoryWorkflowLedger().open().owners,
     owner: { id: GATEWAY },
+    clock: w.clock,
     steady: { elapsedMs: () => 0 },
     leaseMs: 10_000,
   });

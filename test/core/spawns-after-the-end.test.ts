@@ -3,7 +3,9 @@ import { describe, expect, it } from "vitest";
 import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { createWorld, spawnOf, type World } from "../support/fake-clock-host.ts";
+import { createScriptedRunner, endDone, endFailing } from "../support/scripted-runner.ts";
 import { listEvents, spawnChild } from "./gates-world.ts";
+import { plan, scriptOf, step, submitTo, type Fields, type PlanRun } from "./planned-world.ts";
 
 const COORDINATION_ID = "co-1" as CoordinationId;
 const ABOVE = "step-1" as StepId;
@@ -101,5 +103,52 @@ describe("a subagent that the host could not stop, after the end of its coordina
     await world.clock.advance(10_000);
     expect(await spawnFrom(coordinator, session)).toMatchObject(ADMITTED);
     await coordinator.stop();
+  });
+});
+
+const FAIL_FAST = {
+  failurePolicy: { retryBudget: 5, timeoutPolicy: "fail_fast", escalationPolicy: "none" },
+};
+
+/** The agents of both steps work until they are told to end. */
+const createWorkingWorld = (): World =>
+  createWorld({}, createScriptedRunner(scriptOf({ a: ["work"], b: ["work"] })));
+
+describe("the agent of a completed step whose turn goes on after the plan has stopped and ended", () => {
+  it.each<[string, Fields, (run: PlanRun) => void]>([
+    ["fail_fast", FAIL_FAST, ({ world }) => world.plans.end("b", endFailing("no"))],
+    ["deadline", { deadlineMs: 60_000 }, () => undefined],
+  ])("may spawn nothing more in it (%s)", async (because, fields, stop) => {
+    const run = await submitTo(createWorkingWorld(), plan([step("a"), step("b")], fields));
+    const agent = run.ordersOf("a").at(-1)!.childSessionKey;
+    run.coordinator.turnBegan(agent, "woken");
+    run.world.plans.end("a", endDone());
+    await run.advance(10_000);
+    stop(run);
+    await run.advance(60_000);
+    expect(run.events("coordination.terminal")).toHaveLength(1);
+    const spawnMore = () => run.coordinator.admitSpawn(spawnOf({ task: "more", source: agent }));
+    expect(await spawnMore()).toEqual({
+      kind: "refused",
+      code: "PLAN_STOPPED",
+      reason: `the plan that this work belongs to has stopped: ${because}; finish without another subagent`,
+    });
+    await run.coordinator.turnEnded(agent, "woken");
+    run.coordinator.turnBegan(agent, "asked-by-a-person");
+    expect(await spawnMore()).toMatchObject({ kind: "admitted" });
+    await run.coordinator.stop();
+  });
+
+  it("may spawn in it where the plan ended before its deadline", async () => {
+    const run = await submitTo(createWorkingWorld(), plan([step("a"), step("b")], { deadlineMs: 60_000 }));
+    const agent = run.ordersOf("a").at(-1)!.childSessionKey;
+    run.coordinator.turnBegan(agent, "woken");
+    for (const name of ["a", "b"]) run.world.plans.end(name, endDone());
+    await run.advance(70_000);
+    expect(run.events("coordination.terminal")).toHaveLength(1);
+    expect(await run.coordinator.admitSpawn(spawnOf({ task: "more", source: agent }))).toMatchObject({
+      kind: "admitted",
+    });
+    await run.coordinator.stop();
   });
 });

@@ -11,6 +11,8 @@ import { playConflict, type Contenders, replayUnderPolicy } from "./what-if-scen
 
 const FILE = "file:/repo/a";
 const EXCEPTION: AppliedStrategy = { strategy: "manual_review", from: "operator" };
+/** The operator's strategy for all other resources, which no plan loosens. */
+const DEFAULT: AppliedStrategy = { strategy: "manual_review", from: "default" };
 const HIGH_RISK: AppliedStrategy = { strategy: "manual_review", from: "high_risk" };
 const HOME_EXCEPTION = { resource: "~/repo/**", strategy: "priority_wins" } as const;
 const OF_PLAN: Contenders = {
@@ -137,15 +139,26 @@ describe("a plan whose text is not kept", () => {
     [HIGH_RISK, { highRisk: [], strategy: "owner_wins" }],
     [HIGH_RISK, { highRisk: [], overrides: [{ resource: "/repo/**", strategy: "owner_wins" }] }],
     [EXCEPTION, { overrides: [], strategy: "owner_wins" }],
+    [DEFAULT, { strategy: "owner_wins" }],
   ])("may have a rule of its own in place of %j under %j", async (applied, conflicts) => {
     const { points } = await replayUnderPolicy({ conflicts }, playPlan(applied));
     expect(points).toMatchObject([{ would: "owner_wins decides", certainty: "unknown" }]);
     expect(points[0]?.why).toContain(TEXT_DELETED);
   });
 
-  it("has none in place of an exception that the policy makes", async () => {
-    const overrides = [{ resource: "/repo/**", strategy: "owner_wins" as const }];
-    const { points } = await replayUnderPolicy({ conflicts: { overrides } }, playPlan(EXCEPTION));
-    expect(points[0]).toMatchObject({ certainty: "differs" });
+  it.each([EXCEPTION, DEFAULT])(
+    "has none in place of %j where the policy makes an exception",
+    async (applied) => {
+      const overrides = [{ resource: "/repo/**", strategy: "owner_wins" as const }];
+      const { points } = await replayUnderPolicy({ conflicts: { overrides } }, playPlan(applied));
+      expect(points[0]).toMatchObject({ certainty: "differs" });
+    },
+  );
+
+  it("has none in place of another strategy for all resources, which its own would have come before", async () => {
+    const conflicts: ArbiterPolicy = { strategy: "owner_wins" };
+    const applied: AppliedStrategy = { strategy: "priority_wins", from: "default" };
+    const { points } = await replayUnderPolicy({ conflicts }, playPlan(applied));
+    expect(points.filter(({ certainty }) => certainty === "unknown")).toEqual([]);
   });
 });

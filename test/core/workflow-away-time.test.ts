@@ -248,3 +248,18 @@ describe("a run whose process was stopped for longer than its lease, with nobody
     await scene.host.stop();
   });
 });
+
+test("a run whose machine slept, with a steady clock that stood still meanwhile, has as long as it had", async () => {
+  const { promise, resolve } = Promise.withResolvers<typeof SAID>();
+  const clock = createFakeClock();
+  const scene = createWorkflowScene({ clock, definitions: [asking], chat: { complete: () => promise } });
+  await scene.host.start();
+  const runId = await scene.run("asking");
+  clock.jump(clock.now() + 15 * MINUTE);
+  await clock.advance(9 * MINUTE);
+  resolve(SAID);
+  await scene.settle();
+  expect(scene.payloads(runId, "run.resuming")).toMatchObject([{ awayMs: 15 * MINUTE }]);
+  expect(await scene.status(runId)).toBe("completed");
+  await scene.host.stop();
+});

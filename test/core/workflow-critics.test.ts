@@ -82,6 +82,58 @@ describe("a critic that is a model", () => {
     expect(JSON.stringify(chatRequests)).not.toContain("1234");
   });
 
+  test.each<[copy: string, key: string, about: (key: string) => unknown]>([
+    ["names and lists", "key-of-the-vault", (key) => ({ [key]: [`dug up with ${key}`] })],
+    ["JSON", 'key\nof "the" \\vault', (key) => JSON.stringify({ text: `dug up with ${key}` })],
+  ])("sees nothing that is sensitive in a variable to which it was copied: as %s", async (_, key, about) => {
+    const chatRequests: ChatRequest[] = [];
+    const digger = createWorkflow("digger", {
+      nodes: [createNode("dig")],
+      variables: { result: "gold", pin: key, about: about(key) },
+    });
+    const variables = digger.variables.map((each) => ({ ...each, sensitive: each.name === "pin" }));
+    const loop = createLooped({
+      systemPrompt: "Is it gold?",
+      checks: { form: { kind: "pattern", pattern: "vault" } },
+    });
+    const at = createWorkflowScene({
+      definitions: [loop, { ...digger, variables }],
+      chat: {
+        complete: (request) => {
+          chatRequests.push(request);
+          return Promise.resolve(createChatAnswer(verdictOf("pass", ["grounded", "complete"])));
+        },
+      },
+    });
+    const runId = await at.run("loop");
+    expect(filterByType(at, runId, "agent.verified").payload).toMatchObject({ verdict: "pass" });
+    expect(JSON.stringify(chatRequests)).toContain("dug up with [masked]");
+    expect(JSON.stringify(chatRequests)).not.toContain("vault");
+  });
+
+  test("sees no sensitive text that its child has from the run that started it", async () => {
+    const chatRequests: ChatRequest[] = [];
+    const key = "key-of-the-vault";
+    const loop = createLooped({ systemPrompt: "Is it gold?" });
+    const pin = { name: "pin", type: "string" as const, defaultValue: key, sensitive: true };
+    const digger = createWorkflow("digger", {
+      nodes: [createNode("dig")],
+      variables: { result: `gold by ${key}` },
+    });
+    const at = createWorkflowScene({
+      definitions: [{ ...loop, variables: [...loop.variables, pin] }, digger],
+      chat: {
+        complete: (request) => {
+          chatRequests.push(request);
+          return Promise.resolve(createChatAnswer(verdictOf("pass", ["grounded", "complete"])));
+        },
+      },
+    });
+    await at.run("loop");
+    expect(JSON.stringify(chatRequests)).toContain("gold by [masked]");
+    expect(JSON.stringify(chatRequests)).not.toContain(key);
+  });
+
   test("that is in doubt is escalated, as what follows from its verdict, and what it cost is told before", async () => {
     const at = runCriticised(() =>
       Promise.resolve(createChatAnswer(verdictOf("pass", ["grounded", "complete"], 0.2))),

@@ -47,7 +47,14 @@ describe("a peer's address of many slashes", () => {
 });
 
 describe("another spelling of an MCP server's address", () => {
-  async function runTransfer(url: string | undefined, peerUrl: string) {
+  async function runTransfer(
+    url: string | undefined,
+    peerUrl: string,
+    mcpServers: Readonly<Record<string, string>> = {
+      other: "https://other.example/v1/mcp",
+      pay: "https://pay.example/v1/mcp",
+    },
+  ) {
     const called: string[] = [];
     const callMcp: ToolCaller["callMcp"] = (call) => {
       called.push(call.url);
@@ -57,7 +64,7 @@ describe("another spelling of an MCP server's address", () => {
     const scene = createWorkflowScene({
       definitions: [createWorkflow("w", { nodes: [createNode("n", "core.ai.callPrompt", { mcp })] })],
       agents: {
-        mcpServers: { other: "https://other.example/v1/mcp", pay: "https://pay.example/v1/mcp" },
+        mcpServers,
         toolScopes: { "mcp:pay.transfer": ["money"] },
       },
       tools: createNamedTools({ callMcp } as ToolCaller, ["https://pay.example", "https://free.example"]),
@@ -81,14 +88,88 @@ describe("another spelling of an MCP server's address", () => {
     expect(snapshot).toMatchObject({ status: "failed", error: { code: "forbidden" } });
   });
 
-  test.each(["https://PAY.example/v1/mcp", "https://pay.example/v1/mcp/?x#y"])(
-    "asks for the same scopes where a workflow states it: %s",
+  test.each([
+    "https://PAY.example/v1/mcp",
+    "https://pay.example/v1/mcp/?x#y",
+    "https://pay.example:443/v1/mcp",
+    "https://a:b@pay.example/v1/mcp",
+    "https://pay.example./v1/mcp",
+    "https://p%61y.example/v1/mcp",
+    String.raw`https:\\pay.example\v1\mcp`,
+    "https://pay.example/x/../v1/mcp",
+    "https://pay.example/x/%2e%2E/v1/mcp",
+    "https://pay.example/x/..%2fv1/mcp",
+    "https://pay.example/x%2f..%2fv1%2fmcp",
+    "https://pay.example/x/..%5cv1/mcp",
+    "https://pay.example/x/%252e%252e/v1/mcp",
+    "https://pay.example//v1///mcp",
+    "https://pay.example/./v1/%2e/mcp",
+    "https://pay.example/v1/%6dcp",
+    "https://pay.example/v1/%256Dcp",
+    "https://pay.example/V1/MCP",
+    "https://pay.example/v1/mcp%2f",
+    "https://pay.example/v1/mcp;x=1",
+    "https://pay.example/v1/mcp%3Fx",
+    "https://pay.example/v1/mcp%23x",
+    "https://pay.example/x/..;/v1/mcp",
+    "https://pay.example/v1/mcp%3F%2f..%2fx",
+    "https://pay.example/%zz",
+  ])("asks for the same scopes where a workflow states it: %s", async (url) => {
+    const { called, snapshot } = await runTransfer(url, "");
+    expect(called).toEqual([]);
+    expect(snapshot).toMatchObject({ status: "failed", error: { code: "forbidden" } });
+  });
+
+  test("asks for the scopes of each name that its server has", async () => {
+    const first = "https://pay.example/v1/mcp/";
+    const servers = { first, pay: "https://pay.example/v1/mcp" };
+    for (const url of [first, `${first}?x`])
+      expect((await runTransfer(url, "", servers)).snapshot).toMatchObject({
+        status: "failed",
+        error: { code: "forbidden" },
+      });
+  });
+
+  test.each(["https://PAY.example/my%20docs/mcp/?session=1", "https://pay.example/my docs/mcp"])(
+    "asks for none where it is that of a configured server with an encoded path: %s",
     async (url) => {
-      const { called, snapshot } = await runTransfer(url, "");
-      expect(called).toEqual([]);
-      expect(snapshot).toMatchObject({ status: "failed", error: { code: "forbidden" } });
+      const servers = { docs: "https://pay.example/my%20docs/mcp", pay: "https://pay.example/v1/mcp" };
+      const { called, snapshot } = await runTransfer(url, "", servers);
+      expect(called).toEqual([url]);
+      expect(snapshot).toMatchObject({ status: "completed" });
     },
   );
+
+  test("asks for the same scopes where the operator wrote it in another way", async () => {
+    const servers = { pay: "https://pay.example/v1/mc%70" };
+    expect((await runTransfer("https://pay.example/v1/mcp", "", servers)).called).toEqual([]);
+  });
+
+  test("is another server where the operator names both with their queries", async () => {
+    const free = "https://pay.example/v1/mcp?of=free";
+    const servers = { free, pay: "https://pay.example/v1/mcp?of=pay" };
+    expect((await runTransfer(free, "", servers)).called).toEqual([free]);
+    expect((await runTransfer(`${free}&x`, "", servers)).called).toEqual([]);
+  });
+
+  test.each([
+    "https://pay.example/v1/mcp2",
+    "https://pay.example/v1/mcp/free",
+    "https://pay.example:8443/v1/mcp",
+    "https://free.pay.example/v1/mcp",
+    "http://pay.example/v1/mcp",
+  ])("of another server asks for none where a workflow states it: %s", async (url) => {
+    const { called, snapshot } = await runTransfer(url, "");
+    expect(called).toEqual([url]);
+    expect(snapshot).toMatchObject({ status: "completed" });
+  });
+
+  test("of any length is compared at once", async () => {
+    const startedAtMs = performance.now();
+    await runTransfer(`https://pay.example/${"%25".repeat(100_000)}`, "");
+    await runTransfer(`https://pay.example${".".repeat(100_000)}x/v1/mcp`, "");
+    expect(performance.now() - startedAtMs).toBeLessThan(1_000);
+  });
 
   test("of another server asks for none", async () => {
     const { called, snapshot } = await runTransfer(undefined, "https://FREE.example/");

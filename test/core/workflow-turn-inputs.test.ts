@@ -283,6 +283,26 @@ describe("the size of what a supervisor is told", () => {
     });
   });
 
+  it.each([['"'], ["\n"], ["\u0001"], ["\ud800"], ["😀"]])(
+    "is bounded as it is sent, escapes included: %j",
+    (character) => {
+      const long = character.repeat(40_000);
+      const turn = readTurn({
+        run: createRun({}, { inputs: { one: long, two: [long] } }),
+        memory: [{ id: "m", content: long }],
+        workspace: [{ path: "a.md", version: 1, content: long }],
+        drafts: [{ type: "variable.changed", payload: { name: "goal", next: long } }],
+      });
+      const { variables, memory, workspace, transcript } = TURN_CHARS;
+      const notes = 200;
+      expect(JSON.stringify(turn["variables"]).length).toBeLessThan(variables + notes);
+      expect(JSON.stringify(turn["memory"]).length).toBeLessThan(memory + notes);
+      expect(JSON.stringify(turn["workspace"]).length).toBeLessThan(workspace + notes);
+      expect(JSON.stringify(turn["transcript"]).length).toBeLessThan(transcript + notes);
+      expect(JSON.stringify(turn["memory"]).length).toBeGreaterThan(memory - notes);
+    },
+  );
+
   it("is bounded for the memory, the files and the events, each by itself", () => {
     const payload = { name: "goal", next: LONG };
     const turn = readTurn({
@@ -294,7 +314,8 @@ describe("the size of what a supervisor is told", () => {
       memory: [{ id: "m", content: createCut(16_000) }],
       workspace: [{ path: "a.md", version: 1, content: createCut(24_000) }],
       transcript: [
-        { sequence: 3, payload: `${JSON.stringify(payload).slice(0, 32_000)}… (40025 characters)` },
+        // Its JSON is a text in JSON, where each of its 7 quotes takes two characters.
+        { sequence: 3, payload: `${JSON.stringify(payload).slice(0, 31_993)}… (40025 characters)` },
       ],
     });
   });
@@ -346,6 +367,6 @@ describe("values that share a number of characters", () => {
   });
 
   it("are cut as JSON where they are no texts", () => {
-    expect(fitAll([["a", "b"]], 4)).toStrictEqual(['["a"… (9 characters)']);
+    expect(fitAll([["a", "b"]], 4)).toStrictEqual(['["a… (9 characters)']);
   });
 });

@@ -4,11 +4,12 @@ import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { createRandom } from "../support/random.ts";
 import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
-import type { Acknowledged } from "./kill-loop-worker.ts";
+import type { Acknowledged, Deed } from "./kill-loop-worker.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 
 /** `LOOP_ROUNDS=5000` for a night. */
@@ -74,6 +75,16 @@ async function countHappened(store: LedgerStore): Promise<Map<string, number>> {
   return counts;
 }
 
+/** Each child does one of these at most, and once. */
+const DEEDS_BY_FACT: Partial<Record<RunEvent["type"], Deed>> = {
+  "child.observed": "observed",
+  "step.progressed": "progressed",
+  "result.shortened": "shortened",
+  "message.suppressed": "suppressed",
+  "privilege.refused": "refused a call",
+  "usage.recorded": "used",
+};
+
 function meaningOf(event: RunEvent): string[] {
   switch (event.type) {
     case "step.admitted":
@@ -89,19 +100,37 @@ function meaningOf(event: RunEvent): string[] {
       return [`ended ${event.runId} ${event.payload.stepId}`];
     case "coordination.terminal":
       return [`terminal ${event.runId}`];
-    default:
-      return [];
+    default: {
+      const deed = DEEDS_BY_FACT[event.type];
+      return deed && event.nodeId ? [`${deed} ${event.runId} ${event.nodeId}`] : [];
+    }
   }
 }
 
 function nameAcknowledged({ operation, runId, stepId, key }: Acknowledged): string {
-  return operation === "ended" ? `ended ${runId} ${stepId}` : `${operation} ${key}`;
+  return operation === "admitted" || operation === "confirmed"
+    ? `${operation} ${key}`
+    : `${operation} ${runId} ${stepId}`;
+}
+
+/** Long texts of which the log tells and that cannot be read whole. */
+async function listUnreadable(store: LedgerStore & ContentStore): Promise<string[]> {
+  const unreadable: string[] = [];
+  for (const { runId } of await store.list({ limit: 100_000 }))
+    for (const event of await store.read(runId, { from: 0, limit: 100_000 })) {
+      if (event.type !== "result.shortened") continue;
+      const { text, chars } = event.payload;
+      if ((await store.get(text.sha256))?.length !== chars) unreadable.push(text.sha256);
+    }
+  return unreadable;
 }
 
 async function checkLedger(path: string, acknowledged: readonly Acknowledged[]): Promise<void> {
   const store = await openTestLedger(path, { mode: "read" });
   const counts = await countHappened(store);
+  const unreadable = await listUnreadable(store);
   await store.close();
+  expect(unreadable).toEqual([]);
   expect(acknowledged.map(nameAcknowledged).filter((subject) => counts.get(subject) !== 1)).toEqual([]);
   expect([...counts].filter(([, times]) => times !== 1)).toEqual([]);
 }
@@ -111,8 +140,8 @@ interface Rounds {
   readonly count: number;
 }
 
-/** Begins a ledger, kills a worker on it in each round, and returns how many operations were acknowledged. */
-async function killWorkers({ first, count }: Rounds, random: () => number): Promise<number> {
+/** Begins a ledger, kills a worker on it in each round, and returns what was acknowledged. */
+async function killWorkers({ first, count }: Rounds, random: () => number): Promise<Acknowledged[]> {
   using folder = createTempFolder();
   const path = folder.file("ledger.sqlite");
   const acknowledged: Acknowledged[] = [];
@@ -129,7 +158,7 @@ async function killWorkers({ first, count }: Rounds, random: () => number): Prom
   const verification = await verifyLedger(store);
   await store.close();
   expect(verification).toMatchObject({ ok: true, problems: [] });
-  return acknowledged.length;
+  return acknowledged;
 }
 
 it(
@@ -137,15 +166,19 @@ it(
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const random = createRandom(SEED);
+    const operations = new Set<Acknowledged["operation"]>();
     let acknowledged = 0;
     for (let kills = 0; kills < ROUNDS;) {
       const count = Math.min(ROUNDS_PER_LEDGER, ROUNDS - kills);
-      acknowledged += await killWorkers({ first: kills, count }, random);
+      const ofLedger = await killWorkers({ first: kills, count }, random);
+      acknowledged += ofLedger.length;
+      for (const { operation } of ofLedger) operations.add(operation);
       kills += count;
       process.stdout.write(
         `${kills} kills: ${acknowledged} acknowledged operations, each once in its ledger\n`,
       );
     }
     expect(acknowledged).toBeGreaterThan(ROUNDS * 10);
+    expect([...operations]).toEqual(expect.arrayContaining(Object.values(DEEDS_BY_FACT)));
   },
 );

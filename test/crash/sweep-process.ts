@@ -26,7 +26,15 @@ export interface Calls {
   count: number;
 }
 
-export function startProcess(world: World, calls: Calls, fault: Fault | undefined): Process {
+type Outside = Omit<NonNullable<Parameters<World["start"]>[1]>, "clock" | "runner">;
+
+/** `outside` replaces what the coordinator is otherwise given of the world. */
+export function startProcess(
+  world: World,
+  calls: Calls,
+  fault: Fault | undefined,
+  outside: Outside = {},
+): Process {
   const death = Promise.withResolvers<"died">();
   const wakes = new Set<() => void>();
   let dead = false;
@@ -63,7 +71,7 @@ export function startProcess(world: World, calls: Calls, fault: Fault | undefine
     bind: (envelope) => call(() => world.host.bind(envelope)),
     stop: (query) => call(() => world.host.stop(query)),
   };
-  const coordinator = world.start((store) => spoilStore(store, call), { clock, runner });
+  const coordinator = world.start((store) => spoilStore(store, call), { clock, runner, ...outside });
   return { coordinator, died: death.promise, isDead };
 }
 

@@ -69,6 +69,14 @@ describe("a refusal", () => {
     expect(await refused.json()).toEqual(matchRefusal(code));
   });
 
+  it("of another HTTP method is JSON-RPC, and names the one that is possible", async () => {
+    for (const method of ["GET", "DELETE"]) {
+      const refused = await fetch(`${world.baseUrl}/v1/a2a`, { method });
+      expect([refused.status, refused.headers.get("allow")]).toEqual([405, "POST"]);
+      expect(await refused.json()).toEqual(matchRefusal(-32_000));
+    }
+  });
+
   it("of a stream beyond the quota is JSON-RPC, and says when to try again, also with an idempotency key", async () => {
     const { app } = createLimitedFace();
     const params = { message: { messageId: "m-1", role: "ROLE_USER", parts: [{ text: "go" }] } };

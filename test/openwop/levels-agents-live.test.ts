@@ -34,7 +34,7 @@ const toolScopes: Record<string, readonly string[]> = {};
 
 beforeAll(async () => {
   world = await openAgents(AGENTS, {
-    agents: { modelClasses, toolScopes, toolRate: { perMinute: 60, burst: 40 } },
+    agents: { modelClasses, toolScopes, toolRate: { perMinute: 1, burst: 40 } },
     secrets: new Map([["operator", TOLD]]),
     tokens: [
       { tenant: "first", token: TOKEN },

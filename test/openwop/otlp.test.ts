@@ -1,4 +1,5 @@
 /** Owns: the spans of `serve --otlp`, over kill -9. */
+import { spawnSync } from "node:child_process";
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
@@ -9,6 +10,7 @@ import { startServe, type ServeProcess } from "../support/serve-process.ts";
 import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { chain, createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { createServing } from "./create-serving.ts";
 
 const EXPORTING = /^(?:plugins\/(?:telemetry\/|compose-telemetry)|infra\/otlp\/)/u;
 const RUNS = 30;
@@ -20,6 +22,27 @@ const DEFINITION = createWorkflow("pair", {
 });
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const TRACEPARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
+
+/** Makes every import of the exporter fail as it does where a file of the package is not there. */
+const HIDE_EXPORTER = `
+import { registerHooks } from "node:module";
+registerHooks({
+  resolve: (specifier, context, next) => {
+    const found = next(specifier, context);
+    if (!found.url.includes("/compose-telemetry.")) return found;
+    throw Object.assign(new Error("Cannot find module " + found.url), { code: "ERR_MODULE_NOT_FOUND" });
+  },
+});
+`;
+
+/** SQLite removes the file of a ledger's newest writes where the last who has the ledger open closes it. */
+const SERVE_WITHOUT_EXPORTER = `
+const { existsSync } = await import("node:fs");
+const { startServedOpenWop } = await import("./src/plugins/serve-openwop.ts");
+const serving = { ...JSON.parse(process.argv[1]), log: () => undefined };
+const code = await startServedOpenWop(serving).then(() => "served", (error) => error.code);
+console.log(JSON.stringify({ code, isOpen: existsSync(serving.ledgerPath + "-wal") }));
+`;
 
 async function createRuns(serve: ServeProcess, count: number): Promise<string[]> {
   const runIds: string[] = [];
@@ -105,6 +128,18 @@ describe("serve --otlp", () => {
     await serve.end("SIGTERM");
     expect(performance.now() - beganMs).toBeLessThan(ENDING_MS_MAX);
     expect(serve.process.exitCode).toBe(0);
+  });
+
+  it("closes its ledger where the exporter cannot start", () => {
+    using folder = createTempFolder();
+    const hide = `data:text/javascript,${encodeURIComponent(HIDE_EXPORTER)}`;
+    const serving = JSON.stringify(createServing(folder.file("runs.sqlite"), { otlp: "" }));
+    const { stdout } = spawnSync(
+      process.execPath,
+      ["--import", hide, "--input-type=module", "--eval", SERVE_WITHOUT_EXPORTER, serving],
+      { cwd: new URL("../../", import.meta.url), encoding: "utf8" },
+    );
+    expect(JSON.parse(stdout)).toEqual({ code: "ERR_MODULE_NOT_FOUND", isOpen: false });
   });
 
   it("refuses what is no address", async () => {

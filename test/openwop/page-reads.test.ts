@@ -166,6 +166,10 @@ describe("one coordination", () => {
     expect([...first.events, ...rest.events]).toEqual(all.events);
     const newest = await client.get<EventsPage>(`runs/${SPAWNS}/events?limit=2&before=${all.events.length}`);
     expect(newest.events).toEqual(all.events.slice(-2));
+    const behindAll = `limit=2&before=${Number.MAX_SAFE_INTEGER}`;
+    expect((await client.get<EventsPage>(`runs/${SPAWNS}/events?${behindAll}`)).events).toEqual(
+      newest.events,
+    );
   });
 
   it("finds events of one type", async () => {

@@ -236,6 +236,22 @@ describe("the page", () => {
       await page.getByText("2 steps will run as two-steps").waitFor();
     }));
 
+  it("reads a plan's file again that was changed and is chosen again, and says when it cannot be read", () =>
+    visit(async ({ page }) => {
+      await go(page, "#/plan");
+      const input = page.locator("plan-view input[type=file]");
+      const area = page.locator("plan-view textarea");
+      for (const text of ["steps: [", PLAN]) {
+        await input.setInputFiles({ name: "p.yaml", mimeType: "text/yaml", buffer: Buffer.from(text) });
+        await expect.poll(() => area.inputValue()).toBe(text);
+        // A browser tells of no choice that is the one before.
+        expect(await input.inputValue()).toBe("");
+      }
+      await page.evaluate("Blob.prototype.text = () => Promise.reject(new Error('removed meanwhile'))");
+      await input.setInputFiles({ name: "p.yaml", mimeType: "text/yaml", buffer: Buffer.from(PLAN) });
+      await page.locator("plan-view .problem").getByText("cannot be read").waitFor();
+    }));
+
   it("opens a step from the timeline by the keyboard, with what is known of it", () =>
     visit(async ({ page }) => {
       await go(page, `#/runs/${RUNNING_PLAN.id}/timeline`);
@@ -274,6 +290,39 @@ describe("the page", () => {
       await page.getByRole("button", { name: "because of 0" }).first().click();
       expect(await page.evaluate("document.activeElement.id")).toBe("event-0");
     }));
+
+  it("says that a saved log ends before the log of a coordination that has more than 100,000 events", () =>
+    visit(async ({ page }) => {
+      await go(page, `#/runs/${ENDED_PLAN.id}/log`);
+      await page.getByRole("button", { name: "Save as JSON lines" }).waitFor();
+      await page.route(/\/events\?limit=1000/u, (route) => {
+        const first = Number(new URL(route.request().url()).searchParams.get("after") ?? -1) + 1;
+        const events = Array.from({ length: 1_000 }, (_, place) => ({ sequence: first + place, damage: "" }));
+        return route.fulfill({ json: { events, next: first + 999 } });
+      });
+      const saved = page.waitForEvent("download");
+      await page.getByRole("button", { name: "Save as JSON lines" }).click();
+      const path = join(folder.path, "saved.jsonl");
+      await (await saved).saveAs(path);
+      expect(readFileSync(path, "utf8").match(/\n/gu)).toHaveLength(100_000);
+      await page
+        .locator("event-log .problem")
+        .getByText("Only the first 100,000 events were saved")
+        .waitFor();
+    }));
+
+  it.each([
+    [1, "1 event was saved as a file."],
+    [2, "2 events were saved as a file."],
+  ])("says how many events of a log were saved: %i", (count, sentence) =>
+    visit(async ({ page }) => {
+      await go(page, `#/runs/${ENDED_PLAN.id}/log`);
+      const events = Array.from({ length: count }, (_, sequence) => ({ sequence, damage: "" }));
+      await page.route(/\/events\?limit=1000/u, (route) => route.fulfill({ json: { events } }));
+      await page.getByRole("button", { name: "Save as JSON lines" }).click();
+      await page.locator("coordination-page > [role=status]", { hasText: sentence }).waitFor();
+    }),
+  );
 
   it("saves the timeline as one file that shows the same and asks for nothing", () =>
     visit(async ({ page }) => {

@@ -9,6 +9,7 @@ import { createQuestionReads, findOnlyOpenQuestion } from "../../src/plugins/rep
 import { contentOf, OWNER } from "../support/ledger-fixtures.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
 import { openTestLedger } from "../support/temp-ledger.ts";
+import { recordContests } from "../cli/recorded-contests.ts";
 import { openQuestionStage, say } from "./question-stage.ts";
 
 const OTHER = "agent:other:main" as SessionKey;
@@ -274,6 +275,13 @@ describe("/coordination questions", () => {
     expect(reply.split("\n")).toHaveLength(6);
     expect(reply.endsWith("\nAnd more.")).toBe(true);
     expect(reply.length).toBeLessThan(5_000);
+  });
+
+  it("does not name the resource of a write, nor who stands against it", async () => {
+    await using stage = await openQuestionStage();
+    await recordContests(stage.ledgerPath, "file:/repo/notes.md");
+    const reply = await say(stage, "questions");
+    expect(reply).toMatch(/: step review \(step-1\): others stand against its write\.$/u);
   });
 
   it("says where nothing is asked", async () => {

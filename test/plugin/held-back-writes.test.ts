@@ -52,7 +52,7 @@ const createWrite = (sessionKey: string) => ({
 });
 
 /** The provider of a child tells it to call again in an hour. */
-async function refuseModelCall(sessionKey: string): Promise<void> {
+async function reportRefusedModelCall(sessionKey: string): Promise<void> {
   const provider = "mock";
   noteModelCall({ runId: "run-1", callId: "call-1", sessionKey, provider, model: "scripted" });
   const errorMessage = "429 slow down; Retry-After: 3600 seconds";
@@ -81,7 +81,7 @@ it("is refused in the host's time where a plugin that rules on it is late, too",
   const holding = createWrite(FIRST);
   expect(await handlers.beforeCall(holding, contextOf(FIRST))).toBeUndefined();
   await handlers.afterCall({ ...holding, result: {} }, contextOf(FIRST));
-  await refuseModelCall(SECOND);
+  await reportRefusedModelCall(SECOND);
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date", "performance"] });
   const { result, tookMs } = await measureAnswer(handlers.beforeCall(createWrite(SECOND), contextOf(SECOND)));
   expect(tookMs).toBeGreaterThan(8_000);

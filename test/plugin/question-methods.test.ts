@@ -6,6 +6,8 @@ import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-ac
 import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
 import { registerCoordinationMethods } from "../../src/plugins/openclaw/register-gateway-methods.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
+import { recordContests } from "../cli/recorded-contests.ts";
+import { SPAWNS } from "../cli/recorded-questions.ts";
 import { openQuestionStage, type QuestionStage } from "./question-stage.ts";
 
 const OTHER = "agent:other:main" as SessionKey;
@@ -75,6 +77,18 @@ describe("coordination.questions", () => {
         },
       },
     });
+  });
+
+  it("does not name the resource of a write, nor who stands against it", async () => {
+    await using stage = await openQuestionStage();
+    await recordContests(stage.ledgerPath, "file:/repo/notes.md");
+    const questionId = `${SPAWNS}:escalation-1`;
+    for (const params of [{}, { questionId }]) {
+      const answer = JSON.stringify(await ask(stage, params));
+      expect(answer).toContain(`"questionId":"${questionId}"`);
+      expect(answer).toContain('"cause":"conflict"');
+      expect(answer).not.toMatch(/"contested"|draft|notes\.md/u);
+    }
   });
 
   it("of one that is not there says so", async () => {

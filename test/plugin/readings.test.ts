@@ -28,6 +28,18 @@ describe("the params of a spawn", () => {
     expect(readRequest({ task, ...both }).spawn).toMatchObject({ agentId: "coder", timeoutMs: 5_000 });
     expect(readRequest({ task, agentId: null, agent_id: "other" }).spawn).toMatchObject({ agentId: "main" });
   });
+
+  it("name a time limit also by a text, as the host reads it", () => {
+    const readTimeout = (runTimeoutSeconds: unknown) =>
+      readRequest({ task, runTimeoutSeconds }).spawn.timeoutMs;
+    expect(["30", " 30 ", "0", "", "soon"].map(readTimeout)).toEqual([
+      30_000,
+      30_000,
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
 });
 
 describe("what the host answered to a spawn", () => {

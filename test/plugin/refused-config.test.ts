@@ -313,7 +313,9 @@ describe("a child that is to be held and whose spawn could not be recorded", () 
   const expectHeld = async ({ handlers, host }: ReturnType<typeof createHandlers>): Promise<void> => {
     for (const child of [CHILD, SIBLING]) host.entries.set(child, { spawnedBy: "agent:main:main" });
     expect(await callAsChild(handlers, SIBLING)).toBeUndefined();
-    expect(await callAsChild(handlers)).toMatch(/what this session may do cannot be told now/u);
+    expect(await callAsChild(handlers)).toMatch(
+      /a spawn is not recorded yet, and this session may be its child/u,
+    );
   };
 
   /** Loads the plugin again, with a configuration that is valid. */

@@ -7,6 +7,8 @@ import { writeLongText } from "../support/long-text.ts";
 import { createStubPlans, SESSION, stepView, viewOf } from "./stub-plans.ts";
 
 const LONG = contentOf(writeLongText({ chars: 60_000, head: "BEGIN", middle: "MIDDLE", tail: "END" }));
+/** One line. */
+const HUGE = contentOf(writeLongText({ chars: 10_000_000, head: "BEGIN", middle: "MIDDLE", tail: "END" }));
 const GONE = contentOf("deleted by retention");
 const OUTPUTS = contentOf(JSON.stringify({ points: ["fast"] }));
 const REPLACED = contentOf(JSON.stringify({ text: `"quoted"\n${LONG.text}` }));
@@ -25,6 +27,7 @@ const view = viewOf([
   stepView("both", { status: "completed", results: createResults(LONG, OUTPUTS) }),
   stepView("replaced", { status: "completed", results: createResults(REPLACED) }),
   stepView("words", { status: "completed", results: createResults(WORDS) }),
+  stepView("huge", { status: "running", results: createResults(HUGE) }),
   stepView("gone", { status: "completed", results: createResults(GONE) }),
   stepView("short", { status: "completed" }),
   stepView("held", { status: "held", held: { checks: [], findings: [], failures: {} } }),
@@ -40,7 +43,7 @@ const stub = createStubPlans({
   reads: {
     view: (id) => Promise.resolve(id === "co-1" ? view : undefined),
     get: (sha256) =>
-      Promise.resolve([LONG, OUTPUTS, REPLACED, WORDS].find(({ ref }) => ref.sha256 === sha256)?.text),
+      Promise.resolve([LONG, OUTPUTS, REPLACED, WORDS, HUGE].find(({ ref }) => ref.sha256 === sha256)?.text),
     list: () => Promise.resolve([{ runId: "co-1", summary: { ownerSession: SESSION } }] as never),
   },
 });
@@ -65,6 +68,7 @@ describe("coordination_result", () => {
       "both",
       "replaced",
       "words",
+      "huge",
       "gone",
       "below",
     ]);
@@ -99,6 +103,16 @@ describe("coordination_result", () => {
     const next = await readStep("long", { find: "lorem", from: many["next"] });
     expect(next["matches"]).toHaveLength(20);
     expect(JSON.stringify(next)).not.toBe(JSON.stringify(many));
+  });
+
+  it("answers in bounds about one line of ten million characters, wherever in it it looks", async () => {
+    const middle = HUGE.text.indexOf("MIDDLE");
+    expect((await readStep("huge", { find: "MIDDLE" }))["matches"]).toMatchObject([{ at: middle }]);
+    for (const params of [{}, { from: middle }, { find: "lorem" }, { find: "lorem", from: middle }])
+      expect(JSON.stringify(await readStep("huge", params)).length).toBeLessThan(20_000);
+    const last = await readStep("huge", { from: HUGE.text.length - 100 });
+    expect(last).toMatchObject({ text: HUGE.text.slice(-100), chars: HUGE.text.length });
+    expect(last).not.toHaveProperty("next");
   });
 
   it("reads the newest result of a step, or the one that is named", async () => {

@@ -42,7 +42,16 @@ async function makeCall(handlers: HookHandlers, call: Call): Promise<unknown> {
   return answer;
 }
 
-it.each(["blocked", "skipped"])("a read that was %s does not show that the file is gone", async (status) => {
+/** As the host tells of calls that it did not run, with and without a status. */
+const NOT_RUN: [string, Call["ending"]][] = [
+  ["blocked", { error: "not run", result: { details: { status: "blocked" } } }],
+  ["skipped", { error: "not run", result: { details: { status: "skipped" } } }],
+  ["aborted", { error: "Operation aborted", result: { details: {} } }],
+  ["aborted with a signal's reason", { error: "This operation was aborted", result: { details: {} } }],
+  ["aborted by its wrapper", { error: "Aborted", result: { details: {} } }],
+];
+
+it.each(NOT_RUN)("a read that was %s does not show that the file is gone", async (_, ending) => {
   const handlers = await startWithChild();
   const path = join(folder.path, "notes.md");
   writeFileSync(path, "v0\n");
@@ -52,7 +61,7 @@ it.each(["blocked", "skipped"])("a read that was %s does not show that the file 
   const input = `*** Begin Patch\n*** Delete File: ${path}\n*** End Patch`;
   const runTool = (): void => rmSync(path);
   await makeCall(handlers, { session: OWNER, toolName: "apply_patch", params: { input }, runTool });
-  await makeCall(handlers, { ...look, ending: { error: "not run", result: { details: { status } } } });
+  await makeCall(handlers, { ...look, ...(ending && { ending }) });
   expect(await makeCall(handlers, change)).toMatchObject({ block: true });
   await makeCall(handlers, { ...look, ending: { error: "ENOENT" } });
   expect(await makeCall(handlers, change)).toBeUndefined();

@@ -33,7 +33,7 @@ export async function recordNotes(): Promise<RunEvent[][]> {
     media: 1,
   });
   await coordinator.childWords.keepWhole(child, "a long text", 6);
-  await refuseCall(coordinator, watched, child);
+  await recordRefusedCall(coordinator, watched, child);
   for (let calls = 1; calls <= 2; calls += 1) {
     usage.beginCall({ session: child, runId: "run-of-child", traceId: "trace-1" });
     usage.addUsage(child, CALL);
@@ -69,7 +69,7 @@ async function noteRun({ childWatch }: Coordinator, child: SessionKey): Promise<
 }
 
 /** One call may not happen; nobody can tell what another one changes. */
-async function refuseCall(
+async function recordRefusedCall(
   { arbiter, privileges }: Coordinator,
   watched: WatchedChild,
   session: SessionKey,

@@ -22,9 +22,8 @@ export const REFUSAL_FAULTS: readonly PlantedFault[] = [
   {
     name: "spawn-is-refused-before-deadline",
     file: `${RUNTIME}/spawns/admit-spawn.ts`,
-    find: 'const stop = state.kind === "open" && isPlanned(state) ? findStopReason(state, now) : undefined;',
-    replace:
-      'const stop = state.kind === "open" && isPlanned(state) ? findStopReason(state, (now + 3_600_000) as EpochMs) : undefined;',
+    find: "const stop = plan && findStopReason({ plan, created }, atMs);",
+    replace: "const stop = plan && findStopReason({ plan, created }, (atMs + 3_600_000) as EpochMs);",
     breaks: "D1: what an agent of a plan spawns is refused long before the plan's deadline",
   },
   {

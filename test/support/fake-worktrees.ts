@@ -66,7 +66,7 @@ export function createFakeWorktrees(files: Readonly<Record<string, string>>): Fa
     obstacle: undefined,
     crash: undefined,
     findObstacle: () => call("findObstacle", () => fake.obstacle),
-    open: (name, _, attempt, merged) =>
+    open: (name, _, { signal: _signal, ...attempt }, merged) =>
       call("open", () => {
         if (fake.obstacle !== undefined) return { kind: "refused", message: fake.obstacle };
         const paths = merged.flatMap((files) => files.paths);

@@ -95,7 +95,7 @@ async function* readLines(stdout: Readable, limits: AcpLimits): AsyncGenerator<B
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
       parts.push(chunk.subarray(start, end));
-      checkMessageSize(partBytes + end - start, limits);
+      assertMessageSize(partBytes + end - start, limits);
       yield Buffer.concat(parts);
       parts = [];
       partBytes = 0;
@@ -103,11 +103,11 @@ async function* readLines(stdout: Readable, limits: AcpLimits): AsyncGenerator<B
     }
     parts.push(chunk.subarray(start));
     partBytes += chunk.byteLength - start;
-    checkMessageSize(partBytes, limits);
+    assertMessageSize(partBytes, limits);
   }
 }
 
-function checkMessageSize(bytes: number, { messageBytesMax }: AcpLimits): void {
+function assertMessageSize(bytes: number, { messageBytesMax }: AcpLimits): void {
   if (bytes > messageBytesMax)
     throw new AgentFailure(`The agent wrote a message of more than ${messageBytesMax} bytes.`);
 }

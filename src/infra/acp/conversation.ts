@@ -79,7 +79,7 @@ export function openConversation(agent: AgentProcess, options: ConversationOptio
     words,
     closed: connection.closed,
     prompt: async (order, cwd) => {
-      checkProtocolVersion(
+      assertProtocolVersion(
         await ask(AGENT_METHODS.initialize, createInitializeParams(options.programVersion)),
       );
       const _meta = createRequestMeta(order);
@@ -111,7 +111,7 @@ function createInitializeParams(version: string): unknown {
   };
 }
 
-function checkProtocolVersion(hello: unknown): void {
+function assertProtocolVersion(hello: unknown): void {
   const version = isRecord(hello) ? hello["protocolVersion"] : undefined;
   if (version === PROTOCOL_VERSION) return;
   const spoken = Number.isSafeInteger(version) ? `version ${String(version)}` : "no known version";

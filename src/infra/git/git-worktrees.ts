@@ -8,13 +8,14 @@
 import { chmod, lstat, mkdir, readFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { addMs } from "../../agents/coordination/contracts/ids.ts";
-import type { MergedPaths, WorktreeAttempt } from "../../agents/coordination/contracts/worktree-fields.ts";
+import type { MergedPaths } from "../../agents/coordination/contracts/worktree-fields.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type {
   OpenWorktree,
   WorktreeOnMachine,
   WorktreeOpened,
   Worktrees,
+  WorktreeWanted,
 } from "../../agents/coordination/ports/worktrees.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { createTurnsByName, type TurnsByName } from "../../agents/coordination/std/turns-by-name.ts";
@@ -132,7 +133,7 @@ interface ToOpen {
   readonly name: string;
   /** The folder of the agent. */
   readonly folder: string;
-  readonly attempt: WorktreeAttempt;
+  readonly attempt: WorktreeWanted;
   /** Files that the base is to have as they are in the folder of their repository. */
   readonly merged: readonly MergedPaths[];
 }
@@ -142,7 +143,8 @@ interface ToOpen {
  * folder for worktrees cannot be used, what is left cannot be removed, or git fails.
  */
 async function openWorktree(dependencies: Dependencies, toOpen: ToOpen): Promise<WorktreeOpened> {
-  const { name, folder, attempt } = toOpen;
+  const { name, folder } = toOpen;
+  const { signal, ...attempt } = toOpen.attempt;
   const look = await lookAtRepository(dependencies.git, folder);
   if (look.kind === "unusable") return { kind: "refused", message: look.message };
   const { top, gitDir } = look;
@@ -156,7 +158,10 @@ async function openWorktree(dependencies: Dependencies, toOpen: ToOpen): Promise
     return { kind: "refused", message: `the folder for worktrees cannot be used: ${describeError(error)}` };
   }
   try {
-    return await dependencies.turns.run(gitDir, () => makeWorktree(dependencies, toOpen, { ...look, note }));
+    return await dependencies.turns.run(gitDir, async () => {
+      signal?.throwIfAborted();
+      return makeWorktree(dependencies, toOpen, { ...look, note });
+    });
   } catch (error) {
     await removeWorktree(dependencies, name);
     return { kind: "refused", message: `no worktree could be made of ${top}: ${describeError(error)}` };

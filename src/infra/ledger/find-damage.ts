@@ -3,7 +3,8 @@ import { setImmediate as othersTurn } from "node:timers/promises";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 import type { EventDamage } from "../../agents/coordination/ports/run-store.ts";
-import { hashChainedRow, computeGenesisHash, rebuildEvent } from "./event-row.ts";
+import { hashChainedRow, computeGenesisHash } from "./event-row.ts";
+import { readStoredEvent } from "./read-events.ts";
 import { parseStoredOrigin } from "./stored-origin.ts";
 import type { SliceBounds } from "./row-slice.ts";
 import type { HashedRow, HeadRow } from "./stored-run.ts";
@@ -102,10 +103,10 @@ function findRowProblem(
   if (row.sequence !== reached.sequence) return "event_missing";
   if (!hashChainedRow(reached.hash, runId, row).equals(row.hash)) return "event_changed";
   try {
-    decode(rebuildEvent(runId, origin, row));
+    decode(readStoredEvent(runId, origin, row));
     return undefined;
   } catch (error) {
-    if (error instanceof SyntaxError || isCoordinationError(error)) return "event_unreadable";
+    if (isCoordinationError(error)) return "event_unreadable";
     throw error;
   }
 }

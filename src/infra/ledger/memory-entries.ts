@@ -31,7 +31,7 @@ export function memoryFromRow(row: EntryRow): MemoryEntry {
  * Checks that each memory write of an append has an event `memory.written` of its own in that append, and an expiry
  * that is a time. @throws InvariantViolation
  */
-export function checkMemoryWrites({ runId, events, memory = [] }: WorkflowAppend): void {
+export function assertMemoryWritesMatchEvents({ runId, events, memory = [] }: WorkflowAppend): void {
   const first = events[0]?.sequence ?? 0;
   const sequences = new Set(memory.map(({ sequence }) => sequence));
   assertInvariant(sequences.size === memory.length, `two memory writes of ${runId} name one event`);

@@ -30,7 +30,7 @@ export function readMigrations(folder: URL): Migration[] {
  * Throws where a ledger's schema is newer than the migrations of this release; else does nothing. @throws
  * CoordinationError `LEDGER_TOO_NEW`
  */
-export function refuseNewerSchema(path: string, version: number, migrations: readonly Migration[]): void {
+export function assertSchemaNotNewer(path: string, version: number, migrations: readonly Migration[]): void {
   if (version <= migrations.length) return;
   throw new CoordinationError(
     "LEDGER_TOO_NEW",
@@ -42,7 +42,7 @@ export function refuseNewerSchema(path: string, version: number, migrations: rea
  * Checks that each of this release's migrations was applied to the ledger as it is in this release. @throws
  * CoordinationError `LEDGER_CORRUPT` for the first that was not
  */
-export function checkMigrationHashes(
+export function assertMigrationHashes(
   path: string,
   applied: readonly { readonly sha256: string }[],
   migrations: readonly Migration[],

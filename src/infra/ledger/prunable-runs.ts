@@ -1,4 +1,5 @@
 /** Owns: how pruning reads the row of a run and what it leaves of one, whatever the ledger is kept in. */
+import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type {
   ChildBinding,
   PrunableRun,
@@ -69,6 +70,15 @@ function listRelatives(row: NewerRow): string[] | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Creates the error of trying to prune a ledger that is only read and has a schema without traces of removed runs. */
+export function createOlderSchemaError(name: string): CoordinationError {
+  return new CoordinationError(
+    "INPUT_INVALID",
+    `${name} was last written by an older release, which knew no pruning; ` +
+      "start the gateway of this release on it first, or prune without --dry-run",
+  );
 }
 
 /** A run that an export has not reached stays for so much longer, while some process holds the export. */

@@ -63,14 +63,13 @@ const NOTHING: EventSlice = { rows: [], isCut: false, origin: undefined };
 
 /**
  * Returns the event that a row of the event table stores, not yet validated. @throws CoordinationError
- * `EVENT_UNREADABLE` where the payload is not JSON
+ * `EVENT_UNREADABLE` where the payload is not JSON or the time is none
  */
 export function readStoredEvent(runId: string, origin: RunOrigin | undefined, row: EventRow): unknown {
   try {
     return rebuildEvent(runId, origin, row);
   } catch (cause) {
-    throw new CoordinationError("EVENT_UNREADABLE", `${runId}:${row.sequence}: the payload is not JSON`, {
-      cause,
-    });
+    const reason = cause instanceof RangeError ? "the time is none" : "the payload is not JSON";
+    throw new CoordinationError("EVENT_UNREADABLE", `${runId}:${row.sequence}: ${reason}`, { cause });
   }
 }

@@ -70,7 +70,7 @@ function entryFromRow({ path, version, content_type, sha256, updated_at }: FileR
  * Checks that each workspace write of an append has an event `workspace.updated` of its own in that append. @throws
  * InvariantViolation
  */
-export function checkWorkspaceWrites({ runId, events, workspace = [] }: WorkflowAppend): void {
+export function assertWorkspaceWritesMatchEvents({ runId, events, workspace = [] }: WorkflowAppend): void {
   const first = events[0]?.sequence ?? 0;
   const sequences = new Set(workspace.map(({ sequence }) => sequence));
   assertInvariant(sequences.size === workspace.length, `two workspace writes of ${runId} name one event`);

@@ -17,9 +17,9 @@ import type {
   WorkflowAppend,
   WorkflowStore,
 } from "../../agents/coordination/ports/workflow-store.ts";
-import { checkMemoryWrites } from "../ledger/memory-entries.ts";
+import { assertMemoryWritesMatchEvents } from "../ledger/memory-entries.ts";
 import { findBrokenWorkflowRule } from "../ledger/workflow-rules.ts";
-import { checkWorkspaceWrites } from "../ledger/workspace-versions.ts";
+import { assertWorkspaceWritesMatchEvents } from "../ledger/workspace-versions.ts";
 import type { SendQuery } from "./database/connect.ts";
 import type { OpenLedger } from "./database/commit-queue.ts";
 import { createPostgresRunStore, type RunRules } from "./postgres-run-store.ts";
@@ -81,8 +81,8 @@ const WORKFLOW_RUNS: RunRules<WorkflowEvent, WorkflowSummary, WorkflowAppend> = 
   decode: decodeWorkflowEvent,
   hasEnded: ({ status }) => hasRunEnded(status),
   check: (request) => {
-    checkMemoryWrites(request);
-    checkWorkspaceWrites(request);
+    assertMemoryWritesMatchEvents(request);
+    assertWorkspaceWritesMatchEvents(request);
   },
   want: addWantedFiles,
   findConflict: (request, head, group) =>

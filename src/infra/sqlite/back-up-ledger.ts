@@ -4,6 +4,7 @@
  * B1 The copy is the ledger at one moment: one read transaction lasts for the whole copy, so writers neither change it nor make it
  * begin again. B2 Nothing is overwritten. B3 A copy that is not complete never has the name of a complete one.
  */
+import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, lstatSync, openSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type BetterSqlite3 from "better-sqlite3";
@@ -32,7 +33,8 @@ export async function backUpLedger(backup: LedgerBackup): Promise<number> {
   const { path, target, busyTimeoutMs } = backup;
   if (isTargetThere(target)) throw createTargetExistsError(target);
   const database = await openDatabase({ path, mode: "read", busyTimeoutMs });
-  const draft = `${target}.${process.pid}.partial`;
+  // Another backup to the same target has a draft of its own, also one of this process.
+  const draft = `${target}.${randomBytes(6).toString("hex")}.partial`;
   try {
     createDraft(draft, target);
     await copyDatabase(database, draft, backup);

@@ -36,7 +36,7 @@ import { openDatabase, type OpenOptions } from "./database/open-database.ts";
 import { createSqliteQuerySource } from "./database/sqlite-dialect.ts";
 import { deleteTextsBefore } from "./database/retention.ts";
 import { loadMigrations } from "./database/migrate.ts";
-import { refuseNewerSchema } from "../ledger/migrations.ts";
+import { assertSchemaNotNewer } from "../ledger/migrations.ts";
 import type { OpenedLedger } from "../ledger/opened-ledger.ts";
 import { countRuns } from "./database/run-reads.ts";
 import { createSqliteRunStore, type RunRules } from "./sqlite-run-store.ts";
@@ -135,7 +135,7 @@ function createWriteStatements(database: BetterSqlite3.Database, { path, mode }:
   return () => {
     if (!writes) throw new CoordinationError("LEDGER_UNAVAILABLE", `${path} is open for reading only`);
     // A newer release may have migrated the ledger since it was opened.
-    refuseNewerSchema(path, version.get() ?? 0, loadMigrations());
+    assertSchemaNotNewer(path, version.get() ?? 0, loadMigrations());
     return writes;
   };
 }

@@ -18,8 +18,8 @@ import type {
   WorkflowStore,
 } from "../../agents/coordination/ports/workflow-store.ts";
 import { createOnceLoader } from "../../agents/coordination/std/load-once.ts";
-import { checkMemoryWrites } from "../ledger/memory-entries.ts";
-import { checkWorkspaceWrites } from "../ledger/workspace-versions.ts";
+import { assertMemoryWritesMatchEvents } from "../ledger/memory-entries.ts";
+import { assertWorkspaceWritesMatchEvents } from "../ledger/workspace-versions.ts";
 import { createMemoryJournal, writeMemoryEntry } from "./workflows/memory-journal.ts";
 import { createWorkspaceFiles, type WorkspaceFiles } from "./workflows/workspace-files.ts";
 import { loadMigrations } from "./database/migrate.ts";
@@ -91,8 +91,8 @@ function createWorkflowRules(
     decode: decodeWorkflowEvent,
     hasEnded: ({ status }) => hasRunEnded(status),
     check: (request) => {
-      checkMemoryWrites(request);
-      checkWorkspaceWrites(request);
+      assertMemoryWritesMatchEvents(request);
+      assertWorkspaceWritesMatchEvents(request);
     },
     findConflict: (request, head) => findBrokenWorkflowRule(request, head) ?? workspace.conflict(request),
     writeBeside: (request, runKey) => {

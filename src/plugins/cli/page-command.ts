@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { readConfigValueAt } from "../openclaw/host/operator-config.ts";
 import { askGateway } from "./ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "./terminal/cli-host.ts";
-import { refuseInModelShell } from "./terminal/model-shell.ts";
+import { assertNotInModelShell } from "./terminal/model-shell.ts";
 import {
   runCommand,
   withExamples,
@@ -32,9 +32,9 @@ export function addPageCommand(parent: CommandGroup, host: CliHost): void {
  */
 async function showPageAddress(host: CliHost, options: PageOptions): Promise<void> {
   // Whoever has the address answers as a person does.
-  refuseInModelShell();
+  assertNotInModelShell();
   const { address, rights } = await askGateway(host, "coordination.page.link", {});
-  const isRemote = await isGatewayRemote(host);
+  const isRemote = await isGatewayRemote(host, String(address));
   if (options.json) {
     await writeJson(host, { ok: true, address, rights, ...(isRemote && { remote: true }) });
     return;
@@ -47,11 +47,19 @@ async function showPageAddress(host: CliHost, options: PageOptions): Promise<voi
 const REMOTE_HINT =
   "This address is on the gateway's machine. Through a tunnel or a proxy, put the name and port by which you reach the gateway in place of 127.0.0.1 and its port, and the name into `page.hosts`.";
 
-/** True where OpenClaw's configuration says that the gateway is on another machine. */
-async function isGatewayRemote({ config }: CliHost): Promise<boolean> {
+/**
+ * True where the address cannot be reached as it is, because the gateway that was asked is on another machine:
+ * `OPENCLAW_GATEWAY_URL` names one, or else OpenClaw's configuration says so.
+ */
+async function isGatewayRemote({ config }: CliHost, address: string): Promise<boolean> {
+  // OpenClaw's client asks the gateway of the variable, whatever the configuration says.
+  const gatewayUrl = URL.parse(process.env["OPENCLAW_GATEWAY_URL"]?.trim() ?? "");
+  if (gatewayUrl) return !LOOPBACK.has(gatewayUrl.hostname) || gatewayUrl.port !== URL.parse(address)?.port;
   const read = await config.read().catch(() => undefined);
   return readConfigValueAt(read?.config, "gateway.mode") === "remote";
 }
+
+const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "localhost", "[::1]"]);
 
 const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>>> = {
   darwin: ["open"],

@@ -28,7 +28,7 @@ export function readRegistration(
   const unknown = Object.keys(hooks).find((name) => !HOOK_KINDS.some((kind) => kind === name));
   if (unknown !== undefined) throw createTypeError(`there is no hook ${unknown}`);
   const { priority, budgetMs, ...rest }: Loose = { ...options };
-  refuseUnknownSettings(rest, createTypeError);
+  assertSettingsKnown(rest, createTypeError);
   const usual = readSettings({ priority, budgetMs }, createTypeError);
   const kinds = HOOK_KINDS.filter((kind) => hooks[kind] !== undefined);
   const stored = kinds.map((kind) => {
@@ -55,7 +55,7 @@ function readRegisteredHook(hooks: CoordinationHooks, kind: HookKind, wrong: Wro
   if (!isObject(registered)) throw wrong("it is neither a function nor an object with one");
   const { run, priority, budgetMs, agents, ...rest } = registered;
   if (typeof run !== "function") throw wrong("`run` is no function");
-  refuseUnknownSettings(rest, wrong);
+  assertSettingsKnown(rest, wrong);
   if (agents !== undefined && (kind !== "verify" || !isListOfAgents(agents)))
     throw wrong("`agents` is a list of agent ids, and of `verify` only");
   return {
@@ -65,7 +65,7 @@ function readRegisteredHook(hooks: CoordinationHooks, kind: HookKind, wrong: Wro
   };
 }
 
-function refuseUnknownSettings(rest: Loose, wrong: Wrong): void {
+function assertSettingsKnown(rest: Loose, wrong: Wrong): void {
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined) throw wrong(`there is no setting ${unknown}`);
 }

@@ -19,7 +19,12 @@ import { formatPromptContext } from "./runners/prompt-context.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./host/sdk.ts";
 import { noteProviderRefusal, waitForProviderTurn } from "./runtime-access/provider-turns.ts";
 import { reportFailure } from "./runtime-access/report-failure.ts";
-import { createRunQuietly, isStopError, type RunQuietly } from "./runtime-access/run-quietly.ts";
+import {
+  createRunQuietly,
+  isStopError,
+  runUnawaited,
+  type RunQuietly,
+} from "./runtime-access/run-quietly.ts";
 import {
   findRuntime,
   loadRuntime,
@@ -150,7 +155,8 @@ async function startRuntime(api: OpenClawPluginApi, quietly: RunQuietly): Promis
   const previous = await replaceRuntime(next);
   await quietly("start", (runtime) => openLedgerOrRetry(runtime, FIRST_RETRY_MS));
   // A ledger on a server may answer late: the gateway goes on meanwhile.
-  if (previous && previous.ledger.place !== next.ledger.place) void reportPreviousLedger(previous, next);
+  if (previous && previous.ledger.place !== next.ledger.place)
+    runUnawaited(api, "start", () => reportPreviousLedger(previous, next));
 }
 
 /**

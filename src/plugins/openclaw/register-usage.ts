@@ -9,6 +9,7 @@ import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { HookContext, HookEvent, OpenClawPluginApi } from "./host/sdk.ts";
 import { createSessionParents } from "./privileges/session-parents.ts";
 import { noteModelAnswer, noteModelCall } from "./runtime-access/provider-turns.ts";
+import { runUnawaited } from "./runtime-access/run-quietly.ts";
 import { accessUsageBook } from "./runtime-access/usage-memory.ts";
 import { readUsage } from "./usage/read-usage.ts";
 import type { UsageHandlers } from "./usage/usage-handlers.ts";
@@ -37,7 +38,8 @@ export function registerUsage(api: OpenClawPluginApi, handlers: () => Promise<Us
     const usage = ctx.sessionKey ? readUsage(event.message) : undefined;
     noteModelAnswer(event, ctx);
     const run = usage && accessUsageBook().addUsage(ctx.sessionKey as SessionKey, usage);
-    if (run && run.dueAtMs === undefined) void handlers().then((usage) => usage.noted(run));
+    if (run && run.dueAtMs === undefined)
+      runUnawaited(api, "before_message_write", async () => (await handlers()).noted(run));
     return undefined;
   });
   api.on(

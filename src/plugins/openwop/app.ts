@@ -10,7 +10,7 @@ import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { WorkflowHost } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { createDiscoveryDocument, type Advertised, type DiscoveryDocument } from "./http/advertised.ts";
 import { createTokenAuthenticator, type BearerToken } from "./http/bearer-tokens.ts";
-import { createFailureRefusal, refuse, type HttpRefusal } from "./http/error-map.ts";
+import { createFailureRefusal, refuse } from "./http/error-map.ts";
 import { createMetricsRoute, type MetricsSource } from "./http/metrics-route.ts";
 import { createOpenApiDocument } from "./http/openapi.ts";
 import { createRateLimiter, type RateLimit } from "./http/rate-limit.ts";
@@ -20,6 +20,7 @@ import {
   refuseNotFound,
   createHttpResponse,
   createRouteHandler,
+  createRouteResponse,
   type ServeDependencies,
 } from "./http/serve-route.ts";
 import type { SuiteFace } from "./http/suite-face.ts";
@@ -96,7 +97,7 @@ export function createOpenWopApp(options: OpenWopDependencies): OpenWopApp {
   for (const route of served)
     app.on(route.method, formatRouterPath(route.path), createRouteHandler(route, dependencies));
   const methods = listMethodsByPath(served);
-  app.notFound((context) => createHttpResponse(refuseUnroutedRequest(context, methods)));
+  app.notFound((context) => answerUnroutedRequest(context, methods));
   app.onError((error) => createHttpResponse(createFailureRefusal(error, "the router", logger, "read")));
   return {
     fetch: app.fetch,
@@ -177,15 +178,18 @@ function formatRouterPath(path: string): string {
 
 interface PathMethods {
   readonly pattern: RegExp;
+  /** One of its routes: it forms refusals as its protocol has them. */
+  readonly route: Route;
   readonly methods: Set<string>;
 }
 
 function listMethodsByPath(routes: readonly Route[]): readonly PathMethods[] {
   const methodsByPath = new Map<string, PathMethods>();
-  for (const { path, method } of routes) {
+  for (const route of routes) {
+    const { path, method } = route;
     const escapedPath = path.replace(/[.]/g, "\\.").replace("{path}", ".+");
     const pattern = new RegExp(`^${escapedPath.replace(/\{\w+\}/g, "[^/:]+")}$`);
-    const entry = methodsByPath.get(path) ?? { pattern, methods: new Set() };
+    const entry = methodsByPath.get(path) ?? { pattern, route, methods: new Set() };
     entry.methods.add(method);
     methodsByPath.set(path, entry);
   }
@@ -193,17 +197,15 @@ function listMethodsByPath(routes: readonly Route[]): readonly PathMethods[] {
 }
 
 /** Refuses a request that no route takes: without the version, with another method, or of an unknown path. */
-function refuseUnroutedRequest({ req }: Context, paths: readonly PathMethods[]): HttpRefusal {
+function answerUnroutedRequest({ req }: Context, paths: readonly PathMethods[]): Response {
   if (UNVERSIONED.test(req.path))
-    return refuse(
-      "unversioned_path",
-      `The paths of this host begin with /v1: try /v1${req.path.slice(0, 100)}.`,
+    return createHttpResponse(
+      refuse("unversioned_path", `The paths of this host begin with /v1: try /v1${req.path.slice(0, 100)}.`),
     );
-  const methods = paths.filter(({ pattern }) => pattern.test(req.path)).flatMap((path) => [...path.methods]);
-  if (methods.length === 0) return refuseNotFound();
-  const allow = [...new Set(methods)].toSorted().join(", ");
-  return {
-    ...refuse("method_not_allowed", `Only ${allow} is possible here.`),
-    headers: { allow },
-  };
+  const found = paths.filter(({ pattern }) => pattern.test(req.path));
+  const [first] = found;
+  if (!first) return createHttpResponse(refuseNotFound());
+  const allow = [...new Set(found.flatMap(({ methods }) => [...methods]))].toSorted().join(", ");
+  const refusal = refuse("method_not_allowed", `Only ${allow} is possible here.`);
+  return createRouteResponse(first.route, { ...refusal, headers: { allow } });
 }

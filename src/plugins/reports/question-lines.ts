@@ -4,7 +4,14 @@
  */
 import type { Answerer, AnswerKind } from "../../agents/coordination/contracts/escalation.ts";
 import type { ChildDifference } from "../../agents/coordination/contracts/fact-fields.ts";
-import type { AskedQuestion, CheckReport, NoticeReport, QuestionReport } from "./question-report.ts";
+import type {
+  AskedQuestion,
+  CheckReport,
+  ContestedWrite,
+  NoticeReport,
+  QuestionReport,
+} from "./question-report.ts";
+import { describeShownResource } from "./shown-resource.ts";
 import { formatInstant } from "../../agents/coordination/std/quantities.ts";
 
 /** The part of a question that tells what it is about. */
@@ -60,12 +67,13 @@ export function describeCause(question: AskedQuestion): string {
 }
 
 /**
- * Lists the texts that say why a question is asked; where it is about a result, also how its agent ran otherwise than
- * asked.
+ * Lists the texts that say why a question is asked; where it is about a write, also against whom and of which resource,
+ * and where it is about a result, also how its agent ran otherwise than asked.
  */
 export function listCauses(question: AskedQuestion): string[] {
   const reason = describeReason(question);
-  const { cause, differences = [] } = question;
+  const { cause, contested, differences = [] } = question;
+  if (contested) return [reason, describeContest(contested)];
   const isOther = classifySubject(question) === "result" && cause !== "mismatch";
   return isOther && differences.length > 0 ? [reason, describeMismatch(question)] : [reason];
 }
@@ -95,6 +103,12 @@ function describeReason(question: AskedQuestion): string {
         return "its agent asks its parent";
       return question.kind === "approval" ? "its agent asks for approval" : "its agent asks";
   }
+}
+
+/** The resource stands last and in quotes: agents choose its name, and a terminal cuts the end of a long line. */
+function describeContest({ resource, by }: ContestedWrite): string {
+  const against = by.length === 0 ? "" : `against ${by.join(", ")}, `;
+  return `${against}about ${JSON.stringify(describeShownResource(resource))}`;
 }
 
 function describeMismatch({ differences = [] }: AskedQuestion): string {

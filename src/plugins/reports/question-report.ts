@@ -13,6 +13,8 @@ import type {
 import { createQuestionId } from "../../agents/coordination/runtime/questions/question-requests.ts";
 import { readQuestionText } from "../../agents/coordination/runtime/questions/question-text.ts";
 import { readReportedReason } from "../../agents/coordination/runtime/questions/reported-reason.ts";
+import { isRequester } from "./conflict-outcome.ts";
+import { mapStepNames, nameParty } from "./step-name.ts";
 
 type Shared =
   | "escalationId"
@@ -41,6 +43,14 @@ export interface AskedQuestion extends Pick<QuestionView, Shared> {
   readonly checks?: readonly CheckReport[];
   /** Differences of the step that it is about: where its agent did not run as it was asked. */
   readonly differences?: readonly ChildDifference[];
+  /** The write that it is about; absent in chats, in answers of gateway methods, and on the page without its right `results`. */
+  readonly contested?: ContestedWrite;
+}
+
+/** A resource that a step wants to write, or has written, and those who stand against it by name. */
+export interface ContestedWrite {
+  readonly resource: string;
+  readonly by: readonly string[];
 }
 
 /** As the commands print it with `--json`, and gateway methods answer it. Confidences are in basis points. */
@@ -115,6 +125,7 @@ export async function createQuestionReport(
     ...shared,
     ...(step && createStepFields(step, question)),
     ...createResultField(found, isForOperator),
+    ...createContestField(found, isForOperator),
     answers,
     onExpiry,
     ...(await readReasonField(content, question)),
@@ -127,6 +138,23 @@ export async function createQuestionReport(
 function createResultField(found: FoundQuestion, isForOperator: boolean): Pick<QuestionReport, "result"> {
   const text = findHeldText(found);
   return text ? { result: isForOperator ? text : { bytes: text.bytes } } : {};
+}
+
+/**
+ * Returns the field with the write that a question is about, and who stands against it; for operators only. Empty where
+ * it is about none.
+ */
+function createContestField(
+  { view, question }: FoundQuestion,
+  isForOperator: boolean,
+): Pick<QuestionReport, "contested"> {
+  const conflict = view.conflicts.find(({ conflictId }) => conflictId === question.conflictId);
+  if (!conflict || !isForOperator) return {};
+  const { resource, claims, contest } = conflict;
+  const others = claims.filter((claim) => !isRequester(contest, claim));
+  const ids = new Set(others.map(({ stepId }) => stepId));
+  const names = mapStepNames(view.steps.filter(({ stepId }) => ids.has(stepId)));
+  return { contested: { resource, by: [...new Set(others.map((claim) => nameParty(names, claim)))] } };
 }
 
 async function readReasonField(

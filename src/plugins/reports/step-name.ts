@@ -1,5 +1,11 @@
-/** Owns: the name under which people see a step. */
-import { DELIVERY_STEP_ID, type StepId } from "../../agents/coordination/contracts/ids.ts";
+/** Owns: the name under which people see a step, and a party to a conflict. */
+import {
+  DELIVERY_STEP_ID,
+  OUTSIDE_STEP_ID,
+  OWNER_STEP_ID,
+  type StepId,
+} from "../../agents/coordination/contracts/ids.ts";
+import type { Names, Party } from "./conflict-outcome.ts";
 
 interface Named {
   readonly stepId: StepId;
@@ -17,4 +23,24 @@ export function isDeliveryStep({ stepId }: Named): boolean {
  */
 export function nameStep(step: Named): string {
   return isDeliveryStep(step) ? "delivery" : (step.name ?? step.stepId);
+}
+
+/** Returns the names of steps by their ids; steps without a name are left out. */
+export function mapStepNames(steps: readonly Named[]): Names {
+  return new Map(steps.flatMap(({ stepId, name }) => (name === undefined ? [] : [[stepId, name] as const])));
+}
+
+/** So much of an id is enough in a line with others: `co-` and eight digits. */
+const SHORT_ID_CHARS = 11;
+
+/**
+ * Returns the name of a party to a conflict: a step as people know it, `the owner`, or `somebody else`; with the
+ * coordination's id where it is of another one.
+ */
+export function nameParty(names: Names, { stepId, coordinationId }: Party): string {
+  if (stepId === OUTSIDE_STEP_ID) return "somebody else";
+  const ofIt = coordinationId === undefined ? "" : ` of ${coordinationId.slice(0, SHORT_ID_CHARS)}`;
+  if (stepId === OWNER_STEP_ID) return `the owner${ofIt}`;
+  const name = coordinationId === undefined ? names.get(stepId) : undefined;
+  return `${nameStep({ stepId, ...(name !== undefined && { name }) })}${ofIt}`;
 }

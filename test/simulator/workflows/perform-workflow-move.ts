@@ -100,7 +100,7 @@ function askForControl(world: WorkflowWorld, move: MoveOf<"cancel" | "resume" | 
   if (by !== "stranger") world.promises.controlled.push(promise);
   void callHost(pickHost(world, host), async (each) => {
     const answered = await requestControl(each, { runId, caller: CALLERS[by], move });
-    if (by === "stranger") refuseStranger(world, `${kind} ${runId}`, answered.kind);
+    if (by === "stranger") checkStrangerRefused(world, `${kind} ${runId}`, answered.kind);
     promise.answered = answered;
   });
 }
@@ -120,7 +120,7 @@ function requestControl(
   return host.pause(caller, runId, { drainPolicy: move.drainPolicy });
 }
 
-function refuseStranger(world: WorkflowWorld, about: string, kind: "done" | "refused"): void {
+function checkStrangerRefused(world: WorkflowWorld, about: string, kind: "done" | "refused"): void {
   if (kind === "done") world.problems.push(`CTI-1: another tenant may ${about}`);
 }
 
@@ -131,11 +131,11 @@ async function lookAtRun(world: WorkflowWorld, { host, run, by }: MoveOf<"look">
   const hadEnded = readRun(world, runId).find(isEnd)?.type;
   const looking = callHost(at, async (each) => {
     const snapshot = await each.snapshot(CALLERS[by], runId);
-    if (by === "stranger") refuseStranger(world, `look at ${runId}`, snapshot.kind);
+    if (by === "stranger") checkStrangerRefused(world, `look at ${runId}`, snapshot.kind);
     else if (snapshot.kind === "done" && hadEnded && `run.${snapshot.value.status}` !== hadEnded)
       world.problems.push(`${runId} is ${snapshot.value.status} after ${hadEnded}`);
     const page = await each.events(CALLERS[by], runId, { from: 0, limit: 1_000 });
-    if (by === "stranger") refuseStranger(world, `read ${runId}`, page.kind);
+    if (by === "stranger") checkStrangerRefused(world, `read ${runId}`, page.kind);
     else if (page.kind === "done" && hadEnded && !page.value.isComplete)
       world.problems.push(`${runId} has ended and its events are not complete`);
   });
@@ -190,7 +190,7 @@ export function giveAnswer(
   if (by !== "stranger") world.promises.answers.push(promise);
   void callHost(at, async (each) => {
     const answered = await each.resolve(CALLERS[by], runId, { nodeId }, formatAnswer(kind, value));
-    if (by === "stranger") refuseStranger(world, `answer ${interruptId}`, answered.kind);
+    if (by === "stranger") checkStrangerRefused(world, `answer ${interruptId}`, answered.kind);
     promise.answered = answered;
     if (answered.kind === "done") promise.interruptId = answered.value.interruptId;
   });

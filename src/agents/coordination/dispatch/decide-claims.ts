@@ -65,10 +65,24 @@ export function requestResources(state: OpenCoordination, command: RequestResour
         ...draftWonConflicts(state, stepId, { ruled, now }),
         ...(command.claimsLater ? [] : draftClaims(state, stepId, { ruled, now })),
       ];
+  if (hasTooManyConflicts(state, facts)) return refuseTooManyConflicts();
   return facts.length > 0 ? accept(facts, stepId) : { kind: "replay", stepId };
 }
 
-/** Returns the refusal of requests that break a rule or a bound; `undefined` where they may be ruled on. */
+/** True when facts record more conflicts than the coordination may have. Those that it has recorded are told again (D2). */
+function hasTooManyConflicts({ conflicts }: OpenCoordination, facts: readonly FactDraft[]): boolean {
+  const added = facts.filter(({ type }) => type === "conflict.detected").length;
+  return conflicts.length + added > BOUNDS.conflictsPerCoordinationMax;
+}
+
+function refuseTooManyConflicts(): Decision {
+  return refuse(
+    "TOO_MANY_CONFLICTS",
+    `the coordination has recorded ${BOUNDS.conflictsPerCoordinationMax} conflicts, the most that it may have; end the step`,
+  );
+}
+
+/** Returns the refusal of requests that break a rule or a bound of claims; `undefined` where they may be ruled on. */
 function refuseRequests(
   state: OpenCoordination,
   stepId: StepId,
@@ -91,12 +105,6 @@ function refuseRequests(
     return refuse(
       "TOO_MANY_CLAIMS",
       `a step holds at most ${BOUNDS.claimsPerStepMax} claims; end it and go on in another`,
-    );
-  const contested = requests.filter(isContested).length;
-  if (state.conflicts.length + contested > BOUNDS.conflictsPerCoordinationMax)
-    return refuse(
-      "TOO_MANY_CONFLICTS",
-      `the coordination has recorded ${BOUNDS.conflictsPerCoordinationMax} conflicts, the most that it may have; end the step`,
     );
   return undefined;
 }

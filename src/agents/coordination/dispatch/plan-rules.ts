@@ -17,7 +17,7 @@ export type StopReason = Exclude<FactPayloads["step.skipped"]["because"], "depen
 
 /** Returns why no further step of the plan begins; its delivery still does. `undefined` while the plan runs. */
 export function findStopReason(
-  { cancelledBy, plan, created }: PlannedCoordination,
+  { cancelledBy, plan, created }: Pick<PlannedCoordination, "cancelledBy" | "plan" | "created">,
   now: EpochMs,
 ): StopReason | undefined {
   if (cancelledBy) return "cancelled";

@@ -23,6 +23,12 @@ export interface WorktreeOnMachine extends WorktreeAttempt {
   readonly branch: string;
 }
 
+/** The attempt that a worktree is to be made for. */
+export interface WorktreeWanted extends WorktreeAttempt {
+  /** Aborted once the attempt is over: a worktree that is not begun by then is refused. */
+  readonly signal?: AbortSignal;
+}
+
 /** The result of opening a worktree. */
 export type WorktreeOpened =
   /** `folder`: where the agent is to work. It is below the worktree where its own folder is below the repository. */
@@ -99,7 +105,7 @@ export interface Worktrees {
   open(
     name: string,
     folder: string,
-    attempt: WorktreeAttempt,
+    attempt: WorktreeWanted,
     merged: readonly MergedPaths[],
   ): Promise<WorktreeOpened>;
   /** Lists what is on this machine. @throws Error where the folder of worktrees cannot be read */

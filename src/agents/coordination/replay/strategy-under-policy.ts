@@ -133,7 +133,10 @@ export function isOfUnrecordedException(
   return isTakenAway && readOperatorRules(policy, recorded).overrides === undefined;
 }
 
-/** True where a list decided then that the policy takes away, and a plan whose text is not kept may have a rule that counts now. */
+/**
+ * True where the policy takes away a list that decided then, or the operator's `manual_review` for all other resources, and a plan
+ * whose text is not kept may have a rule that counts now.
+ */
 export function isOfDeletedPlan(
   recorded: AppliedStrategy,
   ruled: AppliedStrategy,
@@ -141,5 +144,11 @@ export function isOfDeletedPlan(
 ): boolean {
   if (ruled.from === "high_risk" || !isTextOfPlanDeleted(state, under)) return false;
   // Patterns of the plan for what is high-risk count before the operator's exceptions.
-  return recorded.from === "high_risk" || (recorded.from === "operator" && ruled.from !== "operator");
+  if (recorded.from === "high_risk") return true;
+  return ruled.from !== "operator" && (recorded.from === "operator" || isManualDefault(recorded));
+}
+
+/** True for the operator's strategy for all other resources that no plan loosens: the log says nothing of a plan's rule. */
+function isManualDefault({ strategy, from }: AppliedStrategy): boolean {
+  return from === "default" && strategy === "manual_review";
 }

@@ -9,6 +9,7 @@ import {
   createIdempotencyKey,
   type AgentId,
   type CoordinationId,
+  type EpochMs,
   type SessionKey,
 } from "../contracts/ids.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
@@ -74,6 +75,8 @@ export interface CoordinatorDependencies
   readonly budget?: TreeBudget;
   /** Texts that were kept back and may outlive this coordinator; absent: its own. */
   readonly withheld?: WithheldTexts;
+  /** When the process began, which may outlive this coordinator; absent: when that is made. */
+  readonly beganAtMs?: EpochMs;
   /** Turns under way, which may outlive this coordinator; absent: its own. */
   readonly turns?: OwnerTurns;
 }
@@ -204,7 +207,12 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
     view: (coordinationId) => readCurrentView(runs, coordinationId),
     ...createTurnHearing({ turns, arbiter, usage, clock: dependencies.clock }),
     arbiter,
-    privileges: createPrivilegeGuard({ ...dependencies, runs }),
+    privileges: createPrivilegeGuard({
+      ...dependencies,
+      runs,
+      beganAtMs: dependencies.beganAtMs ?? dependencies.clock.now(),
+      isAway: (state) => shared?.homes.nameAway(state) !== undefined,
+    }),
     usageRecorder: usage,
     ...createPlanRequests(requested),
     ...createQuestionRequests({ ...requested, waits }),

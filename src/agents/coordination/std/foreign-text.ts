@@ -27,6 +27,30 @@ export function resolvePeerAddress(peerUrl: string, path: string): string | unde
   return root ? `${root.origin}${dropTrailingSlashes(root.pathname)}${path}` : undefined;
 }
 
+/** Servers differ in how they read these in a path: `%6d`, `%2f`, `;x=1`, and empty segments. */
+const READ_DIFFERENTLY = /[%;]|\/\//;
+
+/**
+ * True where a server may take both addresses for one. Case, queries and empty labels of the host (`a..example.`) do
+ * not count; a path with encoded characters, parameters or empty segments may be any path of its origin. Two addresses
+ * that cannot be read are none.
+ */
+export function canBeSameAddress(address: string, other: string): boolean {
+  const [one, two] = [readAddress(address), readAddress(other)];
+  if (!one || !two || one.origin !== two.origin) return false;
+  return one.path === two.path || READ_DIFFERENTLY.test(one.path) || READ_DIFFERENTLY.test(two.path);
+}
+
+function readAddress(address: string): { readonly origin: string; readonly path: string } | undefined {
+  const url = URL.parse(address);
+  if (!url) return undefined;
+  const host = url.hostname.split(".").filter((label) => label !== "");
+  return {
+    origin: `${url.protocol}//${host.join(".")}:${url.port}`,
+    path: dropTrailingSlashes(url.pathname).toLowerCase(),
+  };
+}
+
 /** Returns the text without the slashes at its end. */
 export function dropTrailingSlashes(text: string): string {
   let end = text.length;

@@ -52,11 +52,12 @@ export function formatCount(number: number, noun: string): string {
   return `${digits} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** Formats a number of tokens, in at most seven characters below a thousand millions. */
+/** Formats a number of tokens, in at most seven characters below a million millions. */
 export function formatTokens(tokens: number): string {
   if (tokens < 100_000) return String(tokens).replace(/\B(?=(?:\d{3})+$)/gu, ",");
   if (tokens < 1_000_000) return `${Math.floor(tokens / 1_000)}k`;
-  return `${(Math.floor(tokens / 10_000) / 100).toFixed(2)}M`;
+  if (tokens < 1_000_000_000) return `${(Math.floor(tokens / 10_000) / 100).toFixed(2)}M`;
+  return `${(Math.floor(tokens / 10_000_000) / 100).toFixed(2)}G`;
 }
 
 const MICRO = 1_000_000;

@@ -79,7 +79,7 @@ async function beginCopy(
   const before = await target.readMark();
   if (!before) await target.begin(mark);
   else {
-    await checkSameSource(options, before, mark);
+    await assertSameSource(options, before, mark);
     if (before.events !== events) await target.beginAgain(mark);
   }
   return { mark, before };
@@ -92,7 +92,7 @@ function readEventRowHash(event: readonly unknown[]): Buffer {
 }
 
 /** @throws CoordinationError `INPUT_INVALID` where the source does not begin with what the target has, or no longer does */
-async function checkSameSource({ source, target }: CopyOptions, before: CopyMark, now: CopyMark) {
+async function assertSameSource({ source, target }: CopyOptions, before: CopyMark, now: CopyMark) {
   const isOther = before.firstHash !== null && !(now.firstHash?.equals(before.firstHash) ?? false);
   const lastKey = await target.lastKey(EVENT_TABLE);
   if (!isOther && (!lastKey || (await hasSameEvent(source, target, Number(lastKey[0]))))) return;

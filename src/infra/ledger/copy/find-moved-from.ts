@@ -27,7 +27,7 @@ export interface Move {
 export async function findMovedFrom(source: CopySource, move: Move): Promise<string | undefined> {
   const { to, isShared, gateway } = move;
   if (!isShared) {
-    await checkMoveToFile(source, move);
+    await assertCanMoveToFile(source, move);
     return undefined;
   }
   const before = await source.readMovedFrom();
@@ -46,8 +46,8 @@ export async function findMovedFrom(source: CopySource, move: Move): Promise<str
 }
 
 /** Throws where a file would get open coordinations of other gateways, or a gateway is named from a file to a file. */
-async function checkMoveToFile(source: CopySource, move: Move): Promise<void> {
-  if (move.isFromShared) await refuseOtherGateways(source, move);
+async function assertCanMoveToFile(source: CopySource, move: Move): Promise<void> {
+  if (move.isFromShared) await assertNoOtherGateways(source, move);
   else if (move.gateway !== undefined)
     throw new CoordinationError(
       "INPUT_INVALID",
@@ -63,7 +63,7 @@ async function hasUnnamedCoordination(source: CopySource): Promise<boolean> {
 }
 
 /** Throws where gateways other than the named one have open coordinations in the source. */
-async function refuseOtherGateways(source: CopySource, { to, gateway }: Move): Promise<void> {
+async function assertNoOtherGateways(source: CopySource, { to, gateway }: Move): Promise<void> {
   const [first, ...more] = (await listOpenGateways(source)).filter((name) => name !== gateway);
   if (first === undefined) return;
   const names = more.length === 0 ? `gateway ${first}` : `gateways ${[first, ...more].join(" and ")}`;

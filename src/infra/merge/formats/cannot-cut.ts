@@ -28,6 +28,6 @@ export function tryCut(cut: () => Cut): Cut | "unsure" | "broken" {
  * Throws `CannotCut` unless the condition holds, which gives up cutting a text: because the cut would be unsure, or
  * the text is broken. @throws CannotCut
  */
-export function demandForCut(condition: boolean, why: "unsure" | "broken" = "unsure"): asserts condition {
+export function assertCanCut(condition: boolean, why: "unsure" | "broken" = "unsure"): asserts condition {
   if (!condition) throw new CannotCut(why);
 }

@@ -5,7 +5,7 @@
 import type { Tree } from "@lezer/common";
 import type { Block, Entry, Leaf } from "../pieces/pieces.ts";
 import type { Cut } from "../pieces/text-format.ts";
-import { demandForCut } from "./cannot-cut.ts";
+import { assertCanCut } from "./cannot-cut.ts";
 import { cutList, type ListItem, type ListRange } from "./cut-list.ts";
 import { findLineEnd, findLineStart } from "./text-lines.ts";
 
@@ -30,14 +30,14 @@ const BRACKETS_MAX = 2_000;
  * Throws for a program with so many brackets that it may be expensive to parse; else does nothing. @throws CannotCut
  * `unsure`
  */
-export function demandFewBrackets(text: string): void {
-  demandForCut((text.match(/[([{]/gu) ?? []).length <= BRACKETS_MAX);
+export function assertFewBrackets(text: string): void {
+  assertCanCut((text.match(/[([{]/gu) ?? []).length <= BRACKETS_MAX);
 }
 
 /** Throws for a program whose syntax tree has an error; else does nothing. @throws CannotCut `broken` */
-export function demandReadable(tree: Tree): void {
+export function assertNoSyntaxError(tree: Tree): void {
   const cursor = tree.cursor();
-  do demandForCut(!cursor.type.isError, "broken");
+  do assertCanCut(!cursor.type.isError, "broken");
   while (cursor.next());
 }
 
@@ -48,10 +48,10 @@ export function demandReadable(tree: Tree): void {
  */
 export function cutProgram(text: string, imports: readonly ImportFound[]): Cut {
   const [first] = imports;
-  demandForCut(first !== undefined);
+  assertCanCut(first !== undefined);
   const names = imports.flatMap((found) => found.names);
-  demandForCut(new Set(names).size === names.length, "broken");
-  demandForCut(new Set(imports.map(({ key }) => key)).size === imports.length);
+  assertCanCut(new Set(names).size === names.length, "broken");
+  assertCanCut(new Set(imports.map(({ key }) => key)).size === imports.length);
   const start = findLineStart(text, first.start);
   const entries: Entry[] = [];
   let at = start;
@@ -97,8 +97,8 @@ function cutImport(
 ): { readonly entry: Entry; readonly end: number } {
   const lineStart = findLineStart(text, start);
   const end = findLineEnd(text, contentEnd);
-  demandForCut(lineStart >= from && start === lineStart);
-  demandForCut(
+  assertCanCut(lineStart >= from && start === lineStart);
+  assertCanCut(
     /^[ \t]*(?:\/\/[^\n]*|#[^\n]*|\/\*[^\n]*\*\/[ \t]*)?\r?\n?$/u.test(text.slice(contentEnd, end)),
   );
   const lead = text.slice(from, lineStart);
@@ -108,7 +108,7 @@ function cutImport(
       end,
     };
   const body = cutList(text, list, list.items);
-  demandForCut(body !== undefined);
+  assertCanCut(body !== undefined);
   const head = text.slice(start, list.start);
   return { entry: { key, lead, head, body, trail: text.slice(list.end, end) }, end };
 }

@@ -5,7 +5,7 @@
 import type { Block, Leaf } from "../pieces/pieces.ts";
 import type { Cut, TextFormat } from "../pieces/text-format.ts";
 import type { Value } from "../pieces/merged-values.ts";
-import { CannotCut, demandForCut, tryCut } from "./cannot-cut.ts";
+import { CannotCut, assertCanCut, tryCut } from "./cannot-cut.ts";
 import { cutList, type ListItem } from "./cut-list.ts";
 import { readJsonTokens, TOKEN, type JsonToken } from "./json-tokens.ts";
 
@@ -35,19 +35,19 @@ interface Found {
 function cutJson(text: string): Cut {
   const reading: Reading = { text, tokens: readJsonTokens(text), at: 0 };
   const { value, body, start, end } = readValue(reading, 0);
-  demandForCut(reading.at === reading.tokens.length, "broken");
-  demandForCut(body.kind === "block");
+  assertCanCut(reading.at === reading.tokens.length, "broken");
+  assertCanCut(body.kind === "block");
   const root = { ...body, open: text.slice(0, start) + body.open, close: body.close + text.slice(end) };
   return { root, value };
 }
 
 /** Reads the next value: a map as entries, a list or a scalar as one leaf. */
 function readValue(reading: Reading, depth: number): Found {
-  demandForCut(depth <= DEPTH_MAX);
+  assertCanCut(depth <= DEPTH_MAX);
   const first = takeToken(reading);
   if (first.kind === TOKEN.openBrace) return readMap(reading, first, depth);
   if (first.kind === TOKEN.openBracket) return readList(reading, first, depth);
-  demandForCut(isScalar(first.kind), "broken");
+  assertCanCut(isScalar(first.kind), "broken");
   const { start, end } = first;
   const text = reading.text.slice(start, end);
   return { value: text, body: { kind: "leaf", text }, start, end };
@@ -58,14 +58,14 @@ function readMap(reading: Reading, { start }: JsonToken, depth: number): Found {
   const values = new Map<string, Value>();
   while (!isNext(reading, TOKEN.closeBrace)) {
     const { key, value, item } = readMember(reading, depth);
-    demandForCut(!values.has(key), "broken");
+    assertCanCut(!values.has(key), "broken");
     values.set(key, value);
     items.push(item);
     if (item.commaAt === undefined) break;
   }
   const { end } = takeToken(reading, TOKEN.closeBrace);
   const body = cutList(reading.text, { start, end, bracketChars: 1 }, items);
-  demandForCut(body !== undefined);
+  assertCanCut(body !== undefined);
   return { value: values, body, start, end };
 }
 
@@ -98,11 +98,11 @@ function readList(reading: Reading, { start }: JsonToken, depth: number): Found 
 
 /** Reads past a value in a list, which is not cut. Gives up where it is broken or too deep. */
 function skipValue(reading: Reading, depth: number): void {
-  demandForCut(depth <= DEPTH_MAX);
+  assertCanCut(depth <= DEPTH_MAX);
   const { kind } = takeToken(reading);
   const isMap = kind === TOKEN.openBrace;
   if (!isMap && kind !== TOKEN.openBracket) {
-    demandForCut(isScalar(kind), "broken");
+    assertCanCut(isScalar(kind), "broken");
     return;
   }
   const closing = isMap ? TOKEN.closeBrace : TOKEN.closeBracket;
@@ -119,7 +119,7 @@ function skipValue(reading: Reading, depth: number): void {
 function skipKey(reading: Reading, keys: Set<string>): void {
   const { value: key } = takeToken(reading, TOKEN.string);
   takeToken(reading, TOKEN.colon);
-  demandForCut(!keys.has(key), "broken");
+  assertCanCut(!keys.has(key), "broken");
   keys.add(key);
 }
 

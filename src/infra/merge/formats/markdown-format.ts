@@ -4,7 +4,7 @@
 import { parser } from "@lezer/markdown";
 import type { Block, Entry } from "../pieces/pieces.ts";
 import type { Cut, TextFormat } from "../pieces/text-format.ts";
-import { demandForCut, tryCut } from "./cannot-cut.ts";
+import { assertCanCut, tryCut } from "./cannot-cut.ts";
 import { findLineEnd, findLineStart } from "./text-lines.ts";
 
 export const markdownFormat: TextFormat = {
@@ -33,7 +33,7 @@ interface Heading {
 }
 
 function cutMarkdown(text: string): Cut {
-  demandForCut(!NESTED_IN_LINE.test(text));
+  assertCanCut(!NESTED_IN_LINE.test(text));
   const headings = findHeadings(text);
   const cursor = { at: 0 };
   const preface = createTextEntry(text.slice(0, headings[0]?.start ?? text.length));
@@ -72,7 +72,7 @@ function cutSections(
     const key = `${heading.level} ${heading.title}`;
     sections.push({ key, lead: "", head, body: createBlock([content, ...below]), trail: "" });
   }
-  demandForCut(new Set(sections.map(({ key }) => key)).size === sections.length);
+  assertCanCut(new Set(sections.map(({ key }) => key)).size === sections.length);
   return sections;
 }
 

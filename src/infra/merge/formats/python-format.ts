@@ -2,8 +2,8 @@
 import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@lezer/python";
 import type { TextFormat } from "../pieces/text-format.ts";
-import { demandForCut, tryCut } from "./cannot-cut.ts";
-import { cutProgram, demandFewBrackets, demandReadable, type ImportFound } from "./import-zone.ts";
+import { assertCanCut, tryCut } from "./cannot-cut.ts";
+import { cutProgram, assertFewBrackets, assertNoSyntaxError, type ImportFound } from "./import-zone.ts";
 import { isComment, listChildNodes, readListItems } from "./syntax-nodes.ts";
 
 export const pythonFormat: TextFormat = {
@@ -12,9 +12,9 @@ export const pythonFormat: TextFormat = {
   linesAtEnd: 1,
   cut: (text) =>
     tryCut(() => {
-      demandFewBrackets(text);
+      assertFewBrackets(text);
       const tree = parser.parse(text);
-      demandReadable(tree);
+      assertNoSyntaxError(tree);
       return cutProgram(text, readFirstImports(text, listChildNodes(tree.topNode)));
     }),
 };
@@ -29,7 +29,7 @@ function readFirstImports(text: string, nodes: readonly SyntaxNode[]): ImportFou
   const zone = end === -1 ? others : others.slice(0, end);
   const imports = zone.filter(({ name }) => name === "ImportStatement").map((node) => readImport(text, node));
   const lastFuture = imports.findLastIndex(({ key }) => key === FUTURE);
-  demandForCut(
+  assertCanCut(
     imports.slice(0, lastFuture + 1).every(({ key }) => key === FUTURE),
     "broken",
   );
@@ -37,7 +37,7 @@ function readFirstImports(text: string, nodes: readonly SyntaxNode[]): ImportFou
 }
 
 function readImport(text: string, node: SyntaxNode): ImportFound {
-  demandForCut(!text.slice(node.from, node.to).includes("\\"));
+  assertCanCut(!text.slice(node.from, node.to).includes("\\"));
   const children = listChildNodes(node);
   return children[0]?.name === "from"
     ? readFromImport(text, node, children)
@@ -53,7 +53,7 @@ function readPlainImport(
   { from: start, to: end }: SyntaxNode,
   children: readonly SyntaxNode[],
 ): ImportFound {
-  demandForCut(!children.some(isComment));
+  assertCanCut(!children.some(isComment));
   const key = text.slice(start, end).replace(/\s+/gu, " ");
   const isAlone = !children.some(({ name }) => name === ",");
   const alias = children.findIndex(({ name }) => name === "as");
@@ -70,7 +70,7 @@ function readFromImport(
 ): ImportFound {
   const importAt = children.findIndex(({ name }) => name === "import");
   const from = children.slice(1, importAt);
-  demandForCut(importAt !== -1 && from.length > 0 && !from.some(isComment));
+  assertCanCut(importAt !== -1 && from.length > 0 && !from.some(isComment));
   const key = `from ${from.map((node) => text.slice(node.from, node.to)).join("")}`;
   const names = children.slice(importAt + 1);
   if (names.some(({ name }) => name === "*"))

@@ -1,6 +1,6 @@
 /** Owns: reading nodes of a syntax tree: children, and lists of names with commas. Does not own: languages. */
 import type { SyntaxNode } from "@lezer/common";
-import { demandForCut } from "./cannot-cut.ts";
+import { assertCanCut } from "./cannot-cut.ts";
 import type { ListItem } from "./cut-list.ts";
 
 const COMMENTS: ReadonlySet<string> = new Set(["LineComment", "BlockComment", "Comment"]);
@@ -33,7 +33,7 @@ export function readListItems(
     const [first] = item;
     const last = item.at(-1);
     const name = nameOf(item);
-    demandForCut(first !== undefined && last !== undefined && name !== undefined && !item.some(isComment));
+    assertCanCut(first !== undefined && last !== undefined && name !== undefined && !item.some(isComment));
     const [start, end] = [first.from, last.to];
     const words = text.slice(start, end);
     const body = { kind: "leaf", text: words, sense: words.split(/\s+/u).join(" ") } as const;

@@ -1,5 +1,5 @@
 /** Owns: the lines that a thing in a text covers, for formats in which every entry has lines of its own. */
-import { demandForCut } from "./cannot-cut.ts";
+import { assertCanCut } from "./cannot-cut.ts";
 
 /** Returns the offset at which the line that contains an offset of a text begins. */
 export function findLineStart(text: string, at: number): number {
@@ -21,8 +21,8 @@ export function findLineEnd(text: string, at: number): number {
  * @throws CannotCut for anything else
  */
 export function readComments(text: string, from: number, to: number): string {
-  demandForCut(from <= to);
+  assertCanCut(from <= to);
   const between = text.slice(from, to);
-  demandForCut(between.split("\n").every((line) => /^\s*(?:#[^\n]*)?$/u.test(line)));
+  assertCanCut(between.split("\n").every((line) => /^\s*(?:#[^\n]*)?$/u.test(line)));
   return between;
 }

@@ -6,7 +6,7 @@ import { ParseError, parseTOML, type AST } from "toml-eslint-parser";
 import type { Block, Entry } from "../pieces/pieces.ts";
 import type { Cut, TextFormat } from "../pieces/text-format.ts";
 import type { Value } from "../pieces/merged-values.ts";
-import { CannotCut, demandForCut, tryCut } from "./cannot-cut.ts";
+import { CannotCut, assertCanCut, tryCut } from "./cannot-cut.ts";
 import { readComments, findLineEnd, findLineStart } from "./text-lines.ts";
 
 export const tomlFormat: TextFormat = {
@@ -30,7 +30,7 @@ interface Section {
 }
 
 function cutToml(text: string): Cut {
-  demandForCut((text.match(/[[{]/gu) ?? []).length <= BRACKETS_MAX);
+  assertCanCut((text.match(/[[{]/gu) ?? []).length <= BRACKETS_MAX);
   const sections = groupSections(parseTomlText(text).body[0].body);
   const value = new Map<string, Value>();
   const entries: Entry[] = [];
@@ -41,7 +41,7 @@ function cutToml(text: string): Cut {
     addSection(text, value, section);
     at = end;
   }
-  demandForCut(new Set(entries.map(({ key }) => key)).size === entries.length);
+  assertCanCut(new Set(entries.map(({ key }) => key)).size === entries.length);
   return { root: { kind: "block", open: "", entries, close: readComments(text, at, text.length) }, value };
 }
 
@@ -66,7 +66,7 @@ function groupSections(nodes: readonly (AST.TOMLKeyValue | AST.TOMLTable)[]): Se
       last.tables.push(table);
       continue;
     }
-    demandForCut(!lists.some((list) => isPathWithin(path, list)));
+    assertCanCut(!lists.some((list) => isPathWithin(path, list)));
     const kind = table.kind === "array" ? "tables" : "table";
     if (kind === "tables") lists.push(path);
     sections.push({ path, kind, tables: [table], members: table.body });
@@ -75,7 +75,7 @@ function groupSections(nodes: readonly (AST.TOMLKeyValue | AST.TOMLTable)[]): Se
 }
 
 function readKeyPath({ keys }: AST.TOMLKey): string[] {
-  demandForCut(keys.length <= NAMES_MAX);
+  assertCanCut(keys.length <= NAMES_MAX);
   return keys.map((key) => (key.type === "TOMLBare" ? key.name : key.value));
 }
 
@@ -110,7 +110,7 @@ function cutSection(text: string, { path, kind, tables, members }: Section, from
 /** Finds the closing bracket of a table's header: the range of a key has no brackets. */
 function findHeaderEnd(text: string, { key }: AST.TOMLTable): number {
   const end = text.indexOf("]", key.range[1]);
-  demandForCut(end !== -1);
+  assertCanCut(end !== -1);
   return end;
 }
 
@@ -145,9 +145,9 @@ function addSection(text: string, root: Map<string, Value>, { path, kind, tables
 
 function addValue(root: Map<string, Value>, path: readonly string[], value: Value): void {
   const name = path.at(-1);
-  demandForCut(name !== undefined);
+  assertCanCut(name !== undefined);
   const map = openMap(root, path.slice(0, -1));
-  demandForCut(!map.has(name));
+  assertCanCut(!map.has(name));
   map.set(name, value);
 }
 
@@ -156,7 +156,7 @@ function openMap(root: Map<string, Value>, path: readonly string[]): Map<string,
   let map = root;
   for (const name of path) {
     const found = map.get(name) ?? new Map<string, Value>();
-    demandForCut(isOpenMap(found));
+    assertCanCut(isOpenMap(found));
     map.set(name, found);
     map = found;
   }

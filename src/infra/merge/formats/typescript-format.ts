@@ -2,9 +2,9 @@
 import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@lezer/javascript";
 import type { TextFormat } from "../pieces/text-format.ts";
-import { demandForCut, tryCut } from "./cannot-cut.ts";
+import { assertCanCut, tryCut } from "./cannot-cut.ts";
 import type { ListItem } from "./cut-list.ts";
-import { cutProgram, demandFewBrackets, demandReadable, type ImportFound } from "./import-zone.ts";
+import { cutProgram, assertFewBrackets, assertNoSyntaxError, type ImportFound } from "./import-zone.ts";
 import { listChildNodes, readListItems } from "./syntax-nodes.ts";
 
 /**
@@ -19,9 +19,9 @@ export function createTypescriptFormat(dialect: string): TextFormat {
     linesAtEnd: 1,
     cut: (text) =>
       tryCut(() => {
-        demandFewBrackets(text);
+        assertFewBrackets(text);
         const tree = language.parse(text);
-        demandReadable(tree);
+        assertNoSyntaxError(tree);
         return cutProgram(text, readFirstImports(text, listChildNodes(tree.topNode)));
       }),
   };
@@ -43,7 +43,7 @@ function readImport(text: string, node: SyntaxNode): ImportFound {
   const children = listChildNodes(node);
   const textOf = ({ from, to }: SyntaxNode): string => text.slice(from, to);
   const source = children.find(({ name }) => name === "String");
-  demandForCut(source !== undefined && !children.some(({ name }) => COMMENTS.has(name)));
+  assertCanCut(source !== undefined && !children.some(({ name }) => COMMENTS.has(name)));
   const from = textOf(source).slice(1, -1);
   const names = children.filter(({ name }) => name === "VariableDefinition").map(textOf);
   const group = children.find(({ name }) => name === "ImportGroup");

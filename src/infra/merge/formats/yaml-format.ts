@@ -17,7 +17,7 @@ import {
 import type { Block, Entry } from "../pieces/pieces.ts";
 import type { Cut, TextFormat } from "../pieces/text-format.ts";
 import type { Value } from "../pieces/merged-values.ts";
-import { demandForCut, tryCut } from "./cannot-cut.ts";
+import { assertCanCut, tryCut } from "./cannot-cut.ts";
 import { readComments, findLineEnd, findLineStart } from "./text-lines.ts";
 
 export const yamlFormat: TextFormat = {
@@ -31,16 +31,16 @@ export const yamlFormat: TextFormat = {
 const BRACKETS_MAX = 1_000;
 const NESTED_IN_LINE = /^ *(?:[-?:][ \t]+){16}/mu;
 function cutYaml(text: string): Cut {
-  demandForCut((text.match(/[[{]/gu) ?? []).length <= BRACKETS_MAX && !NESTED_IN_LINE.test(text));
+  assertCanCut((text.match(/[[{]/gu) ?? []).length <= BRACKETS_MAX && !NESTED_IN_LINE.test(text));
   const document = parseYamlText(text);
-  demandPlain(document);
+  assertPlainDocument(document);
   const { contents } = document;
   if (contents === null || isEmptyScalar(contents))
     return {
       root: createBlock({ open: "", entries: [], close: readComments(text, 0, text.length) }),
       value: new Map(),
     };
-  demandForCut(isBlockMap(contents) && contents.tag === undefined);
+  assertCanCut(isBlockMap(contents) && contents.tag === undefined);
   const { keyStart } = readMember(text, contents.items[0]);
   const open = text.slice(0, findCommentStart(text, keyStart));
   const { entries, end } = cutMembers(text, contents, open.length);
@@ -72,14 +72,14 @@ function isBlockMap(node: unknown): node is YAMLMap.Parsed {
 }
 
 /** @throws CannotCut for what says more than the value at its place. */
-function demandPlain(document: Document.Parsed): void {
+function assertPlainDocument(document: Document.Parsed): void {
   visit(document, {
     Node: (_, node) => {
-      demandForCut(!isAlias(node) && node.anchor === undefined);
+      assertCanCut(!isAlias(node) && node.anchor === undefined);
     },
   });
   const { docEnd } = document.directives;
-  demandForCut(!docEnd);
+  assertCanCut(!docEnd);
 }
 
 interface Member {
@@ -91,14 +91,14 @@ interface Member {
 
 /** @throws CannotCut for a key that is no plain value at the start of a line. */
 function readMember(text: string, pair: unknown): Member {
-  demandForCut(isPair(pair) && isScalar(pair.key));
+  assertCanCut(isPair(pair) && isScalar(pair.key));
   const { key, value } = pair;
-  demandForCut(key.range !== null && key.range !== undefined);
+  assertCanCut(key.range !== null && key.range !== undefined);
   const [start, keyEnd] = key.range;
   const keyStart = findLineStart(text, start);
-  demandForCut(/^ *$/u.test(text.slice(keyStart, start)) && key.tag === undefined);
+  assertCanCut(/^ *$/u.test(text.slice(keyStart, start)) && key.tag === undefined);
   const type = typeof key.value;
-  demandForCut(type === "string" || type === "number" || type === "boolean");
+  assertCanCut(type === "string" || type === "number" || type === "boolean");
   const contentEnd = isNode(value) && value.range ? value.range[1] : keyEnd;
   return { key: `${type} ${String(key.value)}`, keyStart, value, contentEnd };
 }
@@ -139,7 +139,7 @@ function cutMember(
 function readValue(text: string, node: unknown): Value {
   if (isMap(node) && node.tag === undefined && !node.flow) {
     const entries = node.items.map(({ key, value }) => {
-      demandForCut(isScalar(key));
+      assertCanCut(isScalar(key));
       return [`${typeof key.value} ${String(key.value)}`, readValue(text, value)] as const;
     });
     return new Map(entries);
@@ -153,19 +153,19 @@ function readValue(text: string, node: unknown): Value {
  */
 function formatValue(node: unknown): string {
   if (node === null || node === undefined) return "";
-  demandForCut(isNode(node));
+  assertCanCut(isNode(node));
   const tag = node.tag ?? "";
   if (isScalar(node))
     return `${tag} ${node.type === "PLAIN" ? `plain ${node.source ?? ""}` : JSON.stringify(node.value)}`;
   if (isSeq(node)) return `${tag} [${node.items.map(formatValue).join(", ")}]`;
-  demandForCut(isMap(node));
+  assertCanCut(isMap(node));
   const members = node.items.map(({ key, value }) => `${formatValue(key)}: ${formatValue(value)}`);
   return `${tag} {${members.join(", ")}}`;
 }
 
 function parseYamlText(text: string): Document.Parsed {
   const document = parseDocument(text, { prettyErrors: false, logLevel: "silent" });
-  demandForCut(!document.errors.some(({ code }) => code === "MULTIPLE_DOCS"));
-  demandForCut(document.errors.length === 0, "broken");
+  assertCanCut(!document.errors.some(({ code }) => code === "MULTIPLE_DOCS"));
+  assertCanCut(document.errors.length === 0, "broken");
   return document;
 }

@@ -25,7 +25,7 @@ export async function withPostgresCopySource<T>(
 ): Promise<T> {
   const database = await openDatabase({ ...options, mode: "read" });
   try {
-    await checkIsNewestSchema(database);
+    await assertNewestSchema(database);
     return await database.snapshot(async (query) => {
       // It is idle while the target is written.
       await query("set local idle_in_transaction_session_timeout = 0");
@@ -66,7 +66,7 @@ function stampCurrentTables(database: PostgresDatabase): Promise<string> {
 }
 
 /** Throws for a ledger of an older schema, which only a writer brings to the newest. */
-async function checkIsNewestSchema({ name, query }: PostgresDatabase): Promise<void> {
+async function assertNewestSchema({ name, query }: PostgresDatabase): Promise<void> {
   const version = (await readAppliedMigrations(query))?.length ?? 0;
   if (version === loadMigrations().length) return;
   throw new CoordinationError(

@@ -29,25 +29,25 @@ import {
   readCopyMark,
   replaceCopyMark,
 } from "../database/copy-mark-table.ts";
-import { checkAppliedMigrations, readAppliedMigrations } from "../database/migrate-schema.ts";
+import { assertAppliedMigrations, readAppliedMigrations } from "../database/migrate-schema.ts";
 import { openDatabase } from "../database/open-server.ts";
 import { createRowReader, SQL_TYPES } from "./postgres-row-reader.ts";
 
 export interface PostgresCopyOptions extends ConnectOptions {
   /** Refuses an empty ledger that a gateway has open, by throwing. With the mark of a half copy, no gateway opens one. */
-  readonly refuseGateways: (target: SharedPlace) => Promise<void>;
+  readonly assertNoGateways: (target: SharedPlace) => Promise<void>;
 }
 
 /**
  * Opens or creates a PostgreSQL ledger, calls `copy` with it as the target, closes it afterwards, and returns what
- * `copy` returned. @throws CoordinationError as `openDatabase` and `refuseGateways`, and `INPUT_INVALID` for a ledger
+ * `copy` returned. @throws CoordinationError as `openDatabase` and `assertNoGateways`, and `INPUT_INVALID` for a ledger
  * that is not empty and no half copy
  */
 export async function withPostgresCopyTarget<T>(
   options: PostgresCopyOptions,
   copy: (target: CopyTarget) => Promise<T>,
 ): Promise<T> {
-  await refuseUsedTarget(options);
+  await assertTargetUnused(options);
   const database = await openDatabase({ ...options, mode: "write", isCopyTarget: true });
   try {
     return await copy(createPostgresCopyTarget(database, options));
@@ -60,17 +60,17 @@ export async function withPostgresCopyTarget<T>(
  * Throws for a target that has rows and is no half copy, or that a gateway has open. It is only read for that: opening
  * a ledger for writing gives it the newest schema, which shuts older gateways out of it.
  */
-async function refuseUsedTarget(options: PostgresCopyOptions): Promise<void> {
+async function assertTargetUnused(options: PostgresCopyOptions): Promise<void> {
   const database = await connectToServer(options);
   try {
     const { name: place, query } = database;
     const applied = await readAppliedMigrations(query);
     if (!applied) return;
-    checkAppliedMigrations(place, applied);
+    assertAppliedMigrations(place, applied);
     if (await hasCopyMark(query)) return;
-    await refuseFilledTables(place, query);
+    await assertTablesEmpty(place, query);
     const listGateways = (): Promise<GatewayProcess[]> => query<GatewayProcess>(GATEWAYS);
-    if (applied.length >= OWNERS_SINCE_VERSION) await options.refuseGateways({ place, listGateways });
+    if (applied.length >= OWNERS_SINCE_VERSION) await options.assertNoGateways({ place, listGateways });
   } finally {
     await database.close();
   }
@@ -86,7 +86,7 @@ function createPostgresCopyTarget(database: PostgresDatabase, { busyTimeoutMs }:
     readMark: () => readCopyMark(query),
     begin: (mark) =>
       change(async (send) => {
-        await refuseFilledTables(place, send);
+        await assertTablesEmpty(place, send);
         await createCopyMark(send);
         await replaceCopyMark(send, mark);
       }),
@@ -137,7 +137,7 @@ function changeTables(
 }
 
 /** Throws where a table of the ledger has rows. An older schema lacks some of the tables. */
-async function refuseFilledTables(place: string, send: SendQuery): Promise<void> {
+async function assertTablesEmpty(place: string, send: SendQuery): Promise<void> {
   const tables = await send<{ name: string }>(
     "select tablename as name from pg_tables where schemaname = current_schema()",
   );

@@ -89,7 +89,7 @@ const OID = { int8: 20, text: 25 } as const;
 export async function connectToServer(options: ConnectOptions): Promise<PostgresDatabase> {
   const { url, poolMax } = parseLedgerUrl(options.url);
   const { default: driver } = await import("pg");
-  const place = createLedgerPlace(url);
+  const place = createLedgerPlace(driver, url);
   const settings: pg.PoolConfig = {
     connectionString: url.href,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
@@ -278,19 +278,21 @@ function parseLedgerUrl(text: string): { readonly url: URL; readonly poolMax: nu
   return { url, poolMax };
 }
 
-/** Returns a password of a URL decoded; as it is where it has a `%` that begins no code. */
-function decodePassword(password: string): string {
+/**
+ * Returns the password that the driver sends for a URL; `undefined` where it reads none and so sends none. Its rules for
+ * a `%` that begins no code are its own: beside one, it decodes only codes of two digits.
+ */
+function readSentPassword({ Client }: typeof pg, { href }: URL): string | undefined {
   try {
-    return decodeURIComponent(password);
+    return new Client({ connectionString: href }).password;
   } catch {
-    return password;
+    return undefined;
   }
 }
 
 /** Returns how the place of a ledger is shown, and what hides its passwords in a text. */
-function createLedgerPlace(url: URL): LedgerPlace {
-  const named = url.searchParams.get("password") ?? "";
-  const secrets = [url.password, decodePassword(url.password), named, process.env["PGPASSWORD"] ?? ""]
+function createLedgerPlace(driver: typeof pg, url: URL): LedgerPlace {
+  const secrets = [url.password, readSentPassword(driver, url) ?? ""]
     .filter((secret) => secret !== "")
     .toSorted((one, other) => other.length - one.length);
   return {

@@ -2,6 +2,10 @@
 import type { ExportCursors, ExportHolder } from "../../../agents/coordination/ports/export-cursors.ts";
 import { ADVANCE_EXPORT, FIND_HOLDER, RELEASE_EXPORT, TAKE_EXPORT } from "../../ledger/export-cursor-sql.ts";
 import type { OpenLedger } from "./commit-queue.ts";
+import { hasMigration } from "./migrate-schema.ts";
+
+/** The migration that brought exports. */
+const EXPORTS_SINCE_MIGRATION = 4;
 
 /**
  * Creates the access to the cursors that record, in a PostgreSQL ledger, how far each telemetry export has come and
@@ -11,6 +15,7 @@ export function createExportCursors({ database: { query }, guarded, written }: O
   return {
     holder: (name) =>
       guarded(async () => {
+        if (!(await hasMigration(query, EXPORTS_SINCE_MIGRATION))) return undefined;
         const [row] = await query<{ holder: string; beats: number }>(FIND_HOLDER, { name });
         return row satisfies ExportHolder | undefined;
       }),

@@ -1,6 +1,6 @@
 /** Owns: beginning a transaction behind the lock of the ledger, and how long others may be held up by it. */
 import { BEGIN_WRITING, type SendQuery } from "./connect.ts";
-import { refuseNewerSchema } from "../../ledger/migrations.ts";
+import { assertSchemaNotNewer } from "../../ledger/migrations.ts";
 import { loadMigrations } from "./migrate-schema.ts";
 
 /** Numbers the newest event, run and claim that were ever made. */
@@ -41,7 +41,7 @@ async function lockLedgerCount(query: SendQuery): Promise<LedgerCount[]> {
   const counts = await query<LedgerCount & { readonly newest_migration: number }>(
     "select events, runs, claim_token, newest_migration from ledger_count where only_row = 1 for update",
   );
-  refuseNewerSchema("the ledger", counts[0]?.newest_migration ?? 0, loadMigrations());
+  assertSchemaNotNewer("the ledger", counts[0]?.newest_migration ?? 0, loadMigrations());
   return counts;
 }
 

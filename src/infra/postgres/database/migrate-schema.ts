@@ -4,8 +4,8 @@
  */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import {
-  checkMigrationHashes,
-  refuseNewerSchema,
+  assertMigrationHashes,
+  assertSchemaNotNewer,
   readMigrations,
   type Migration,
 } from "../../ledger/migrations.ts";
@@ -36,7 +36,7 @@ interface AppliedMigration {
 export async function migrateSchema(database: PostgresDatabase): Promise<void> {
   const applied = await readAppliedMigrations(database.query);
   if (applied && applied.length >= loadMigrations().length) {
-    checkAppliedMigrations(database.name, applied);
+    assertAppliedMigrations(database.name, applied);
     return;
   }
   await runTransaction(database, async (query) => {
@@ -51,7 +51,7 @@ export async function migrateSchema(database: PostgresDatabase): Promise<void> {
 /** Applies the migrations that the ledger lacks, behind the lock that all who migrate take. */
 async function applyMigrations(name: string, query: SendQuery): Promise<void> {
   const applied = (await readAppliedMigrations(query)) ?? (await createMigrationTable(name, query));
-  checkAppliedMigrations(name, applied);
+  assertAppliedMigrations(name, applied);
   // Writes that are under way come first, and those that wait for this find the new number (`lockLedger`). A lock of the row alone
   // would let them lock the table, which a migration may alter: each would wait for the other.
   if (applied.length > 0) await query("lock table ledger_count in access exclusive mode");
@@ -77,6 +77,11 @@ export async function hasTable(query: SendQuery, name: string): Promise<boolean>
   return found?.isThere === true;
 }
 
+/** True where a migration was applied to the ledger: one that is only read may be of an older release. */
+export async function hasMigration(query: SendQuery, number: number): Promise<boolean> {
+  return (await query("select number from migration where number = @number", { number })).length > 0;
+}
+
 /**
  * Returns the migrations that a PostgreSQL ledger has recorded as applied, in order; `undefined` where its schema has
  * no ledger.
@@ -92,22 +97,22 @@ export async function readAppliedMigrations(
  * Checks that the migrations that were applied to a ledger are those of this release. @throws CoordinationError
  * `LEDGER_TOO_NEW`, and `LEDGER_CORRUPT` for migrations that are not this release's
  */
-export function checkAppliedMigrations(name: string, applied: readonly AppliedMigration[]): void {
-  refuseNewerSchema(name, applied.length, loadMigrations());
-  checkMigrationHashes(name, applied, loadMigrations().slice(0, applied.length));
+export function assertAppliedMigrations(name: string, applied: readonly AppliedMigration[]): void {
+  assertSchemaNotNewer(name, applied.length, loadMigrations());
+  assertMigrationHashes(name, applied, loadMigrations().slice(0, applied.length));
 }
 
 /** Checks that no newer release has migrated the ledger since it was opened. @throws CoordinationError `LEDGER_TOO_NEW` */
-export async function checkNotMigratedSince(name: string, query: SendQuery): Promise<void> {
+export async function assertNotMigratedSince(name: string, query: SendQuery): Promise<void> {
   const [count] = await query<{ newest_migration: number }>(
     "select newest_migration from ledger_count where only_row = 1",
   );
-  refuseNewerSchema(name, count?.newest_migration ?? 0, loadMigrations());
+  assertSchemaNotNewer(name, count?.newest_migration ?? 0, loadMigrations());
 }
 
 /** Creates the table of migrations in a schema that is free for a ledger, and returns that none was applied. */
 async function createMigrationTable(name: string, query: SendQuery): Promise<readonly AppliedMigration[]> {
-  await checkSchemaIsFree(name, query);
+  await assertSchemaFree(name, query);
   await query(
     "create table migration (number integer primary key, name text not null, sha256 text not null)",
   );
@@ -127,7 +132,7 @@ interface SchemaFacts {
  * @throws CoordinationError `LEDGER_UNAVAILABLE` without a schema in which the user may create tables, and
  * `LEDGER_CORRUPT` for one of another program
  */
-export async function checkSchemaIsFree(name: string, query: SendQuery): Promise<void> {
+export async function assertSchemaFree(name: string, query: SendQuery): Promise<void> {
   const [facts] = await query<SchemaFacts>(
     `with found as (select tablename from pg_tables where schemaname = current_schema())
      select current_schema()::text as schema,

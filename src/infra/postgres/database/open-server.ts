@@ -4,8 +4,8 @@ import { createHalfCopyError } from "../../ledger/half-copy.ts";
 import { connectToServer, type ConnectOptions, type PostgresDatabase } from "./connect.ts";
 import { hasCopyMark, readCopyMark } from "./copy-mark-table.ts";
 import {
-  checkSchemaIsFree,
-  checkAppliedMigrations,
+  assertSchemaFree,
+  assertAppliedMigrations,
   migrateSchema,
   readAppliedMigrations,
 } from "./migrate-schema.ts";
@@ -27,8 +27,8 @@ export async function openDatabase(options: OpenOptions): Promise<PostgresDataba
   try {
     if (options.mode === "write") {
       await migrateSchema(database);
-      await checkDurability(database);
-    } else await checkLedgerIsThere(database);
+      await assertDurable(database);
+    } else await assertLedgerExists(database);
     if (options.isCopyTarget !== true && (await hasCopyMark(database.query)))
       throw createHalfCopyError(database.name, await readCopyMark(database.query));
     return database;
@@ -39,20 +39,20 @@ export async function openDatabase(options: OpenOptions): Promise<PostgresDataba
 }
 
 /** Throws where there is no ledger, or one whose migrations are not this release's. */
-async function checkLedgerIsThere(database: PostgresDatabase): Promise<void> {
+async function assertLedgerExists(database: PostgresDatabase): Promise<void> {
   const applied = await readAppliedMigrations(database.query);
   if (!applied) {
-    await checkSchemaIsFree(database.name, database.query);
+    await assertSchemaFree(database.name, database.query);
     throw new CoordinationError("LEDGER_NOT_FOUND", `no ledger at ${database.name}`);
   }
-  checkAppliedMigrations(database.name, applied);
+  assertAppliedMigrations(database.name, applied);
 }
 
 /**
  * Throws where the server runs with `fsync` off (S2), which nobody but its owner can set. `synchronous_commit` is set
  * for each transaction.
  */
-async function checkDurability({ name, query }: PostgresDatabase): Promise<void> {
+async function assertDurable({ name, query }: PostgresDatabase): Promise<void> {
   const [setting] = await query<{ fsync: string | null }>("select current_setting('fsync', true) as fsync");
   if (setting?.fsync !== "off") return;
   throw new CoordinationError(

@@ -5,7 +5,7 @@
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { OwnedRun, OwnerBeat, RunOwners } from "../../../agents/coordination/ports/run-owners.ts";
 import type { OpenLedger } from "./commit-queue.ts";
-import { checkNotMigratedSince } from "./migrate-schema.ts";
+import { assertNotMigratedSince } from "./migrate-schema.ts";
 import { createNotOwnerError, mapOwnersByRun, NOBODY, type OwnerRow } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
 
@@ -33,7 +33,7 @@ export function createRunOwners(
     beat: async ({ id, process = null }) => {
       await written(async (write) => {
         // Whoever can append no more because of a newer release leaves its runs to others.
-        await checkNotMigratedSince(name, query);
+        await assertNotMigratedSince(name, query);
         await write(BEAT, { id, process });
       });
     },

@@ -12,6 +12,7 @@ import type {
 import { listEventLabels, type Label } from "../../ledger/event-labels.ts";
 import {
   BINDING_LABELS,
+  createOlderSchemaError,
   createPruningPageValues,
   createPrunableRun,
   LIST_BINDINGS,
@@ -28,6 +29,7 @@ import type { OpenLedger } from "./commit-queue.ts";
 import { runTransaction, type SendQuery } from "./connect.ts";
 import { clearKeptMarks } from "./delete-texts.ts";
 import { lockLedger } from "./lock-ledger.ts";
+import { hasMigration } from "./migrate-schema.ts";
 
 /**
  * Creates the reader of what a PostgreSQL ledger keeps of pruned runs: their counts, a run by its id, and the bindings
@@ -49,13 +51,26 @@ export function createPrunedRunTraces({ database: { query }, guarded }: OpenLedg
 /** The migration that brought traces of removed runs. */
 const PRUNED_SINCE_MIGRATION = 5;
 
-/** Returns whether the schema has traces of removed runs: a ledger that is only read may be of an older release. */
-async function hasPrunedTable(query: SendQuery): Promise<boolean> {
-  const found = await query("select number from migration where number = @number", {
-    number: PRUNED_SINCE_MIGRATION,
-  });
-  return found.length > 0;
+/** Returns whether the schema has traces of removed runs. */
+function hasPrunedTable(query: SendQuery): Promise<boolean> {
+  return hasMigration(query, PRUNED_SINCE_MIGRATION);
 }
+
+/**
+ * Returns the beginning of a query that reads `pruned_run`: empty where the schema has that table, else an empty table
+ * of that name.
+ */
+export async function formatPrunedTable(query: SendQuery): Promise<string> {
+  return (await hasPrunedTable(query)) ? "" : WITHOUT_TRACES;
+}
+
+const WITHOUT_TRACES = `
+  with pruned_run as (
+    select
+      null::bigint as run_key, null::text as run_id, null::bigint as length, null::bytea as head_hash,
+      null::bigint as first_event, null::bigint as newest_event
+    where false
+  )`;
 
 async function findPrunedRun(query: SendQuery, runId: string): Promise<PrunedRun | undefined> {
   const [run] = await query<PrunedRun>(
@@ -92,11 +107,11 @@ export function createLedgerPruning(ledger: PruningLedger): LedgerPruning {
   const { database, guarded, written } = ledger;
   return {
     page: (place) =>
-      guarded(async () =>
-        (await database.query<PrunableRow>(PAGE, { ...createPruningPageValues(place) })).map(
-          createPrunableRun,
-        ),
-      ),
+      guarded(async () => {
+        if (!(await hasPrunedTable(database.query))) throw createOlderSchemaError(database.name);
+        const rows = await database.query<PrunableRow>(PAGE, { ...createPruningPageValues(place) });
+        return rows.map(createPrunableRun);
+      }),
     remove: (runs, basis) => written(() => removeRunsBehindLock(ledger, runs, basis)),
   };
 }

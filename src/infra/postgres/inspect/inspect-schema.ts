@@ -4,6 +4,7 @@
  * and the text of the functions.
  */
 import { reportMigrations, type Report } from "../../ledger/inspect/report.ts";
+import type { Migration } from "../../ledger/migrations.ts";
 import type { SendQuery } from "../database/connect.ts";
 import { loadMigrations, readAppliedMigrations } from "../database/migrate-schema.ts";
 
@@ -15,19 +16,34 @@ const BODY = /^create function (\w+)\(\)[^$]*\$\$([^$]*)\$\$/gmu;
  * migrations, each trigger that is off, and each function whose text was changed.
  */
 export async function checkSchema(query: SendQuery, report: Report): Promise<void> {
-  const expected = listExpectedObjects();
+  const migrations = await listLedgerMigrations(query);
+  const expected = listExpectedObjects(migrations);
   const actual = await listActualObjects(query);
   for (const name of expected)
     if (!actual.has(name)) report({ kind: "schema_changed", message: `${name} was changed or dropped` });
   for (const name of actual)
     if (!expected.has(name)) report({ kind: "schema_changed", message: `${name} was added` });
-  await checkFunctions(query, report);
+  await checkFunctions(query, migrations, report);
+}
+
+/**
+ * Returns the migrations of this release that the ledger has: those that it records, or more where its counts say so.
+ * A ledger that is only read may lack the last ones.
+ */
+async function listLedgerMigrations(query: SendQuery): Promise<readonly Migration[]> {
+  const [ledger] = await query<{ newest: number }>(
+    `select greatest(
+       (select count(*) from migration),
+       (select max((to_jsonb(ledger_count) ->> 'newest_migration')::bigint) from ledger_count)
+     ) as newest`,
+  );
+  return loadMigrations().slice(0, ledger?.newest);
 }
 
 /** Names the tables, indexes, triggers and functions that the migrations make. */
-function listExpectedObjects(): Set<string> {
+function listExpectedObjects(migrations: readonly Migration[]): Set<string> {
   const names = new Set(["table migration"]);
-  for (const { sql } of loadMigrations())
+  for (const { sql } of migrations)
     for (const [, verb, type = "", name = ""] of sql.matchAll(CHANGED)) {
       if (verb === "create") names.add(`${type} ${name}`);
       else names.delete(`${type} ${name}`);
@@ -77,9 +93,13 @@ async function listActualObjects(query: SendQuery): Promise<Set<string>> {
   return new Set(rows.map(({ name }) => name));
 }
 
-async function checkFunctions(query: SendQuery, report: Report): Promise<void> {
+async function checkFunctions(
+  query: SendQuery,
+  migrations: readonly Migration[],
+  report: Report,
+): Promise<void> {
   const bodies = new Map<string, string>();
-  for (const { sql } of loadMigrations())
+  for (const { sql } of migrations)
     for (const [, name = "", body = ""] of sql.matchAll(BODY)) bodies.set(name, body);
   const rows = await query<{ name: string; body: string }>(
     `select proname::text as name, prosrc as body
@@ -92,9 +112,7 @@ async function checkFunctions(query: SendQuery, report: Report): Promise<void> {
       report({ kind: "schema_changed", message: `function ${name} was changed` });
 }
 
-/**
- * Reports the migrations of this release that a PostgreSQL ledger has not recorded, or has recorded with another hash.
- */
+/** Reports the migrations of a PostgreSQL ledger that it has not recorded, or has recorded with another hash. */
 export async function checkMigrations(query: SendQuery, report: Report): Promise<void> {
-  reportMigrations((await readAppliedMigrations(query)) ?? [], loadMigrations(), report);
+  reportMigrations((await readAppliedMigrations(query)) ?? [], await listLedgerMigrations(query), report);
 }

@@ -2,6 +2,8 @@
  * Owns: finding damage in what a server holds of a ledger: the schema with its triggers, the hash chains, the numbers, the labels,
  * the content, the claims, and what lies beside the logs of workflows. Whether the server's own files are whole is its to say: that
  * it cannot read them is damage.
+ *
+ * A ledger that no release has written to since an upgrade has an older schema, and is held against that one.
  */
 import {
   hasRunEnded,
@@ -28,7 +30,9 @@ import { CONTENT_CHECK, DEFINITION_CHECK, KEPT_CHECK } from "../../ledger/inspec
 import { createVersionOrderCheck, VERSION_CHECK } from "../../ledger/inspect/workspace-checks.ts";
 import type { HashedRow } from "../../ledger/stored-run.ts";
 import type { PostgresDatabase, SendQuery } from "../database/connect.ts";
+import { hasMigration } from "../database/migrate-schema.ts";
 import { isUnreadableError, toPostgresLedgerError } from "../database/postgres-errors.ts";
+import { formatPrunedTable } from "../database/pruned-table.ts";
 import { createLabelCheck, type LabelRow } from "./inspect-labels.ts";
 import { checkMigrations, checkSchema } from "./inspect-schema.ts";
 import { createRowsByRun, readRowsByCursor } from "./read-rows.ts";
@@ -53,12 +57,7 @@ export async function inspectPostgresLedger(
     createTableCheck(CONTENT_CHECK),
     createTableCheck(KEPT_CHECK),
     checkClaimCount,
-    createTableCheck(DEFINITION_CHECK),
-    createTableCheck(MEMORY_CHECK),
-    createTableCheck(TAG_CHECK),
-    createTableCheck(REPLACED_CHECK),
-    createTableCheck(VERSION_CHECK),
-    createTableCheck(createVersionOrderCheck(OPEN_END)),
+    ...WORKFLOW_CHECKS.map(createWorkflowCheck),
   ];
   // One snapshot for each: what another process appends meanwhile is no damage.
   for (const check of checks) await tryCheck(check, database, report);
@@ -94,6 +93,25 @@ function createTableCheck({ sql, begin }: RowCheck): Check {
     const check = begin(report);
     for await (const row of readRowsByCursor(query, sql)) check.add(row);
     check.end();
+  };
+}
+
+/** The migration that brought what lies beside the logs of workflows. */
+const WORKFLOWS_SINCE_MIGRATION = 2;
+
+const WORKFLOW_CHECKS = [
+  DEFINITION_CHECK,
+  MEMORY_CHECK,
+  TAG_CHECK,
+  REPLACED_CHECK,
+  VERSION_CHECK,
+  createVersionOrderCheck(OPEN_END),
+];
+
+/** Returns the check of a table of workflows, which passes over a schema without them. */
+function createWorkflowCheck(check: RowCheck): Check {
+  return async (query, report) => {
+    if (await hasMigration(query, WORKFLOWS_SINCE_MIGRATION)) await createTableCheck(check)(query, report);
   };
 }
 
@@ -161,8 +179,10 @@ function parseSummary(text: string): StoredSummary {
  * gap.
  */
 async function checkCounts(query: SendQuery, report: Report): Promise<void> {
+  const prunedTable = await formatPrunedTable(query);
   const [counts] = await query<LedgerCounts>(
-    `select
+    `${prunedTable}
+     select
        (select count(*) from event) as stored,
        (select coalesce(sum(length), 0)::bigint from pruned_run) as pruned,
        (select max(events) from ledger_count) as appended,
@@ -175,7 +195,7 @@ async function checkCounts(query: SendQuery, report: Report): Promise<void> {
   if (counts) reportCounts(counts, report);
   await checkGaps(query, report, {
     subject: "run number",
-    rows: "(select run_key from run union all select run_key from pruned_run)",
+    rows: `(${prunedTable} select run_key from run union all select run_key from pruned_run)`,
     key: "run_key",
   });
   // The events of removed runs lie anywhere between others: the counts above speak for them.

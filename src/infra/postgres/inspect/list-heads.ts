@@ -4,6 +4,7 @@
  */
 import type { HashAt, HashPlace, HeadPlace, PlacedHead } from "../../ledger/opened-ledger.ts";
 import type { SendQuery } from "../database/connect.ts";
+import { formatPrunedTable } from "../database/pruned-table.ts";
 
 interface HeadRow {
   readonly ordinal: number;
@@ -19,7 +20,8 @@ interface HeadRow {
  */
 export async function readNewestEventNumber(query: SendQuery): Promise<number> {
   const [counts] = await query<{ newest: number }>(
-    `select greatest(
+    `${await formatPrunedTable(query)}
+     select greatest(
        (select coalesce(max(event_key), 0) from event),
        (select coalesce(max(newest_event), 0) from pruned_run)
      ) as newest`,
@@ -32,7 +34,7 @@ export async function readNewestEventNumber(query: SendQuery): Promise<number> {
  * events. A pruned run has its very last event instead, and `pruned` says whether it grew after that.
  */
 export async function readPastHeads(query: SendQuery, place: HeadPlace): Promise<PlacedHead[]> {
-  const rows = await query<HeadRow>(HEADS, { ...place });
+  const rows = await query<HeadRow>(`${await formatPrunedTable(query)} ${HEADS}`, { ...place });
   return rows.map(({ ordinal, runId, sequence, hash, pruned }) => ({
     ordinal,
     runId,
@@ -77,7 +79,8 @@ export async function readEventHash(
   { runId, sequence }: HashPlace,
 ): Promise<HashAt | undefined> {
   const [row] = await query<{ length: number; hash: Buffer | null; isPruned: boolean }>(
-    `select run.length, event.hash, false as "isPruned"
+    `${await formatPrunedTable(query)}
+     select run.length, event.hash, false as "isPruned"
      from run
      left join event on event.run_key = run.run_key and event.sequence = @sequence
      where run.run_id = @runId

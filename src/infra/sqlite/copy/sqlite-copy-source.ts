@@ -44,7 +44,7 @@ function createSqliteCopySource(
   watching: BetterSqlite3.Database,
   reading: BetterSqlite3.Database,
 ): CopySource {
-  checkIsNewestSchema(path, reading);
+  assertNewestSchema(path, reading);
   const before = readDataVersion(watching);
   reading.exec("begin");
   return {
@@ -64,7 +64,7 @@ function createSqliteCopySource(
 }
 
 /** Throws for a ledger of an older schema, which only a writer brings to the newest. */
-function checkIsNewestSchema(path: string, database: BetterSqlite3.Database): void {
+function assertNewestSchema(path: string, database: BetterSqlite3.Database): void {
   const version = readSchemaVersion(database);
   if (version === loadMigrations().length) return;
   throw new CoordinationError(

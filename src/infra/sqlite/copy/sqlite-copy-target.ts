@@ -28,7 +28,7 @@ export async function withSqliteCopyTarget<T>(
   { path, busyTimeoutMs }: FilePlace,
   copy: (target: CopyTarget) => Promise<T>,
 ): Promise<T> {
-  await refuseFilledTarget({ path, busyTimeoutMs });
+  await assertTargetUnused({ path, busyTimeoutMs });
   const database = await openDatabase({ path, busyTimeoutMs, mode: "write", isCopyTarget: true });
   try {
     // Rows of a damaged ledger are copied as they are.
@@ -43,12 +43,12 @@ export async function withSqliteCopyTarget<T>(
  * Throws for a target that has rows and is no half copy. It is only read for that: opening a ledger for writing gives
  * it the newest schema.
  */
-async function refuseFilledTarget({ path, busyTimeoutMs }: FilePlace): Promise<void> {
+async function assertTargetUnused({ path, busyTimeoutMs }: FilePlace): Promise<void> {
   if (runWithLedgerErrors(path, () => isAbsentOrEmpty(path))) return;
   const database = await openDatabase({ path, busyTimeoutMs, mode: "read", isCopyTarget: true });
   try {
     runWithLedgerErrors(path, () => {
-      if (!hasCopyMark(database)) refuseFilledTables(path, database);
+      if (!hasCopyMark(database)) assertTablesEmpty(path, database);
     });
   } finally {
     database.close();
@@ -70,7 +70,7 @@ function createSqliteCopyTarget(path: string, database: BetterSqlite3.Database):
     readMark: () => run(() => readCopyMark(database)),
     begin: (mark) =>
       change(() => {
-        refuseFilledTables(path, database);
+        assertTablesEmpty(path, database);
         createCopyMark(database);
         replaceCopyMark(database, mark);
       }),
@@ -82,12 +82,12 @@ function createSqliteCopyTarget(path: string, database: BetterSqlite3.Database):
     lastKey: (table) => run(() => readLastKey(database, table)),
     writeRows: (table, rows) =>
       change(() => {
-        checkIsHalfCopy(path, database);
+        assertHalfCopy(path, database);
         writeWithoutTriggers(database, [table.name], () => insertRows(database, table, rows));
       }),
     finish: async (counts) => {
       await change(() => {
-        checkIsHalfCopy(path, database);
+        assertHalfCopy(path, database);
         finishCopy(database, counts);
       });
       await run(() => database.pragma("wal_checkpoint(truncate)"));
@@ -96,12 +96,12 @@ function createSqliteCopyTarget(path: string, database: BetterSqlite3.Database):
 }
 
 /** Throws where the ledger is no half copy any more: another process may have completed the copy. */
-function checkIsHalfCopy(path: string, database: BetterSqlite3.Database): void {
+function assertHalfCopy(path: string, database: BetterSqlite3.Database): void {
   if (!hasCopyMark(database)) throw createCompletedCopyError(path);
 }
 
 /** Throws where a table has rows, or the ledger is a half copy. An older schema lacks some of the tables. */
-function refuseFilledTables(path: string, database: BetterSqlite3.Database): void {
+function assertTablesEmpty(path: string, database: BetterSqlite3.Database): void {
   const filled = COPIED_TABLES.find(
     ({ name }) => hasTable(database, name) && database.prepare(`select 1 from ${name} limit 1`).get(),
   );

@@ -39,7 +39,8 @@ export function listOverlappingClaims(
 ): Awaited<ReturnType<ClaimIndex["overlapping"]>> {
   if (!reads) return { claims: [], lastToken: 0 };
   // Asked first: a claim that another process acquires in between makes the append of who ruled without it fail (S5).
-  const lastToken = readNewestClaimToken(reads);
+  const lastToken = reads.newest.get();
+  if (lastToken === undefined) throw createLostCounterError();
   const reach = computeReach(resource);
   const rows = reads.overlapping.all({ ...reach, names: JSON.stringify(reach.names), atMs, limit });
   return { claims: rows.map(readClaimRow), lastToken };
@@ -59,8 +60,8 @@ export function listClaims(
 }
 
 /**
- * Returns the error of an append whose changes of claims cannot be made; `undefined` where they can. Writes nothing,
- * and throws `LEDGER_CORRUPT` where the counter of tokens is gone.
+ * Returns the error of an append whose changes of claims cannot be made, also because the counter of tokens is gone;
+ * `undefined` where they can. Writes nothing.
  */
 export function findClaimChangeConflict(
   statements: ClaimWrites,
@@ -68,8 +69,10 @@ export function findClaimChangeConflict(
   now: number,
 ): CoordinationError | undefined {
   if (!request.claims?.length) return undefined;
+  const newest = statements.newest.get();
+  if (newest === undefined) return createLostCounterError();
   const holderOf = (token: number) => statements.holder.get(token);
-  return findClaimConflict(request, { newest: readNewestClaimToken(statements), now, holderOf });
+  return findClaimConflict(request, { newest, now, holderOf });
 }
 
 /**
@@ -90,9 +93,6 @@ export function writeClaimChanges(
   }
 }
 
-function readNewestClaimToken({ newest }: Pick<ClaimReads, "newest">): number {
-  const token = newest.get();
-  if (token === undefined)
-    throw new CoordinationError("LEDGER_CORRUPT", "the newest token of claims is gone");
-  return token;
+function createLostCounterError(): CoordinationError {
+  return new CoordinationError("LEDGER_CORRUPT", "the newest token of claims is gone");
 }

@@ -4,7 +4,7 @@
  */
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { checkMigrationHashes, readMigrations, type Migration } from "../../ledger/migrations.ts";
+import { assertMigrationHashes, readMigrations, type Migration } from "../../ledger/migrations.ts";
 import { findPackageFile } from "../../../platform/package-files.ts";
 
 let loaded: readonly Migration[] | undefined;
@@ -31,7 +31,7 @@ export function migrateSchema(
   { path, applicationId, version = loadMigrations().length }: MigrateOptions,
 ): void {
   if (readSchemaVersion(database) === version) {
-    checkAppliedMigrations(database, path);
+    assertAppliedMigrations(database, path);
     return;
   }
   database
@@ -48,7 +48,7 @@ export function migrateSchema(
     .immediate();
   // The header of the main file must tell the new version also when the file was in WAL mode before.
   database.pragma("wal_checkpoint(truncate)");
-  checkAppliedMigrations(database, path);
+  assertAppliedMigrations(database, path);
 }
 
 /** Returns the version of a ledger file's schema, which is the number of its last migration; 0 for an empty file. */
@@ -66,9 +66,9 @@ function createMigrationTable(database: BetterSqlite3.Database, path: string, ap
   );
 }
 
-function checkAppliedMigrations(database: BetterSqlite3.Database, path: string): void {
+function assertAppliedMigrations(database: BetterSqlite3.Database, path: string): void {
   const applied = database
     .prepare<[], { sha256: string }>("select sha256 from migration order by number")
     .all();
-  checkMigrationHashes(path, applied, loadMigrations().slice(0, readSchemaVersion(database)));
+  assertMigrationHashes(path, applied, loadMigrations().slice(0, readSchemaVersion(database)));
 }

@@ -12,7 +12,7 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 import { findFileFault, keepOthersOut } from "../../../platform/plain-file.ts";
 import { readSystemErrorCode } from "../../../platform/system-error.ts";
 import { createHalfCopyError } from "../../ledger/half-copy.ts";
-import { refuseNewerSchema } from "../../ledger/migrations.ts";
+import { assertSchemaNotNewer } from "../../ledger/migrations.ts";
 import { hasCopyMark, readCopyMark } from "./copy-mark-rows.ts";
 import { keepPlans } from "./keep-plans.ts";
 import { loadMigrations, migrateSchema, readSchemaVersion } from "./migrate.ts";
@@ -46,8 +46,8 @@ export async function openDatabase(options: OpenOptions): Promise<BetterSqlite3.
   try {
     const exists = isFileThere(path);
     if (!exists && mode === "read") throw new CoordinationError("LEDGER_NOT_FOUND", `no ledger at ${path}`);
-    checkFilesAreSafe(options);
-    if (exists) checkHeader(path);
+    assertFilesSafe(options);
+    if (exists) assertHeaderReadable(path);
     else createFile(path);
     database = new Database(path, {
       readonly: shouldConnectReadOnly(options),
@@ -110,7 +110,7 @@ function createFile(path: string): void {
  * Throws where a file of the ledger, its `-wal` and `-shm` among them, is not to be trusted. For writing, it also
  * takes other users' rights to the files away, and throws where they may still write one.
  */
-function checkFilesAreSafe({ path, mode }: OpenOptions): void {
+function assertFilesSafe({ path, mode }: OpenOptions): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`]) {
     const fault = findFileFault(file);
     if (fault !== undefined) throw new CoordinationError("LEDGER_UNAVAILABLE", `${file} ${fault}`);
@@ -120,7 +120,7 @@ function checkFilesAreSafe({ path, mode }: OpenOptions): void {
 }
 
 /** Throws for a file that is no ledger, or that a newer release wrote, before SQLite touches it. */
-function checkHeader(path: string): void {
+function assertHeaderReadable(path: string): void {
   const { size } = statSync(path);
   if (size === 0) return;
   const header = Buffer.alloc(HEADER.bytes);
@@ -138,16 +138,16 @@ function checkHeader(path: string): void {
   // Both are written in one transaction: a file with a version and no id is not ours.
   const foreign = applicationId === 0 ? version !== 0 : applicationId !== APPLICATION_ID;
   if (foreign) throw new CoordinationError("LEDGER_CORRUPT", `${path} is another program's database`);
-  refuseNewerSchema(path, version, loadMigrations());
+  assertSchemaNotNewer(path, version, loadMigrations());
 }
 
 /** Checks the opened file, migrates one that is open for writing, and makes the settings of the connection. */
 async function configureConnection(database: BetterSqlite3.Database, options: OpenOptions): Promise<void> {
   const { path, mode } = options;
   if (mode === "read") database.pragma("query_only = on");
-  refuseViews(database, path);
+  assertNoViews(database, path);
   // Also in a -wal that a newer release left behind.
-  refuseNewerSchema(path, readSchemaVersion(database), loadMigrations());
+  assertSchemaNotNewer(path, readSchemaVersion(database), loadMigrations());
   if (options.isCopyTarget !== true && hasCopyMark(database))
     throw createHalfCopyError(path, readCopyMark(database));
   if (mode === "write") {
@@ -169,7 +169,7 @@ async function configureConnection(database: BetterSqlite3.Database, options: Op
  * Turns trust in the schema off, and throws for a view or a virtual table. In the place of a table it may be a query
  * without an end, which nothing interrupts.
  */
-function refuseViews(database: BetterSqlite3.Database, path: string): void {
+function assertNoViews(database: BetterSqlite3.Database, path: string): void {
   database.pragma("trusted_schema = off");
   const foreign = database
     .prepare<[], { type: string; name: string }>(

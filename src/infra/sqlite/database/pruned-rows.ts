@@ -1,7 +1,6 @@
 /** Owns: removing runs from a ledger file, and the traces that they leave (docs/adr/0030). N1 and N2 are the port's. */
 import { setImmediate as othersTurn } from "node:timers/promises";
 import type { Database } from "better-sqlite3";
-import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type {
   LedgerPruning,
   PrunedCounts,
@@ -14,6 +13,7 @@ import type {
 import { createOnceLoader } from "../../../agents/coordination/std/load-once.ts";
 import {
   BINDING_LABELS,
+  createOlderSchemaError,
   createPruningPageValues,
   createPrunableRun,
   LIST_BINDINGS,
@@ -81,7 +81,7 @@ export interface PruningLedger extends OpenLedger {
  */
 export function createLedgerPruning({ database, guarded, queued, now }: PruningLedger): LedgerPruning {
   const preparePage = createOnceLoader(() => {
-    checkSchemaHasTraces(database);
+    assertSchemaHasTraces(database);
     return database.prepare<[PageValues], PrunableRow>(PAGE);
   });
   const prepareRemoval = createOnceLoader(() => prepareRunRemoval(database));
@@ -107,13 +107,8 @@ export function createLedgerPruning({ database, guarded, queued, now }: PruningL
 }
 
 /** @throws CoordinationError `INPUT_INVALID` for a ledger that is only read and has the schema of an older release */
-function checkSchemaHasTraces(database: Database): void {
-  if (readSchemaVersion(database) >= PRUNED_SINCE_VERSION) return;
-  throw new CoordinationError(
-    "INPUT_INVALID",
-    `${database.name} was last written by an older release, which knew no pruning; ` +
-      "start the gateway of this release on it first, or prune without --dry-run",
-  );
+function assertSchemaHasTraces(database: Database): void {
+  if (readSchemaVersion(database) < PRUNED_SINCE_VERSION) throw createOlderSchemaError(database.name);
 }
 
 /** Removes the runs that are still as they were looked at, and counts them and their events. */

@@ -6,7 +6,7 @@ import type { LedgerReader } from "../../ledger-reader.ts";
 import { createClaimReport, type ClaimReport } from "../../reports/claim-report.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { readChangeLog } from "../../reports/conflict-log.ts";
-import { nameParty } from "./conflict-text.ts";
+import { nameParty } from "../../reports/step-name.ts";
 import { type Names } from "../../reports/conflict-outcome.ts";
 import { measureUniquePrefix } from "../ledger/list-command.ts";
 import { withLedger } from "../ledger/open-ledger.ts";

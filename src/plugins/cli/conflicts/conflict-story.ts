@@ -8,7 +8,6 @@ import type { Terminal } from "../terminal/cli-host.ts";
 import type { ConflictRecord } from "../../reports/conflict-log.ts";
 import {
   describeConflictOutcome,
-  nameParty,
   nameRequester,
   describeStrategy,
   findWinningClaim,
@@ -17,6 +16,7 @@ import { isRequester, type Names } from "../../reports/conflict-outcome.ts";
 import { renderFields } from "../terminal/fields.ts";
 import type { FoundConflict } from "../../reports/find-conflicts.ts";
 import { createPaint, type Paint } from "../terminal/paint.ts";
+import { nameParty } from "../../reports/step-name.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 

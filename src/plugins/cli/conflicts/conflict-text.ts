@@ -3,12 +3,11 @@
  * callers do.
  */
 import type { Contestant } from "../../../agents/coordination/contracts/arbitration.ts";
-import { OUTSIDE_STEP_ID, OWNER_STEP_ID } from "../../../agents/coordination/contracts/ids.ts";
 import type { ConflictRecord } from "../../reports/conflict-log.ts";
-import { findWinner, type Names, type Outcome, type Party } from "../../reports/conflict-outcome.ts";
+import { findWinner, type Names, type Outcome } from "../../reports/conflict-outcome.ts";
 import type { Tone } from "../terminal/paint.ts";
 import { formatInstant } from "../../../agents/coordination/std/quantities.ts";
-import { nameStep } from "../../reports/step-name.ts";
+import { nameParty } from "../../reports/step-name.ts";
 
 export const OUTCOME_TONES = {
   open: "warning",
@@ -26,21 +25,6 @@ export function findWinningClaim({ claims, resolution }: ConflictRecord): Contes
   return claims.find(
     ({ stepId, coordinationId }) => stepId === winner?.stepId && coordinationId === winner.coordinationId,
   );
-}
-
-/** So much of an id is enough in a line with others: `co-` and eight digits. */
-const SHORT_ID_CHARS = 11;
-
-/**
- * Returns the name of a party to a conflict: a step as people know it, `the owner`, or `somebody else`; with the
- * coordination's id where it is of another one.
- */
-export function nameParty(names: Names, { stepId, coordinationId }: Party): string {
-  if (stepId === OUTSIDE_STEP_ID) return "somebody else";
-  const ofIt = coordinationId === undefined ? "" : ` of ${coordinationId.slice(0, SHORT_ID_CHARS)}`;
-  if (stepId === OWNER_STEP_ID) return `the owner${ofIt}`;
-  const name = coordinationId === undefined ? names.get(stepId) : undefined;
-  return `${nameStep({ stepId, ...(name !== undefined && { name }) })}${ofIt}`;
 }
 
 /** Returns the name of the party whose request raised a conflict; `-` where the ledger does not say. */

@@ -8,8 +8,8 @@ import { formatPrintable } from "../terminal/printable.ts";
 import {
   runCommand,
   parseWholeNumber,
-  refuseHiddenQuestion,
-  refuseOptionsOfParent,
+  assertQuestionVisible,
+  assertNoOptionsOfParent,
   withExamples,
   withJsonOption,
   writeJson,
@@ -33,7 +33,7 @@ export function addReleaseCommand(parent: CommandGroup, host: CliHost): void {
       // `--json` is an option of `claims`, too, which takes it wherever it stands.
       const options = typed.optsWithGlobals<ReleaseOptions>();
       return runCommand(host, options, async () => {
-        refuseOptionsOfParent(typed, OPTIONS_OF_LIST, WHY_NOT_HERE);
+        assertNoOptionsOfParent(typed, OPTIONS_OF_LIST, WHY_NOT_HERE);
         await releaseClaim(host, token, options);
       });
     });
@@ -49,7 +49,7 @@ const WHY_NOT_HERE =
  */
 async function releaseClaim(host: CliHost, text: string, options: ReleaseOptions): Promise<void> {
   const token = parseWholeNumber(text, { option: "token", min: 1, max: Number.MAX_SAFE_INTEGER });
-  refuseHiddenQuestion(host, options);
+  assertQuestionVisible(host, options);
   const isWanted = options.yes === true || host.confirm === undefined;
   if (!isWanted && !(await host.confirm(`End claim ${token}? ${EFFECT}`))) {
     host.failWith(1);

@@ -22,13 +22,13 @@ export async function parsePolicyFile(file: string): Promise<ReplayPolicy> {
  */
 export async function loadRawPolicyFile(file: string): Promise<unknown> {
   const value = await readPolicyValue(file, "a policy");
-  refusePolicyPack(file, value);
+  assertNoPolicyPack(file, value);
   parseReplayPolicy(value);
   return value;
 }
 
 /** Throws for a policy pack, which has the same rules as a policy below `settings`, and more. */
-function refusePolicyPack(file: string, value: unknown): void {
+function assertNoPolicyPack(file: string, value: unknown): void {
   if (!isRecord(value) || !isRecord(value["settings"]) || value["version"] === undefined) return;
   throw createInputError(
     `${file}: this is a policy pack; \`policy test ${file}\` tries it on what the ledger has recorded`,

@@ -4,6 +4,7 @@ import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import {
+  parseFilePath,
   runCommand,
   withExamples,
   withJsonOption,
@@ -33,7 +34,7 @@ export function addAnchorCommand(group: CommandGroup, host: CliHost): void {
     .argument("<file>", "where the anchor goes; an older one of the same ledger is replaced")
     .option("--sign <keyfile>", "sign it with this Ed25519 key (PEM), see `ledger key`")
     .action((file: string, options: AnchorOptions) =>
-      runCommand(host, options, () => writeLedgerAnchor(host, file, options)),
+      runCommand(host, options, () => writeLedgerAnchor(host, parseFilePath(file, "file"), options)),
     );
   withExamples(command, host, [
     "ledger anchor anchor.json",
@@ -48,7 +49,7 @@ export function addKeyCommand(group: CommandGroup, host: CliHost): void {
     .description("Make an Ed25519 key that signs anchors")
     .argument("<file>", "where the private key goes (mode 0600); the public one goes to FILE.pub")
     .action((file: string, options: JsonOption) =>
-      runCommand(host, options, () => createAnchorKey(host, file, options)),
+      runCommand(host, options, () => createAnchorKey(host, parseFilePath(file, "file"), options)),
     );
   withExamples(command, host, ["ledger key anchor-key", "ledger anchor anchor.json --sign anchor-key"]);
 }
@@ -61,7 +62,7 @@ async function writeLedgerAnchor(host: CliHost, file: string, options: AnchorOpt
   const { makeAnchor, readSigningKey, saveAnchor } = await importAnchorChecks();
   const key = options.sign === undefined ? undefined : readSigningKey(options.sign);
   const events = await withLedger(host, options, ({ heads }) => heads.newestNumber());
-  await refuseDamagedLedger(host, options);
+  await assertLedgerUndamaged(host, options);
   const progress = createProgressLine(host);
   const making = withLedger(host, options, async (reader) => {
     const made = await makeAnchor(reader, {
@@ -90,7 +91,7 @@ async function writeLedgerAnchor(host: CliHost, file: string, options: AnchorOpt
 }
 
 /** @throws CoordinationError `LEDGER_CORRUPT`: an anchor of a damaged ledger would say that the damage is right. */
-async function refuseDamagedLedger(host: CliHost, options: ReaderOptions): Promise<void> {
+async function assertLedgerUndamaged(host: CliHost, options: ReaderOptions): Promise<void> {
   const verified = await proveLedger(host, options);
   if (verified.ok) return;
   const [first] = verified.problems;

@@ -15,7 +15,7 @@ import {
   writeLines,
   type JsonOption,
 } from "../terminal/run-command.ts";
-import { formatLedgerLocation } from "./open-ledger.ts";
+import { formatLedgerLocation, parseLedgerPlace } from "./open-ledger.ts";
 
 export const COPY_EXAMPLES = [
   "ledger copy ledger.sqlite postgres://coordination@db.example/coordination --gateway office",
@@ -67,6 +67,8 @@ function parseGatewayId(text: string | undefined): string | undefined {
 
 /** Copies the ledger with a display of progress, and prints the outcome. */
 async function copyAndReport(host: CliHost, places: CopyPlaces, { json }: JsonOption): Promise<void> {
+  await parseLedgerPlace(places.from, "from");
+  await parseLedgerPlace(places.to, "to");
   const { copyLedgerBetween } = await import("../../copy-ledger-between.ts");
   const from = await formatLedgerLocation(places.from);
   const to = await formatLedgerLocation(places.to);

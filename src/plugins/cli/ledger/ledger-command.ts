@@ -9,6 +9,7 @@ import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { createProgressLine } from "../terminal/progress-line.ts";
 import {
+  parseFilePath,
   runCommand,
   withExamples,
   withReaderOptions,
@@ -30,7 +31,7 @@ export function addLedgerCommands(parent: CommandGroup, host: CliHost): void {
     .description("Copy the ledger to a new file, also while it is written")
     .argument("<file>", "where the copy goes; no file may be there yet")
     .action((file: string, options: ReaderOptions) =>
-      runCommand(host, options, () => backUpAndReport(host, file, options)),
+      runCommand(host, options, () => backUpAndReport(host, parseFilePath(file, "file"), options)),
     );
   const examples = ["ledger backup copy.sqlite", "ledger backup copy.sqlite --json"];
   addCopyCommand(group, host);

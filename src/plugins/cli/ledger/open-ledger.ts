@@ -1,12 +1,12 @@
 /** Owns: which ledger a command reads, and saying that a part of it cannot be read. */
-import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { CoordinationError, createInputError } from "../../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
 import { readLedgerConfig } from "../../openclaw/host/operator-config.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
-import type { ReaderOptions } from "../terminal/run-command.ts";
+import { findAddressScheme, type ReaderOptions } from "../terminal/run-command.ts";
 
 /** Keys beside the ledger: of interrupt tokens, and of the names of texts that are kept back. */
 export const KEY_FILES = ["interrupt-key", "withheld-key"] as const;
@@ -21,10 +21,11 @@ export function importLedgerReader() {
 
 /**
  * Returns the path or URL of the ledger that a command reads: that of `--ledger`, else of the one that the gateway's
- * configuration names. @throws CoordinationError `CONFIG_INVALID` where the configuration does not say
+ * configuration names. @throws CoordinationError `CONFIG_INVALID` where the configuration does not say, else as
+ * `parseLedgerPlace`
  */
 export async function resolveLedgerPath(host: CliHost, { ledger }: ReaderOptions): Promise<string> {
-  if (ledger !== undefined) return ledger;
+  if (ledger !== undefined) return parseLedgerPlace(ledger, "--ledger");
   const { findLedgerPlace } = await import("../../ledger-setting.ts");
   const stateDir = await host.stateDir();
   try {
@@ -33,6 +34,17 @@ export async function resolveLedgerPath(host: CliHost, { ledger }: ReaderOptions
   } catch (cause) {
     throw new UnknownLedgerError("CONFIG_INVALID", describeError(cause), { cause });
   }
+}
+
+/**
+ * Returns the path or the URL of a ledger that an option's text is. The address of another kind of server would be taken
+ * for a path, with its password. @throws CoordinationError `INPUT_INVALID` for such an address, and nothing
+ */
+export async function parseLedgerPlace(text: string, option: string): Promise<string> {
+  if (text.trim() === "") throw createInputError(`${option}: expected a file or postgres://, got nothing`);
+  const scheme = findAddressScheme(text);
+  if (scheme === undefined || !(await isFileLedger(text))) return text;
+  throw createInputError(`${option}: a ledger is a file or at postgres://, not at ${scheme}`);
 }
 
 /** Its advice has the way round the configuration, too. */
@@ -61,7 +73,7 @@ async function readGatewayConfig({ config }: CliHost, stateDir: string): Promise
 
 /**
  * Returns the place of the ledger that a command reads, as people are shown it; the gateway's default file where its
- * setting cannot be read. Does not throw for that.
+ * setting cannot be read. Does not throw for that. @throws CoordinationError as `parseLedgerPlace`
  */
 export async function describeLedgerPath(host: CliHost, options: ReaderOptions): Promise<string> {
   const path = await resolveLedgerPath(host, options).catch(() => resolveSidecarPath(host, options));
@@ -70,10 +82,11 @@ export async function describeLedgerPath(host: CliHost, options: ReaderOptions):
 
 /**
  * Returns `--ledger` as it is given, else the path in the state folder beside which health, keys and the outcome of
- * `verify` lie, even where the ledger itself is on a server.
+ * `verify` lie, even where the ledger itself is on a server. @throws CoordinationError as `parseLedgerPlace`
  */
 export async function resolveSidecarPath(host: CliHost, { ledger }: ReaderOptions): Promise<string> {
-  return ledger ?? (await import("../../ledger-setting.ts")).joinLedgerPath(await host.stateDir());
+  if (ledger !== undefined) return parseLedgerPlace(ledger, "--ledger");
+  return (await import("../../ledger-setting.ts")).joinLedgerPath(await host.stateDir());
 }
 
 /** Returns the path or URL of a ledger without a password; loads the module for that only now. */

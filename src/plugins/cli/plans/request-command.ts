@@ -3,7 +3,7 @@ import { formatShellArguments } from "../../../agents/coordination/std/shell-arg
 import type { MethodName } from "../../openclaw/host/method-declarations.ts";
 import { askByPrefix, askGateway, resolveFullId } from "../ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { refuseInModelShell } from "../terminal/model-shell.ts";
+import { assertNotInModelShell } from "../terminal/model-shell.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import {
   runCommand,
@@ -96,7 +96,7 @@ async function sendStepRequest(
     options,
   }: { readonly id: string; readonly step: string | undefined; readonly options: JsonOption },
 ): Promise<void> {
-  if (isAnswer) refuseInModelShell();
+  if (isAnswer) assertNotInModelShell();
   const askFor = async (coordinationId: string) => {
     const params = { coordinationId, ...(step !== undefined && { stepId: step }) };
     return { params, answer: await askGateway(host, method, params) };

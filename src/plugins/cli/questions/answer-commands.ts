@@ -10,7 +10,7 @@ import type { GatewayAnswer } from "../../openclaw/host/gateway-call.ts";
 import { resolveAnswerText } from "./answer-text.ts";
 import { requestGatewayAnswer, throwGatewayRefusal } from "../ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { refuseInModelShell } from "../terminal/model-shell.ts";
+import { assertNotInModelShell } from "../terminal/model-shell.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import {
   runCommand,
@@ -129,7 +129,7 @@ function parseQuestionChoice(id: string | undefined, { only, ledger }: AnswerOpt
 type Params = Question & { readonly answer: AnswerKind; readonly text?: string };
 
 async function sendAnswerToGateway(host: CliHost, { json }: JsonOption, params: Params): Promise<void> {
-  refuseInModelShell();
+  assertNotInModelShell();
   const answered = await requestGatewayAnswer(host, "coordination.answer", { ...params, through: "cli" });
   if (!answered.ok) throwAnswerRefusal(answered);
   const { payload } = answered;

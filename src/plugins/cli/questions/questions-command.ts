@@ -24,7 +24,7 @@ import { renderQuestionStory, renderQuestionList, type HeldText } from "./questi
 import {
   runCommand,
   parseWholeNumber,
-  refuseOptionsOfParent,
+  assertNoOptionsOfParent,
   withExamples,
   withReaderOptions,
   writeJson,
@@ -66,7 +66,7 @@ function addShowQuestionCommand(parent: CommandGroup, host: CliHost): void {
       // `--json` and `--ledger` are options of `questions`, too, which takes them wherever they stand.
       const options = typed.optsWithGlobals<ReaderOptions>();
       return runCommand(host, options, async () => {
-        refuseOptionsOfParent(typed, OPTIONS_OF_LIST, "it is for listing questions, not for showing one");
+        assertNoOptionsOfParent(typed, OPTIONS_OF_LIST, "it is for listing questions, not for showing one");
         await showQuestion(host, id, options);
       });
     });

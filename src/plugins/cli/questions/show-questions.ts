@@ -17,6 +17,7 @@ import {
   describeClosing,
   formatPercent,
 } from "../../reports/question-lines.ts";
+import { mapStepNames } from "../../reports/step-name.ts";
 import { formatCount, formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
 const LINES_MAX = 10;
@@ -45,11 +46,6 @@ export function renderQuestionLines(
     });
   const more = escalations.length > lines.length ? [`  and ${escalations.length - lines.length} more`] : [];
   return ["", "questions, newest first", ...lines, ...more];
-}
-
-/** Returns the names of steps by their ids; steps without a name are left out. */
-export function mapStepNames(steps: readonly StepView[]): ReadonlyMap<StepId, string> {
-  return new Map(steps.flatMap(({ stepId, name }) => (name === undefined ? [] : [[stepId, name] as const])));
 }
 
 /** Returns in words what a question is about and why it was asked. */

@@ -6,7 +6,7 @@ import type { CliHost } from "./cli-host.ts";
 import { createPaint } from "./paint.ts";
 import { formatPrintable } from "./printable.ts";
 import {
-  refuseHiddenQuestion,
+  assertQuestionVisible,
   withJsonOption,
   writeJson,
   writeLines,
@@ -60,7 +60,7 @@ export async function changeConfig(host: CliHost, request: ChangeRequest): Promi
     );
   }
   const planned = plan(before.config);
-  if (planned.length > 0 && !request.options.dryRun) refuseHiddenQuestion(host, request.options);
+  if (planned.length > 0 && !request.options.dryRun) assertQuestionVisible(host, request.options);
   await explainChanges(host, request, { planned, config: before.config });
   const outcome = await decideOutcome(host, request, planned);
   if (outcome === "refused") host.failWith(1);

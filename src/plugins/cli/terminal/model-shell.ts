@@ -23,7 +23,7 @@ class ModelShellRefusal extends CoordinationError {
  * Throws where a model types the commands, because a person must; else does nothing. @throws CoordinationError
  * `REQUEST_REFUSED`
  */
-export function refuseInModelShell(): void {
+export function assertNotInModelShell(): void {
   if (isModelShell())
     throw new ModelShellRefusal("REQUEST_REFUSED", "a person must answer: this is a shell of an agent");
 }

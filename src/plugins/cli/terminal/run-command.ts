@@ -72,7 +72,7 @@ export async function runCommand(
  * Throws where a command has to ask and the person would not see the question, unless `--yes`; else does nothing.
  * @throws CoordinationError `INPUT_INVALID`
  */
-export function refuseHiddenQuestion(
+export function assertQuestionVisible(
   { isQuestionHidden }: CliHost,
   { yes }: { readonly yes?: boolean },
 ): void {
@@ -86,7 +86,7 @@ export function refuseHiddenQuestion(
  * Throws where a subcommand was called with one of these options of its parent, which Commander accepts wherever they
  * stand; else does nothing. `why`: the end of the error's message. @throws CoordinationError `INPUT_INVALID`
  */
-export function refuseOptionsOfParent({ parent }: Command, options: readonly string[], why: string): void {
+export function assertNoOptionsOfParent({ parent }: Command, options: readonly string[], why: string): void {
   const name = options.find((option) => parent?.getOptionValueSource(option) === "cli");
   if (name !== undefined) throw createInputError(`--${name}: ${why}`);
 }
@@ -140,11 +140,27 @@ interface NumberRange {
  * outside of the range
  */
 export function parseWholeNumber(text: string, { option, min, max }: NumberRange): number {
-  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  const number = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
   if (number >= min && number <= max) return number;
   throw createInputError(
     `${option}: expected a whole number from ${min} to ${max}, got ${JSON.stringify(text)}`,
   );
+}
+
+/** The beginning of an address: a letter and further signs before `://`. One letter is a drive: `c://Users/x` is a path. */
+const ADDRESS = /^\s*[a-z][a-z\d+.-]+:\/\//iu;
+
+/** Returns the beginning of an address, such as `https://`; `undefined` for a text that is none. */
+export function findAddressScheme(text: string): string | undefined {
+  return ADDRESS.exec(text)?.[0].trim();
+}
+
+/** Returns the path of a file that an option's text is. @throws CoordinationError `INPUT_INVALID` for an address, and nothing */
+export function parseFilePath(text: string, option: string): string {
+  if (text.trim() === "") throw createInputError(`${option}: expected the path of a file, got nothing`);
+  const scheme = findAddressScheme(text);
+  if (scheme === undefined) return text;
+  throw createInputError(`${option}: this is written to a file, not at ${scheme}`);
 }
 
 /** Parses a number that may be a fraction. @throws CoordinationError `INPUT_INVALID` */

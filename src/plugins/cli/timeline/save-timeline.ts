@@ -1,12 +1,13 @@
-/** Owns: writing a timeline as one HTML file. An existing file is not replaced. */
-import { open } from "node:fs/promises";
+/** Owns: writing a timeline as one HTML file, whole or not at all. An existing file is not replaced. */
+import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
+import { createWholeFile } from "../../../platform/whole-file.ts";
 import { renderTimelineHtml, type TimelinePage } from "../../page/drawing/timeline-document.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
 import { formatPrintable } from "../terminal/printable.ts";
-import { writeJson, writeLines } from "../terminal/run-command.ts";
+import { parseFilePath, writeJson, writeLines } from "../terminal/run-command.ts";
 
 interface Target {
   readonly file: string;
@@ -14,7 +15,7 @@ interface Target {
 }
 
 /**
- * Writes a timeline as a new HTML file, and prints its path and size. @throws CoordinationError `INPUT_INVALID` where
+ * Writes a timeline as a new HTML file (mode 0600), and prints its path and size. @throws CoordinationError `INPUT_INVALID` where
  * the file is there already or cannot be written
  */
 export async function saveTimeline(
@@ -22,13 +23,12 @@ export async function saveTimeline(
   page: TimelinePage,
   { file, isJson }: Target,
 ): Promise<void> {
+  const path = resolve(parseFilePath(file, "--html"));
   const text = renderTimelineHtml(page);
-  const path = resolve(file);
   try {
-    await using handle = await open(path, "wx");
-    await handle.writeFile(text);
+    createWholeFile(path, text);
   } catch (error) {
-    throw new CoordinationError("INPUT_INVALID", `--html ${file}: ${describeWriteFailure(error)}`, {
+    throw new CoordinationError("INPUT_INVALID", `--html ${file}: ${describeWriteFailure(path, error)}`, {
       cause: error,
     });
   }
@@ -40,8 +40,11 @@ export async function saveTimeline(
     ]);
 }
 
-function describeWriteFailure(error: unknown): string {
+function describeWriteFailure(path: string, error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
-  if (code === "EEXIST") return "there is such a file; choose another name or remove it";
+  if (code === "EEXIST")
+    return lstatSync(path, { throwIfNoEntry: false })?.isDirectory()
+      ? "this is a folder; name a file in it"
+      : "there is such a file; choose another name or remove it";
   return code === "ENOENT" ? "its folder does not exist" : `it cannot be written (${code ?? "unknown"})`;
 }

@@ -10,13 +10,8 @@ import type { Paint } from "../terminal/paint.ts";
 import { formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
-import {
-  mapStepNames,
-  describeQuestionOutcome,
-  describeQuestion,
-  describeVerdict,
-} from "../questions/show-questions.ts";
-import { nameStep } from "../../reports/step-name.ts";
+import { describeQuestionOutcome, describeQuestion, describeVerdict } from "../questions/show-questions.ts";
+import { mapStepNames, nameStep } from "../../reports/step-name.ts";
 import type { Axis } from "./time-axis.ts";
 import type { Timeline, TimelineQuestion, TimelineVerdict } from "../../reports/timeline.ts";
 

@@ -92,15 +92,15 @@ export function addForkCommand(parent: CommandGroup, host: CliHost): void {
 async function forkPlanOrRun(host: CliHost, id: string, options: ForkOptions): Promise<void> {
   const source = await findSource(host, id, options);
   if (source.kind === "run") {
-    refuseFlag(findGivenFlag(options, PLAN_FLAGS), "it is for coordinations, and this is a workflow run");
+    assertNoFlag(findGivenFlag(options, PLAN_FLAGS), "it is for coordinations, and this is a workflow run");
     return requestRunFork(host, await source.findFullId(), options);
   }
   const why =
     options.mode === "replay"
       ? `a coordination is replayed by \`${host.program} replay ${formatShellArguments(id)}\``
       : "it is for workflow runs, and this is a coordination";
-  refuseFlag(findGivenFlag(options, RUN_FLAGS), why);
-  refuseFlag(findGivenFlag(options, { ledger: "--ledger" }), LEDGER_OF_GATEWAY);
+  assertNoFlag(findGivenFlag(options, RUN_FLAGS), why);
+  assertNoFlag(findGivenFlag(options, { ledger: "--ledger" }), LEDGER_OF_GATEWAY);
   return forkCoordination(host, { id, findFullId: source.findFullId }, options);
 }
 
@@ -135,7 +135,7 @@ function findGivenFlag(options: ForkOptions, flags: Flags): string | undefined {
   return Object.entries(flags).find(([name]) => options[name as keyof ForkOptions] !== undefined)?.[1];
 }
 
-function refuseFlag(flag: string | undefined, why: string): void {
+function assertNoFlag(flag: string | undefined, why: string): void {
   if (flag !== undefined) throw new CoordinationError("INPUT_INVALID", `${flag}: ${why}`);
 }
 

@@ -232,7 +232,7 @@ function parseModelOptions({ modelUrl, model }: HostOptions) {
   if (modelUrl === undefined && model === undefined) return {};
   if (modelUrl === undefined || model === undefined)
     throw createInputError("--model-url and --model belong together");
-  checkCalledUrl(modelUrl, {
+  assertCalledUrl(modelUrl, {
     option: "--model-url",
     example: "http://127.0.0.1:11434/v1",
     instead: "give the key of the model in OPENAI_API_KEY",
@@ -268,7 +268,7 @@ function parsePair(text: string, option: string, form: string): [name: string, v
 
 function parseMcpServer(text: string): [name: string, url: string] {
   const [name, url] = parsePair(text, "--mcp-server", "<name>=<url>");
-  checkCalledUrl(url, {
+  assertCalledUrl(url, {
     option: "--mcp-server",
     example: "https://tools.example/mcp",
     instead: "give a bearer token for its origin by --peer-token",
@@ -283,7 +283,7 @@ interface CalledUrl {
 }
 
 /** Checks an address that requests are sent to. The error does not quote it, because it may hold a password. */
-function checkCalledUrl(url: string, { option, example, instead }: CalledUrl): void {
+function assertCalledUrl(url: string, { option, example, instead }: CalledUrl): void {
   const { protocol } = URL.parse(url) ?? {};
   if (protocol !== "http:" && protocol !== "https:")
     throw createInputError(`${option}: expected a URL such as ${example}`);

@@ -2,7 +2,7 @@
 import { askGateway } from "../ledger/ask-gateway.ts";
 import { proveLedgerApart } from "./prove-apart.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { refuseInModelShell } from "../terminal/model-shell.ts";
+import { assertNotInModelShell } from "../terminal/model-shell.ts";
 import { runCommand, withExamples } from "../terminal/run-command.ts";
 import { addHostOptions, readHostOptions, type HostOptions } from "./host-options.ts";
 import { waitForStopSignal } from "./serve-command.ts";
@@ -30,7 +30,7 @@ export function addMcpCommand(command: CommandGroup, host: CliHost): void {
 
 async function serveMcpClient(host: CliHost, options: McpOptions): Promise<void> {
   const mayAnswer = options.allowAnswers === true;
-  if (mayAnswer) refuseInModelShell();
+  if (mayAnswer) assertNotInModelShell();
   const { startMcp } = await import("../../serve-mcp.ts");
   const hostOptions = await readHostOptions(host, options);
   const { ledgerPath } = hostOptions;

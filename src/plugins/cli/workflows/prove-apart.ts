@@ -33,19 +33,23 @@ export async function proveLedgerApart(
 type Printed = Verified | { readonly error: { readonly code: ErrorCode; readonly message: string } };
 
 async function proveFileInProcess(ledger: string, signal: AbortSignal): Promise<Verified> {
-  const printed = JSON.parse(await runVerifyProcess(ledger, signal)) as Printed;
+  const printed = await runVerifyProcess(ledger, signal);
   if ("error" in printed) throw new CoordinationError(printed.error.code, printed.error.message);
   return printed;
 }
 
-/** Runs `verify` in a process of its own and returns what it printed, also for a damaged ledger. */
-function runVerifyProcess(ledger: string, signal: AbortSignal): Promise<string> {
+/** Runs `verify` in a process of its own and returns what it printed, also for a damaged ledger, which is an exit code. */
+function runVerifyProcess(ledger: string, signal: AbortSignal): Promise<Printed> {
   const args = [findProgramPath(), "verify", "--json", "--ledger", ledger];
   const options = { signal, killSignal: "SIGKILL", maxBuffer: OUTPUT_BYTES_MAX, windowsHide: true } as const;
   return new Promise((resolve, reject) => {
     execFile(process.execPath, args, options, (error, stdout) => {
-      if (stdout === "" && error) reject(new Error(error.message, { cause: error }));
-      else resolve(stdout);
+      try {
+        resolve(JSON.parse(stdout) as Printed);
+      } catch {
+        const reason = error?.signal ? "verify was stopped" : error?.message;
+        reject(new Error(reason ?? "verify printed no JSON", { cause: error }));
+      }
     });
   });
 }

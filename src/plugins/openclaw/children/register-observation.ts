@@ -1,5 +1,6 @@
 /** Owns: which hooks of the host tell what a child really is (docs/openclaw.md says why these). Their code is loaded with the first run. */
 import type { OpenClawPluginApi } from "../host/sdk.ts";
+import { runUnawaited } from "../runtime-access/run-quietly.ts";
 import type { ObserveHandlers } from "./observe-handlers.ts";
 
 const HOST_TIMEOUT_MS = 10_000;
@@ -17,7 +18,7 @@ export function registerObservation(api: OpenClawPluginApi, load: () => Promise<
   api.on("model_call_started", (event) => {
     // At once where that is possible: the model's first words may have to be kept back.
     if (handlers) handlers.modelCallStarted(event);
-    else void loadHandlers().then((loaded) => loaded.modelCallStarted(event));
+    else runUnawaited(api, "model_call_started", async () => (await loadHandlers()).modelCallStarted(event));
   });
   api.on("before_agent_finalize", async (event) => (await loadHandlers()).beforeFinalize(event), bounded);
 }

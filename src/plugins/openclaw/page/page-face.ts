@@ -3,9 +3,11 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Phase1Config } from "../../../agents/coordination/contracts/config/config.ts";
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { RunningCoordinator } from "../../compose.ts";
 import type { PageHost, PageOptions } from "../../compose-page.ts";
+import { createOpenOnce } from "../../open-once.ts";
 import { formatGatewayOrigin } from "../openwop/gateway-origin.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
 import { createTabDocument } from "./tab-document.ts";
@@ -47,45 +49,44 @@ export interface PageFaceDependencies {
 }
 
 /**
- * Creates the gateway's access to the operator's page, which is loaded at its first use, and which asks the gateway in
- * the name of the newest request.
+ * Creates the gateway's access to the operator's page, which is loaded at its first use, and again after a failure,
+ * and which asks the gateway in the name of the newest request.
  */
 export function createPageFace(dependencies: PageFaceDependencies): PageFace {
-  let opening: Promise<PageHost> | undefined;
   let askNow: AskGateway | undefined;
-  const open = (): Promise<PageHost> => {
-    opening ??= runOutsideCalls(() =>
-      loadPage(dependencies, (method, params) => {
-        if (askNow) return askNow(method, params);
-        throw new Error("the page was asked before a request came");
-      }),
-    );
-    return opening;
+  const ask: AskGateway = (method, params) => {
+    if (askNow) return askNow(method, params);
+    throw new Error("the page was asked before a request came");
   };
+  const loaded = createOpenOnce(
+    () =>
+      runOutsideCalls(async () => {
+        const page = await loadPage(dependencies, ask);
+        return { page, close: () => page.end() };
+      }),
+    () => new CoordinationError("LEDGER_CLOSED", "the page is closed"),
+  );
   return {
-    handle: async (request, response, ask) => {
-      askNow = ask;
-      const page = await open();
+    handle: async (request, response, askForRequest) => {
+      askNow = askForRequest;
+      const { page } = await loaded.get();
       const url = (request.url ?? "").slice(PAGE_PATH.length);
       if (!url.startsWith("/")) redirectToTrailingSlash(response);
       else runOutsideCalls(() => page.handle(Object.assign(request, { url }), response));
     },
     handleTab: async (request, response) => {
-      const page = await open();
+      const { page } = await loaded.get();
       createTabDocument(page, { request, path: `${PAGE_PATH}/`, hosts: dependencies.config.page.hosts }).send(
         response,
       );
     },
     mintAddress: async (scopes) => {
-      const page = await open();
+      const { page } = await loaded.get();
       const rights = page.readRights(scopes);
       const origin = formatGatewayOrigin({ config: dependencies.hostConfig(), env: process.env });
       return { address: `${origin}${PAGE_PATH}/#link=${page.mintLink(rights)}`, rights };
     },
-    close: async () => {
-      const page = await opening?.catch(() => undefined);
-      await page?.end();
-    },
+    close: loaded.close,
   };
 }
 

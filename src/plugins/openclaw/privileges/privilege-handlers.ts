@@ -7,7 +7,6 @@
  * was pruned.
  */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import { listOfferedTools } from "../../../agents/coordination/privileges/offered-tools.ts";
 import {
@@ -87,8 +86,8 @@ export function createPrivilegeHandlers(dependencies: PrivilegeDependencies): Pr
       try {
         return await use(async (runtime) => {
           const sessionBounds = await boundsOf(runtime, sessionKey as SessionKey);
-          if (sessionBounds.isLeftBehind) return createCallRefusal("call", LEFT_BEHIND);
-          if (sessionBounds.isPruned) return createCallRefusal("call", PRUNED);
+          const reason = explainUnknownBounds(sessionBounds);
+          if (reason !== undefined) return createCallRefusal("call", reason);
           if (sessionBounds.bounds.length === 0) return undefined;
           const ruling = await refuseBrokenBound({ api, runtime, sessionBounds }, { event, ctx });
           ruledCalls.set(createOuterCallKey(event, sessionKey), true);
@@ -131,8 +130,8 @@ export function createPrivilegeHandlers(dependencies: PrivilegeDependencies): Pr
       };
     },
     isHeld: async (runtime, session) => {
-      const { bounds, isLeftBehind, isPruned } = await boundsOf(runtime, session);
-      return bounds.length > 0 || isLeftBehind === true || isPruned === true;
+      const sessionBounds = await boundsOf(runtime, session);
+      return sessionBounds.bounds.length > 0 || explainUnknownBounds(sessionBounds) !== undefined;
     },
   };
 }
@@ -164,6 +163,16 @@ const LEFT_BEHIND =
 
 const PRUNED =
   "the record of what this session may do was pruned from the ledger; end your work and report in your result that you have to be spawned again";
+
+const UNRECORDED =
+  "a spawn is not recorded yet, and this session may be its child; try again in a moment, and if it does not help report in your result that you could not go on";
+
+/** Returns why nobody can tell what a session may do, though the ledger can be read; `undefined` where it can be told. */
+function explainUnknownBounds({ isLeftBehind, isPruned, isUnrecorded }: BoundsNow): string | undefined {
+  if (isLeftBehind) return LEFT_BEHIND;
+  if (isPruned) return PRUNED;
+  return isUnrecorded && UNRECORDED;
+}
 
 /** Refuses a call of a child of which nobody can tell now what it may do; `undefined` where it was spawned free. */
 function refuseUnknownBounds(session: SessionKey, parents: SessionParents): BeforeResult {
@@ -204,9 +213,11 @@ function isSpawnedFree(
 interface BoundsNow extends SessionBounds {
   /** The session was held by the ledger that the gateway used before, and this one does not know it. */
   readonly isLeftBehind?: true;
+  /** The session may be the child of a spawn that is not recorded yet. */
+  readonly isUnrecorded?: true;
 }
 
-/** Reads what a session is held to from memory, and else from the ledger. @throws CoordinationError as `readRecordedBounds` */
+/** Reads what a session is held to from memory, and else from the ledger. @throws as `boundsOf` */
 async function readBounds(
   runtime: SharedRuntime,
   session: SessionKey,
@@ -224,23 +235,42 @@ async function readBounds(
   return sessionBounds;
 }
 
-/**
- * Reads a session's bounds from the ledger. Waits up to 3 seconds for a bounded child whose spawn is not recorded yet.
- * @throws CoordinationError `LEDGER_BUSY` when it is not recorded in time
- */
+/** Reads a session's bounds from the ledger, and waits for those of a child that it does not know. @throws as `boundsOf` */
 async function readRecordedBounds(
   runtime: SharedRuntime,
   session: SessionKey,
-  { parentOf, isChild }: SessionParents,
-): Promise<SessionBounds> {
+  parents: SessionParents,
+): Promise<BoundsNow> {
+  const { privileges } = await runtime.coordinator();
+  const sessionBounds = await privileges.boundsOf(session, parents.parentOf);
+  if (sessionBounds.isKnown || !parents.isChild(session)) return sessionBounds;
+  return awaitRecordedBounds(runtime, session, parents);
+}
+
+/**
+ * Waits up to 3 seconds for the bounds of a child whose spawn may not be recorded yet: that of a bounded spawn, and any
+ * while an earlier process may have left one. Returns those of any other at once. @throws as `boundsOf`
+ */
+async function awaitRecordedBounds(
+  runtime: SharedRuntime,
+  session: SessionKey,
+  { parentOf }: SessionParents,
+): Promise<BoundsNow> {
   const { privileges } = await runtime.coordinator();
   const untilMs = performance.now() + UNRECORDED_MS_MAX;
   for (;;) {
+    // Asked first: the child may be recorded while its bounds are read.
+    const isAnyChildless = await privileges.hasChildlessSpawn();
     const found = await privileges.boundsOf(session, parentOf);
-    if (found.isKnown || !isChild(session)) return found;
-    if (!isNarrowedChild(session, parentOf(session))) return found;
-    if (performance.now() >= untilMs)
-      throw new CoordinationError("LEDGER_BUSY", `the spawn of ${session} is not recorded yet`);
+    if (found.isKnown) return found;
+    if (!isAnyChildless && !isNarrowedChild(session, parentOf(session))) return found;
+    if (performance.now() >= untilMs) {
+      runtime.logger.info(
+        { session },
+        "a spawn is not recorded yet, and this session may be its child: its calls are refused",
+      );
+      return { ...found, isUnrecorded: true };
+    }
     await new Promise((resolve) => setTimeout(resolve, UNRECORDED_POLL_MS));
   }
 }

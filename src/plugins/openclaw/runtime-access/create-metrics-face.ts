@@ -1,8 +1,9 @@
 /** Owns: the metrics of this gateway: one for each runtime. Nothing of it is loaded where the operator does not want them. */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
-import { createOnceLoader } from "../../../agents/coordination/std/load-once.ts";
 import type { RunningCoordinator } from "../../compose.ts";
 import type { MetricsHost } from "../../compose-metrics.ts";
+import { createOpenOnce } from "../../open-once.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
 
 export interface MetricsFace {
@@ -22,36 +23,34 @@ export interface MetricsFaceDependencies {
 }
 
 /**
- * Creates the runtime's access to the metrics, which are loaded at their first use; they count from the ledger's
- * position at `countFromNow`.
+ * Creates the runtime's access to the metrics, which are loaded at their first use, and again after a failure; they
+ * count from the ledger's position at `countFromNow`.
  */
 export function createMetricsFace({ logger, place, coordinator }: MetricsFaceDependencies): MetricsFace {
-  let isUsed = false;
   let start: number | undefined;
   const prepare = async (): Promise<number | undefined> => {
     await coordinator();
     return start;
   };
   // Counting begins here, so it is made with the runtime.
-  const load = createOnceLoader(() => {
-    isUsed = true;
-    return runOutsideCalls(async () => {
-      const { createMetricsHost } = await import("../../compose-metrics.ts");
-      return createMetricsHost({ logger, ledgerPath: place, prepare });
-    });
-  });
+  const loaded = createOpenOnce(
+    () =>
+      runOutsideCalls(async () => {
+        const { createMetricsHost } = await import("../../compose-metrics.ts");
+        return createMetricsHost({ logger, ledgerPath: place, prepare });
+      }),
+    () => new CoordinationError("LEDGER_CLOSED", "the metrics are closed"),
+  );
   return {
     scrape: async () => {
-      const host = await load();
+      const host = await loaded.get();
       return { text: await host.scrape(), contentType: host.contentType };
     },
-    noteAppend: async () => (await load()).noteAppend,
+    noteAppend: async () => (await loaded.get()).noteAppend,
     countFromNow: async (reads) => {
       // Where it cannot be read, the metrics begin with their first look.
       start = await reads.newestPosition().catch(() => undefined);
     },
-    close: async () => {
-      if (isUsed) await (await load()).close();
-    },
+    close: loaded.close,
   };
 }

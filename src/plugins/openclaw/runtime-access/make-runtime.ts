@@ -50,6 +50,7 @@ import { createSpawnObserver } from "../runners/host-runner.ts";
 import { createOwnerRunner } from "../runners/owner-runner.ts";
 import { createRecentMap } from "../../../agents/coordination/std/recent.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
+import { accessNarrowedSince } from "./narrowed-spawns.ts";
 import {
   withRuntime,
   type ChildAtWork,
@@ -343,6 +344,7 @@ async function composeForHost(
     withheld: gateMemory.texts,
     usage: accessUsageBook(),
     turns: accessOwnerTurns(),
+    beganAtMs: accessNarrowedSince(),
     channels: {
       host: createApprovalChannel({ pluginId: "coordination", logger, now: () => systemClock.now(), take }),
       chat: createChatChannel(owner, () => systemClock.now()),

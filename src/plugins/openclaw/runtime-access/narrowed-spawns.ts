@@ -2,7 +2,7 @@
  * Owns: which session a spawn makes whose child is to be held to something, as long as the ledger does not know it. Such a child may
  * outlive a reload.
  */
-import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import type { EpochMs, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import { shareInProcess } from "../host/share-in-process.ts";
 import { readSpawnResult } from "../host/spawn-result.ts";
 
@@ -15,6 +15,9 @@ interface NarrowedSpawn {
 
 /** Returns the spawns of this process, by tool call. */
 export const accessNarrowedSpawns = shareInProcess("narrowed-spawns", () => new Map<string, NarrowedSpawn>());
+
+/** Returns since when this process notes them there: since it first opened a ledger. */
+export const accessNarrowedSince = shareInProcess("narrowed-since", () => Date.now() as EpochMs);
 
 /**
  * Notes, for a spawn with bounds, which session the host told as its child, or forgets the spawn where the host

@@ -39,6 +39,16 @@ async function reportHookFailure(api: OpenClawPluginApi, hook: string, error: un
   if (!failure) api.logger.error(`coordination: ${hook} failed: ${describeError(error)}`);
 }
 
+/**
+ * Runs the work of a hook whose end nobody waits for. A failure is logged: a rejection that nobody handles would end the
+ * gateway.
+ */
+export function runUnawaited(api: OpenClawPluginApi, hook: string, work: () => Promise<void>): void {
+  void work().catch((error: unknown) => {
+    api.logger.error(`coordination: ${hook} failed: ${describeError(error)}`);
+  });
+}
+
 /** True of the `LEDGER_CLOSED` error, by which work fails because the plugin is stopped. */
 export function isStopError(error: unknown): boolean {
   return isCoordinationError(error) && error.code === "LEDGER_CLOSED";

@@ -258,13 +258,13 @@ function answerUnreadableSpawn(
 ): BeforeResult {
   const unheld = refuseUnholdableSpawn(runtime, reading, "it cannot be recorded");
   if (unheld) return unheld;
+  if (runtime.config.strict)
+    return createCallRefusal("spawn", "the spawn names no session or agent that could be recorded");
   runtime.logger.warn(
     { session: reading.session },
     "a spawn without a usable session or agent goes on uncoordinated",
   );
-  return runtime.config.strict
-    ? createCallRefusal("spawn", "the spawn names no session or agent that could be recorded")
-    : undefined;
+  return undefined;
 }
 
 function createSpawnCall(source: CallSource, event: BeforeEvent, ctx: BeforeContext): SpawnCall {

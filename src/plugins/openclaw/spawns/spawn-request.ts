@@ -306,8 +306,12 @@ function readLabel(params: SpawnCall["params"]): string | undefined {
   return undefined;
 }
 
-/** Converts seconds to milliseconds, within the longest duration; `undefined` for what is no time. */
-function convertTimeout(seconds: unknown): number | undefined {
+/**
+ * Converts seconds, also those in a text, to milliseconds, within the longest duration; `undefined` for what is no
+ * time.
+ */
+function convertTimeout(param: unknown): number | undefined {
+  const seconds = typeof param === "string" ? Number(param) : param;
   if (typeof seconds !== "number" || !(seconds > 0)) return undefined;
   return Math.min(Math.ceil(seconds * 1_000), BOUNDS.durationMsMax);
 }

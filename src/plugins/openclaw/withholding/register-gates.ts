@@ -1,4 +1,5 @@
 /** Owns: which of the host's seams hold results back (docs/openclaw.md says why these). Their code is loaded with the first run. */
+import { createOnceLoader } from "../../../agents/coordination/std/load-once.ts";
 import { loadDiagnostics, type HookContext, type HookEvent, type OpenClawPluginApi } from "../host/sdk.ts";
 import type { GateHandlers } from "./gate-handlers.ts";
 import type { SpanOf, TextTransforms } from "./text-transforms.ts";
@@ -47,8 +48,7 @@ interface Seam {
 
 function createTransformSeam(): Seam {
   let transforms: TextTransforms | undefined;
-  let loading: Promise<SpanOf> | undefined;
-  const load = async (): Promise<SpanOf> => {
+  const load = createOnceLoader(async (): Promise<SpanOf> => {
     const [
       { createDiagnosticTraceContextFromActiveScope: active },
       { createTextTransforms: textTransforms },
@@ -57,9 +57,9 @@ function createTransformSeam(): Seam {
     transforms = textTransforms(spanOf);
     (globalThis as Holder)[KEY] = transforms;
     return spanOf;
-  };
+  });
   const seam: Seam = {
-    load: () => (loading ??= load()),
+    load,
     pattern: (which) => {
       const pattern = /(?!)/u;
       const replace = (text: string): string => {

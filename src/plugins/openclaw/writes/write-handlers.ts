@@ -93,10 +93,16 @@ function mayNeedRuling(api: OpenClawPluginApi, tool: string): boolean {
 
 const NOT_RUN: ReadonlySet<unknown> = new Set(["blocked", "skipped"]);
 
-/** Reads how a call ended. The host tells an error of a tool that failed, and by a status that it did not run one. */
+/** The error of a call that was aborted before its tool began, or while it ran; the host gives it no status. */
+const ABORTED = /^(?:(?:(?:the|this) )?operation (?:was )?)?aborted\.?$/iu;
+
+/**
+ * Reads how a call ended. The host tells an error of a tool that failed, and by a status or as an abort that it did
+ * not run one to its end.
+ */
 function readCallEnding({ error, result }: AfterEvent): Pick<Ending, "hasFailed" | "isNotRun"> {
   const status = readParam(readParam(result, "details"), "status");
-  const isNotRun = NOT_RUN.has(status);
+  const isNotRun = NOT_RUN.has(status) || ABORTED.test(error ?? "");
   return { hasFailed: error !== undefined || isNotRun || status === "error", ...(isNotRun && { isNotRun }) };
 }
 

@@ -81,7 +81,8 @@ function classifyRequest({ method }: Route, { req }: Context): RequestKind {
   return req.header("idempotency-key") === undefined ? "change" : "keyed change";
 }
 
-function createRouteResponse({ formatRefusal }: Route, answer: Answer): Response {
+/** Returns the response of a route's answer: a refusal in the form that the route's protocol has for them. */
+export function createRouteResponse({ formatRefusal }: Route, answer: Answer): Response {
   if (answer.kind !== "refused" || !formatRefusal) return createHttpResponse(answer);
   const made = createErrorAnswer(answer);
   return createHttpResponse({ ...made, body: formatRefusal(answer, made.status) });

@@ -99,6 +99,12 @@ interface Sources {
 }
 
 const READ_AT_ONCE = 100;
+/**
+ * Clocks of processes that share a ledger are taken to be no further apart. Runs lie in the order in which they were
+ * recorded, with the times of those clocks: where all that were read at once are older than a time by this, so are those
+ * behind them.
+ */
+const CLOCKS_APART_MS = 3_600_000;
 
 /** Creates the two listings of a search, at the places of the cursor; one that cannot match is over. */
 function createListingSources(
@@ -108,6 +114,7 @@ function createListingSources(
 ): Sources {
   const status: Partial<RunsQuery> =
     state === undefined ? {} : { status: state === "running" ? "running" : "ended" };
+  const oldestMs = (filter.since ?? 0) - CLOCKS_APART_MS;
   const isOfAgents = filter.agent !== undefined || filter.session !== undefined;
   return {
     coordinations: {
@@ -132,7 +139,8 @@ function createListingSources(
       isOver: (kind !== undefined && kind !== "run") || isOfAgents || cursor.workflows === null,
       read: async (after) => {
         const entries = await reader.workflows.list({ limit: READ_AT_ONCE, ...(after && { after }) });
-        return { entries, isLast: entries.length < READ_AT_ONCE };
+        const areOlder = entries.every(({ summary }) => summary.createdAtMs < oldestMs);
+        return { entries, isLast: entries.length < READ_AT_ONCE || areOlder };
       },
       placeOf: ({ ordinal }) => ({ ordinal }),
     } as Source<WorkflowEntry, { readonly ordinal: number }>,

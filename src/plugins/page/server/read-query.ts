@@ -30,7 +30,7 @@ export function readQueryNumber(
 ): number | undefined {
   const text = readQueryText(request, name);
   if (text === undefined) return undefined;
-  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  const number = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
   if (number >= min && number <= max) return number;
   throw new CoordinationError("INPUT_INVALID", `${name}: expected a whole number from ${min} to ${max}`);
 }

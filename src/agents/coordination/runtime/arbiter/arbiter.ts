@@ -44,6 +44,7 @@ import { locateTarget, locateTargets, lookAtReadPlaces } from "./locate-targets.
 import { createParticipants, type Participant, type Standing } from "./participants.ts";
 import { createPluginRulings, type PluginRulings } from "./plugin-rulings.ts";
 import { createUnanswerableSessions } from "./unanswerable-sessions.ts";
+import { ignoreDamage } from "../log/ignore-damage.ts";
 import { ruleAgainAfterRace } from "../log/ruling-again.ts";
 import { isAlwaysDenied, ruleOnUndetermined } from "./undetermined-writes.ts";
 import type { WriteAnswer, WriteCall } from "./write-call.ts";
@@ -373,8 +374,8 @@ async function releaseClaimsOfTurn(arbiter: Arbitration, session: SessionKey): P
       await arbiter.runs.submit(runId, [{ type: "releaseClaims", because: "turn_ended", stepId }]);
   }
   for (const runId of arbiter.participants.ownedBy(session)) {
-    const state = await arbiter.runs.state(runId);
-    if (state.kind !== "open" || (state.claims.isEmpty() && state.reviews.isEmpty())) continue;
+    const state = await arbiter.runs.state(runId).catch(ignoreDamage);
+    if (state?.kind !== "open" || (state.claims.isEmpty() && state.reviews.isEmpty())) continue;
     await arbiter.runs.submit(runId, [
       { type: "releaseClaims", because: "turn_ended", stepId: OWNER_STEP_ID },
     ]);

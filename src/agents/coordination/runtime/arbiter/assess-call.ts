@@ -14,6 +14,7 @@ import { findDeletableFolders, lookAtTarget, readCurrentText } from "./deletable
 import { isReasonForPeople } from "./conflict-sentence.ts";
 import { findOpposition, type Opposition, type OppositionDependencies } from "./find-opposition.ts";
 import type { PolicyLocator } from "./locate-policies.ts";
+import { listClaimedLinks } from "./locate-targets.ts";
 import { mergeTarget, type MergeOutcome } from "./rule-on-merge.ts";
 import { canAskPeopleAbout, type Participant } from "./participants.ts";
 import type { Contested, PluginRulings } from "./plugin-rulings.ts";
@@ -135,8 +136,10 @@ async function assessTarget(dependencies: AssessDependencies, about: About): Pro
     isUnderWay,
     now,
   });
-  const applied = chooseStrategyForNames(target, policies);
   const { holders, delegated } = found;
+  const links = await Promise.all(holders.map((holder) => listClaimedLinks(dependencies, resource, holder)));
+  const aliases = [...target.aliases, ...links.flat()];
+  const applied = chooseStrategyForNames({ names: target.names, aliases }, policies);
   const request = createResourceRequest(dependencies, { participant, resource, found, look, fresh, now });
   const common = {
     target,

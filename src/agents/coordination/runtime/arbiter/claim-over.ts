@@ -22,14 +22,21 @@ interface Wanted {
   readonly now: EpochMs;
 }
 
+interface PreparedClaim {
+  readonly fresh: NonNullable<SettleReview["claim"]>;
+  /** The requester's claim in force on the resource or on a folder above it. */
+  readonly held?: ClaimEntry;
+}
+
 /**
- * Ends the claims of others on the resource, and returns the claim that the requester is to get and the one it renews.
+ * Ends the claims of others on the resource, and returns the new claim that the requester can get and the one that it
+ * has already.
  */
 async function prepareClaimOverOthers(
   arbiter: Dependencies,
   { runId, stepId }: Pick<Participant, "runId" | "stepId">,
   { resource, expiresAtMs, now }: Wanted,
-): Promise<{ readonly claim: NonNullable<SettleReview["claim"]>; readonly held?: ClaimEntry }> {
+): Promise<PreparedClaim> {
   const { claims, lastToken } = await arbiter.store.overlapping({ resource, atMs: now, limit: CLAIMS_MAX });
   const others = claims.filter((claim) => claim.runId !== runId || claim.stepId !== stepId);
   // Also who claimed it while people thought about it.
@@ -39,8 +46,8 @@ async function prepareClaimOverOthers(
     state.kind === "open"
       ? await findClaimOfRequester(arbiter, { runId, stepId, state }, { resource, now })
       : undefined;
-  const claim = { token: claimed?.token ?? lastToken + 1, expiresAtMs };
-  return { claim, ...(claimed && { held: claimed }) };
+  const fresh = { token: lastToken + 1, expiresAtMs };
+  return { fresh, ...(claimed && { held: claimed }) };
 }
 
 /**
@@ -74,15 +81,13 @@ export async function claimForApproved(
   const now = arbiter.clock.now();
   if (await canClaim(arbiter, participant, { ...target, now })) {
     const expiresAtMs = addMs(now, arbiter.conflicts.leaseMs);
-    const { claim, held: renewed } = await prepareClaimOverOthers(arbiter, participant, {
-      resource,
-      expiresAtMs,
-      now,
-    });
+    const wanted = { resource, expiresAtMs, now };
+    const prepared = await prepareClaimOverOthers(arbiter, participant, wanted);
+    const claim = chooseClaim(prepared, target);
     const request = {
       resource,
       ...claim,
-      ...(renewed && { held: renewed.token }),
+      ...(prepared.held && { held: prepared.held.token }),
       ...pickUnrecordedContest(one),
     };
     const submitted = await arbiter.runs.submit(runId, [
@@ -97,6 +102,18 @@ export async function claimForApproved(
   }
   arbiter.logger.warn({ runId, stepId }, "an approved write happens without a claim on what it changes");
   return undefined;
+}
+
+/**
+ * Returns the claim that the requester has already, else the new one. An approval has a claim of its own: one on a
+ * folder above the resource does not do.
+ */
+function chooseClaim(
+  { fresh, held: renewed }: PreparedClaim,
+  { one, conflictId }: ApprovedTarget,
+): PreparedClaim["fresh"] {
+  const isRenewed = renewed && (conflictId === undefined || renewed.resource === one.request.resource);
+  return isRenewed ? { ...fresh, token: renewed.token } : fresh;
 }
 
 /** Picks the conflict that the requester wins by the rules over holders. Any other is recorded already. */
@@ -170,12 +187,9 @@ export async function claimApprovedChanges(arbiter: Dependencies, runId: Coordin
     await ruleAgainAfterRace(async () => {
       const now = arbiter.clock.now();
       const expiresAtMs = addMs(now, arbiter.conflicts.leaseMs);
-      const { claim } = await prepareClaimOverOthers(
-        arbiter,
-        { runId, stepId },
-        { resource, expiresAtMs, now },
-      );
-      const submitted = await arbiter.runs.submit(runId, [createApproval(conflictId, claim)]);
+      const wanted = { resource, expiresAtMs, now };
+      const { fresh } = await prepareClaimOverOthers(arbiter, { runId, stepId }, wanted);
+      const submitted = await arbiter.runs.submit(runId, [createApproval(conflictId, fresh)]);
       if (submitted.kind === "refused") throw new CoordinationError("CLAIM_CONFLICT", submitted.reason);
     });
   }

@@ -4,10 +4,11 @@ import type { AgentId, StepId } from "../../contracts/ids.ts";
 import type { Step } from "../../ledger/state.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
 import type { Participant } from "./participants.ts";
+import { listSuperiors } from "./split-claims.ts";
 import type { IndexedGraph, PlanSource } from "../log/plan-source.ts";
 
 export interface DeclaredResources {
-  /** The steps at work that declare the resource, what is above it or what is below it. */
+  /** The steps at work that declare the resource, what is above it or below it, without those that the participant works for. */
   declarersOf(participant: Participant, resource: string): Promise<readonly Step[]>;
 }
 
@@ -44,13 +45,14 @@ export function createDeclaredResources(dependencies: {
     return files.locate(expandHome(file.path, files.home), dependencies.folderOf(agent));
   };
   return {
-    declarersOf: async ({ state }, resource) => {
+    declarersOf: async ({ state, stepId: participant }, resource) => {
       if (!state.plan) return [];
       const graph = await dependencies.plans.graphOf(state);
+      const superiors = new Set(listSuperiors(state, participant));
       const declarers: Step[] = [];
       for (const stepId of state.plan.running) {
         const step = state.steps.get(stepId);
-        if (!step || !graph.stepOf.get(stepId)?.resources.length) continue;
+        if (!step || superiors.has(stepId) || !graph.stepOf.get(stepId)?.resources.length) continue;
         const names = await resourcesOf(graph, step);
         if (names.some((name) => isClaimCovering(name, resource) || isClaimCovering(resource, name)))
           declarers.push(step);

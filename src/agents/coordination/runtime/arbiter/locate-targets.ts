@@ -1,16 +1,21 @@
-/** Owns: which resources a call is about. */
+/** Owns: which resources a call is about, and by which names others claim them. */
+import type { ClaimEntry } from "../../contracts/claim-entry.ts";
+import { isFileResource, readResourceKind } from "../../contracts/resource-names.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
-import type { Arbitration } from "./arbiter-state.ts";
+import { ignoreDamage } from "../log/ignore-damage.ts";
+import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { LocatedTarget } from "./assessed-target.ts";
 import type { Participant } from "./participants.ts";
 import type { Place, ReadPlace, WriteCall, WriteTarget } from "./write-call.ts";
 import type { Looked } from "./writes-under-way.ts";
 
+type Files = Pick<ArbiterDependencies, "files">;
+
 /**
  * Returns the version of every file that a tool call would show to its session, as it is before the call. Whatever
  * cannot be located or looked at is left out.
  */
-export async function lookAtReadPlaces(arbiter: Arbitration, reads: readonly ReadPlace[]): Promise<Looked[]> {
+export async function lookAtReadPlaces(arbiter: Files, reads: readonly ReadPlace[]): Promise<Looked[]> {
   const looks: Looked[] = [];
   for (const place of reads) {
     const resource = "resource" in place ? undefined : await arbiter.files.locate(place.path, place.folder);
@@ -33,7 +38,7 @@ export interface Located {
  * name that they share, too: who changes it by one of them changes what is behind the others.
  */
 export async function locateTargets(
-  arbiter: Arbitration,
+  arbiter: Files,
   participant: Participant,
   call: WriteCall,
 ): Promise<Located> {
@@ -71,7 +76,7 @@ export async function locateTarget(
 
 /** Returns a target once as the resource that it is and, where its hard links share a name, once by that name. */
 async function listTargetsByName(
-  arbiter: Arbitration,
+  arbiter: Files,
   { at, replaces, ends }: WriteTarget,
   { resource, index, propose }: Pick<LocatedTarget, "resource" | "index" | "propose">,
 ): Promise<LocatedTarget[]> {
@@ -97,7 +102,7 @@ function listSessionsAbove({ state, stepId }: Participant): ReadonlySet<string> 
 }
 
 /** Lists the name by which a call reaches a file through links. */
-async function listAliases({ files }: Arbitration, at: Place, resource: string): Promise<readonly string[]> {
+async function listAliases({ files }: Files, at: Place, resource: string): Promise<readonly string[]> {
   const spelled = "resource" in at ? undefined : await files.spelledName(at.path, at.folder);
   return spelled === undefined || spelled === resource ? [] : [spelled];
 }
@@ -128,4 +133,19 @@ function combineTargets(first: LocatedTarget, then: LocatedTarget): LocatedTarge
       return proposeThen(proposed.kind === "text" ? proposed.text : undefined);
     },
   };
+}
+
+/** Lists the paths under which a holder claims a file of several hard links. */
+export async function listClaimedLinks(
+  { runs, files }: Pick<ArbiterDependencies, "runs" | "files">,
+  resource: string,
+  { runId, stepId: holder }: Pick<ClaimEntry, "runId" | "stepId">,
+): Promise<string[]> {
+  if (readResourceKind(resource) !== "hardlink") return [];
+  const state = await runs.state(runId).catch(ignoreDamage);
+  if (!state || state.kind === "unopened") return [];
+  const claimed = [...state.claims.values()].filter(({ stepId }) => stepId === holder);
+  const paths = claimed.map((claim) => claim.resource).filter(isFileResource);
+  const sharedNames = await Promise.all(paths.map((path) => files.sharedName(path)));
+  return paths.filter((_, index) => sharedNames[index] === resource);
 }

@@ -1,6 +1,6 @@
 /**
  * Owns: as whom a session takes part in arbitration. H3 that follows from the ledger: the step whose current attempt the session
- * works on, or the owner of a coordination that is open.
+ * works on, or the owner of a coordination that is open. Those that it owns and whose logs are damaged are passed over.
  */
 import { isOpenedIn, type OwnerPlace } from "../../contracts/coordination-summary.ts";
 import type { Priority } from "../../contracts/envelope.ts";
@@ -23,6 +23,7 @@ import {
 import { nameChildReference } from "../../ledger/summary.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { Settings } from "../environment/runtime-dependencies.ts";
+import { ignoreDamage } from "../log/ignore-damage.ts";
 import { listRuns } from "../log/read-pages.ts";
 import type { RunLog } from "../log/run-log.ts";
 import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
@@ -79,12 +80,18 @@ export function createParticipants(dependencies: {
   const findOwnStanding = async (session: SessionKey): Promise<Standing> => {
     const runs = [...(owned.get(session) ?? [])].toSorted(([, a], [, b]) => a - b);
     const beganAtMs = Math.min(...runs.map(([, atMs]) => atMs)) as EpochMs;
+    let damage: Error | undefined;
     for (const [runId] of runs.toReversed()) {
-      const state = await dependencies.runs.state(runId);
-      if (state.kind === "open") return createStandingOfOwner(state, session, beganAtMs);
+      const state = await dependencies.runs.state(runId).catch((error: unknown) => {
+        ignoreDamage(error);
+        damage ??= error as Error;
+        return undefined;
+      });
+      if (state?.kind === "open") return createStandingOfOwner(state, session, beganAtMs);
       // Another gateway ended it.
-      remove(runId);
+      if (state) remove(runId);
     }
+    if (damage) throw damage;
     return { kind: "none" };
   };
   const owners = createOnceRunner(async () => {

@@ -14,12 +14,12 @@ import {
 import type { ResourceContest } from "../../contracts/commands.ts";
 import { assertInvariant } from "../../contracts/errors.ts";
 import { addMs, OWNER_STEP_ID, type AgentId, type EpochMs } from "../../contracts/ids.ts";
-import { isFileResource, readResourceKind } from "../../contracts/resource-names.ts";
 import { isRequester } from "../../arbitration/arbitrate.ts";
 import type { ContestAnswer, ContestSide, PluginContest, PluginHooks } from "../environment/plugin-hooks.ts";
 import { waitWithin } from "../../std/wait-for.ts";
 import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
+import { listClaimedLinks } from "./locate-targets.ts";
 import type { Participant } from "./participants.ts";
 
 /** The end of a call's time, which all plugins and all contests together leave to what is recorded of their rulings. */
@@ -124,7 +124,9 @@ async function createPluginContest(
   assertInvariant(requester !== undefined, "A1: the requester is one of the claims");
   const holders = claims.filter((claim) => claim !== requester);
   const namesOfHolders = await Promise.all(
-    holders.map((holder) => listClaimedLinks({ runs, files }, participant, { resource, holder })),
+    holders.map(({ coordinationId, stepId }) =>
+      listClaimedLinks({ runs, files }, resource, { runId: coordinationId ?? runId, stepId }),
+    ),
   );
   return {
     coordinationId: runId,
@@ -136,21 +138,6 @@ async function createPluginContest(
     requester: await describeSide(requester),
     holders: await Promise.all(holders.map(describeSide)),
   };
-}
-
-/** Lists the paths under which a holder claims a file of several hard links. */
-async function listClaimedLinks(
-  { runs, files }: Pick<Dependencies, "runs" | "files">,
-  { runId }: Participant,
-  { resource, holder }: { readonly resource: string; readonly holder: Contestant },
-): Promise<string[]> {
-  if (readResourceKind(resource) !== "hardlink") return [];
-  const state = await runs.state(holder.coordinationId ?? runId).catch(ignoreDamage);
-  if (!state || state.kind === "unopened") return [];
-  const claimed = [...state.claims.values()].filter(({ stepId }) => stepId === holder.stepId);
-  const paths = claimed.map((claim) => claim.resource).filter(isFileResource);
-  const sharedNames = await Promise.all(paths.map((path) => files.sharedName(path)));
-  return paths.filter((_, index) => sharedNames[index] === resource);
 }
 
 async function findAgentOfContestant(

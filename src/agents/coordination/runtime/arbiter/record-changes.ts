@@ -3,6 +3,7 @@ import type { Command } from "../../contracts/commands.ts";
 import { readErrorCode, type ErrorCode } from "../../contracts/errors.ts";
 import { isFileResource } from "../../contracts/resource-names.ts";
 import { createUnusedApprovalCheck } from "../../dispatch/conflict-questions.ts";
+import type { Submitted } from "../log/run-log.ts";
 import type { Arbitration } from "./arbiter-state.ts";
 import type { Seen } from "./known-versions.ts";
 import type { TextPlace } from "./write-call.ts";
@@ -235,7 +236,7 @@ const TRIED_AGAIN: ReadonlySet<string> = new Set([
 
 /**
  * Submits in a turn the changes that could not be recorded before, so that each is recorded once. While the ledger is
- * busy they go on waiting, up to a bound; one that fails for good is logged and dropped.
+ * busy they go on waiting, up to a bound; one that fails for good or is refused is logged and dropped.
  */
 export async function recordUnrecorded(arbiter: Recording): Promise<void> {
   await arbiter.inRecordingTurn(() => submitUnrecorded(arbiter));
@@ -246,17 +247,29 @@ type Recording = Pick<Arbitration, "unrecorded" | "inRecordingTurn" | "runs" | "
 async function submitUnrecorded({ unrecorded, runs, logger }: Recording): Promise<void> {
   unrecorded.splice(0, Math.max(0, unrecorded.length - UNRECORDED_MAX));
   for (const unrecordedChange of [...unrecorded]) {
+    const { runId, commands } = unrecordedChange;
     try {
-      await runs.submit(unrecordedChange.runId, unrecordedChange.commands);
+      logRefusedChange(logger, unrecordedChange, await runs.submit(runId, commands));
     } catch (error) {
       const code = readErrorCode(error);
       const isTriedAgain = TRIED_AGAIN.has(code);
-      logger[isTriedAgain ? "warn" : "error"](
-        { runId: unrecordedChange.runId, code },
-        "what a call changed could not be recorded",
-      );
+      logger[isTriedAgain ? "warn" : "error"]({ runId, code }, "what a call changed could not be recorded");
       if (isTriedAgain) return;
     }
     unrecorded.splice(unrecorded.indexOf(unrecordedChange), 1);
   }
+}
+
+/**
+ * Logs that a record of changes was refused, as one whose coordination has ended. Claims that it does not release are
+ * over anyway.
+ */
+function logRefusedChange(
+  logger: Recording["logger"],
+  { runId, commands }: Recording["unrecorded"][number],
+  submitted: Submitted,
+): void {
+  if (submitted.kind !== "refused" || commands.every(({ type }) => type === "releaseClaims")) return;
+  const { code, reason } = submitted;
+  logger.warn({ runId, code }, `the ledger lacks what a call changed: ${reason}`);
 }

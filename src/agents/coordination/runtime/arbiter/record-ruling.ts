@@ -91,7 +91,7 @@ function createChangeUnderWay(
     ...(token !== undefined && { token }),
     before,
     replaces: target.replaces,
-    isNew: requesterClaim === undefined,
+    isNew: requesterClaim !== token,
     ...(text !== undefined && { text }),
     ...(proposed !== undefined && { knownAs: `sha256:${refOf(proposed).sha256}` }),
   };

@@ -50,16 +50,15 @@ async function createSuperiorCheck(
   const owned = new Set<CoordinationId>();
   const steps = new Set<string>();
   let around: Coordination = state;
-  let superior = state.steps.get(stepId)?.spec.parentStepId;
+  let worker = stepId;
   for (let plans = 0; plans <= BOUNDS.planNestingMax && around.kind !== "unopened"; plans += 1) {
     const { coordinationId, created }: KnownCoordination = around;
     for (const runId of [coordinationId, ...participants.ownedBy(created.ownerSession)]) owned.add(runId);
-    for (; superior; superior = around.steps.get(superior)?.spec.parentStepId)
-      steps.add(nameStepInRun(coordinationId, superior));
+    for (const superior of listSuperiors(around, worker)) steps.add(nameStepInRun(coordinationId, superior));
     if (!created.parent) break;
-    superior = created.parent.stepId;
+    worker = created.parent.stepId;
     // Also where nothing more can be read of the outer plan.
-    steps.add(nameStepInRun(created.parent.coordinationId, superior));
+    steps.add(nameStepInRun(created.parent.coordinationId, worker));
     const outer: Coordination | undefined = await runs
       .state(created.parent.coordinationId)
       .catch(ignoreDamage);
@@ -68,6 +67,17 @@ async function createSuperiorCheck(
   }
   return ({ runId, stepId: holder }) =>
     holder === OWNER_STEP_ID ? owned.has(runId) : steps.has(nameStepInRun(runId, holder));
+}
+
+/** Lists the steps of the plan that a step works for: whoever spawned it, and so on. */
+export function listSuperiors({ steps }: Pick<KnownCoordination, "steps">, stepId: StepId): StepId[] {
+  const superiors: StepId[] = [];
+  let superior = steps.get(stepId)?.spec.parentStepId;
+  while (superior !== undefined) {
+    superiors.push(superior);
+    superior = steps.get(superior)?.spec.parentStepId;
+  }
+  return superiors;
 }
 
 function nameStepInRun(runId: CoordinationId, stepId: StepId): string {

@@ -74,7 +74,7 @@ export interface ChangeUnderWay {
 export interface Ending {
   /** The tool failed, or was not run. */
   readonly hasFailed: boolean;
-  /** The host did not run the tool. */
+  /** The host did not run the tool, or not to its end. */
   readonly isNotRun?: boolean;
   /** Where a call that reads stopped; absent: it read to the end. */
   readonly readUpTo?: TextPlace;

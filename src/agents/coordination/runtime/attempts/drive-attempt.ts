@@ -133,8 +133,10 @@ async function startAgentOfAttempt(drive: Drive, message: string): Promise<void>
   const { dependencies, signal } = drive;
   if (!current || !order || signal.aborted) return;
   const leftMs = Math.max(0, order.deadlineAtMs - dependencies.clock.now());
-  const place = await waitWithin(dependencies.clock, leftMs, prepareWorkFolder(dependencies, current), LATE);
-  if (place.kind === "refused") await submitOutcome(drive, createWorktreeFailure(drive, place.message));
+  const preparing = prepareWorkFolder(dependencies, current, signal);
+  const place = await waitWithin(dependencies.clock, leftMs, preparing, LATE);
+  if (place.kind === "refused" && !drive.signal.aborted)
+    await submitOutcome(drive, createWorktreeFailure(drive, place.message));
   if (place.kind !== "ready" || drive.signal.aborted) return;
   const waitMs = current.state.created.acknowledgeMs + START_GRACE_MS;
   const starting = Promise.resolve({ ...order, ...place.order }).then((placed) =>

@@ -29,11 +29,12 @@ type Dependencies = Pick<
 /**
  * Makes and records the worktree that the agent of an attempt is to work in, where the step asks for one, and returns
  * its folder for the start order; no folder where it asks for none. `refused` or `late` where that fails: then nothing
- * may be started.
+ * may be started. It is also refused where `signal` is aborted before git has time for the worktree.
  */
 export async function prepareWorkFolder(
   dependencies: Dependencies,
   { state, step }: OpenStep,
+  signal: AbortSignal,
 ): Promise<Place> {
   if (!step.spec.isolate) return { kind: "ready", order: {} };
   const { coordinationId } = state;
@@ -42,14 +43,20 @@ export async function prepareWorkFolder(
   const name = nameWorktree(dependencies, about);
   // W1: its removal waits, so that what is made when the attempt is over is removed.
   return dependencies.worktreeTurns.run(name, () =>
-    openWorktreeUnlessOver(dependencies, about, { name, agentId }),
+    openWorktreeUnlessOver(dependencies, about, { name, agentId, signal }),
   );
+}
+
+interface WorktreePlace {
+  readonly name: string;
+  readonly agentId: AgentId;
+  readonly signal: AbortSignal;
 }
 
 async function openWorktreeUnlessOver(
   dependencies: Dependencies,
   about: WorktreeAttempt,
-  { name, agentId }: { readonly name: string; readonly agentId: AgentId },
+  { name, agentId, signal }: WorktreePlace,
 ): Promise<Place> {
   const { coordinationId, stepId, attempt } = about;
   const attempted = await dependencies.runs.findOnDisk(coordinationId, (state) =>
@@ -59,7 +66,8 @@ async function openWorktreeUnlessOver(
   const knownFolder = attempted.worktrees.get(formatWorktreeKey(stepId, attempt))?.opened?.folder;
   if (knownFolder !== undefined) return { kind: "ready", order: { folder: knownFolder } };
   const merged = await listMergedPaths(dependencies, attempted);
-  const opened = await dependencies.worktrees.open(name, dependencies.folderOf(agentId), about, merged);
+  const wanted = { ...about, signal };
+  const opened = await dependencies.worktrees.open(name, dependencies.folderOf(agentId), wanted, merged);
   if (opened.kind === "refused") return opened;
   const { repository, base, folder } = opened;
   let isRecorded = false;

@@ -1,13 +1,14 @@
 /** Owns: when those who show plans hear of them. */
-import { addMs } from "../../contracts/ids.ts";
+import { addMs, epochMsOf } from "../../contracts/ids.ts";
 import type { Coordination } from "../../ledger/state.ts";
+import { ignoreDamage } from "../log/ignore-damage.ts";
 import { createPlanSnapshot } from "../log/plan-snapshot.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 type Telling = Pick<RuntimeDependencies, "onPlan" | "runs" | "homes" | "store" | "clock">;
 
-/** At the start so many of the newest ended plans are shown once more. */
-const RECENT_MAX = 20;
+/** At the start so many coordinations that ended are looked at, those that began last. */
+const RECENT_MAX = 200;
 const RECENT_MS = 24 * 3_600_000;
 
 /**
@@ -22,12 +23,19 @@ export function showPlan({ onPlan, runs, homes }: Telling, state: Coordination):
 }
 
 /**
- * Shows once more up to `RECENT_MAX` ended plans that were begun within `RECENT_MS`, because a killed process may
- * never have shown them as ended; does nothing without `onPlan`.
+ * Shows once more the plans among the `RECENT_MAX` newest coordinations that ended whose log has grown within
+ * `RECENT_MS`, because a killed process may never have shown them as ended. Damaged logs are skipped. Does nothing
+ * without `onPlan`. @throws CoordinationError where the ledger cannot be used right now
  */
 export async function showRecentlyEndedPlans(dependencies: Telling): Promise<void> {
-  if (!dependencies.onPlan) return;
-  const earliest = addMs(dependencies.clock.now(), -RECENT_MS);
-  for (const { runId, summary } of await dependencies.store.list({ limit: RECENT_MAX, status: "ended" }))
-    if (summary.createdAtMs >= earliest) showPlan(dependencies, await dependencies.runs.state(runId));
+  const { onPlan, store, runs, clock } = dependencies;
+  if (!onPlan) return;
+  const earliest = addMs(clock.now(), -RECENT_MS);
+  for (const { runId, length } of await store.list({ limit: RECENT_MAX, status: "ended" })) {
+    // One event tells the time; whole logs may be long.
+    const [newest] = (await store.read(runId, { from: length - 1, limit: 1 }).catch(ignoreDamage)) ?? [];
+    if (!newest || epochMsOf(newest.timestamp) < earliest) continue;
+    const state = await runs.state(runId).catch(ignoreDamage);
+    if (state) showPlan(dependencies, state);
+  }
 }

@@ -54,19 +54,19 @@ async function waitForRivals(dependencies: SeatDependencies): Promise<void> {
     if (dependencies.signal?.aborted)
       throw new CoordinationError("LEDGER_CLOSED", "coordination stopped before it had begun");
     rivals = await listRivals(dependencies);
-    refuseLivingRivals(
+    assertNoLivingRivals(
       dependencies,
       first,
       rivals.filter(({ process }) => process === undefined || process !== dependencies.owner.process),
     );
   }
   // This process itself may take longer to end what it drove before its configuration was changed.
-  refuseLivingRivals(dependencies, first, rivals);
+  assertNoLivingRivals(dependencies, first, rivals);
   for (const { id } of rivals) await dependencies.owners.remove(id);
 }
 
 /** @throws CoordinationError `LEDGER_BUSY` when one of them told of itself after the first look */
-function refuseLivingRivals(
+function assertNoLivingRivals(
   dependencies: SeatDependencies,
   first: readonly OwnerBeat[],
   rivals: readonly OwnerBeat[],

@@ -5,8 +5,8 @@
  * until the ledger has told which runs are still its own.
  */
 import { CoordinationError } from "../../contracts/errors.ts";
-import type { CoordinationId } from "../../contracts/ids.ts";
-import type { SteadyClock } from "../../ports/clock.ts";
+import type { CoordinationId, EpochMs } from "../../contracts/ids.ts";
+import type { Clock, SteadyClock } from "../../ports/clock.ts";
 import type { OwnedRun, RunOwner, RunOwners } from "../../ports/run-owners.ts";
 
 export interface OwnRuns {
@@ -49,6 +49,7 @@ export interface OwnRunsDependencies {
   readonly owners: RunOwners;
   /** This process, as the ledger knows it. */
   readonly owner: RunOwner;
+  readonly clock: Pick<Clock, "now">;
   readonly steady: SteadyClock;
   /** How long this process may be silent until others take over its runs. */
   readonly leaseMs: number;
@@ -60,9 +61,15 @@ interface Ownership extends OwnRunsDependencies {
   readonly beginning: Set<CoordinationId>;
   readonly listeners: ((runId: CoordinationId) => void)[];
   readonly silenceListeners: ((silentMs: number) => void)[];
-  /** By the steady clock, before the last beat was sent. Absent: nobody knows it as an owner yet. */
-  beatAtMs?: number;
+  /** Before the last beat was sent. Absent: nobody knows it as an owner yet. */
+  lastBeat?: BeatTime;
   confirming?: Promise<void>;
+}
+
+/** A moment, by the clock of the day and by the steady clock. */
+interface BeatTime {
+  readonly atMs: EpochMs;
+  readonly elapsedMs: number;
 }
 
 /**
@@ -112,14 +119,27 @@ export function createOwnRuns(dependencies: OwnRunsDependencies): OwnRuns {
 }
 
 /** True for a lease after the last beat; before the first beat there is nothing to lose. */
-function isOwnershipSure({ beatAtMs, steady, leaseMs }: Ownership): boolean {
-  return beatAtMs === undefined || steady.elapsedMs() - beatAtMs < leaseMs;
+function isOwnershipSure(ownership: Ownership): boolean {
+  const { lastBeat, leaseMs } = ownership;
+  return lastBeat === undefined || measureSilence(ownership, lastBeat) < leaseMs;
+}
+
+/**
+ * Returns how long this process did not tell of itself. A steady clock may stand still while its machine sleeps, and
+ * the clock of the day may be put back: what the one of them that got further says counts.
+ */
+function measureSilence({ clock, steady }: Ownership, { atMs, elapsedMs }: BeatTime): number {
+  return Math.max(clock.now() - atMs, steady.elapsedMs() - elapsedMs);
+}
+
+function readBeatTime({ clock, steady }: Ownership): BeatTime {
+  return { atMs: clock.now(), elapsedMs: steady.elapsedMs() };
 }
 
 async function sendBeat(ownership: Ownership): Promise<void> {
-  const sentAtMs = ownership.steady.elapsedMs();
+  const beat = readBeatTime(ownership);
   await ownership.owners.beat(ownership.owner);
-  ownership.beatAtMs = sentAtMs;
+  ownership.lastBeat = beat;
 }
 
 /** Finds out which runs are still its own. All who ask while that is under way wait for the same answer. */
@@ -137,7 +157,7 @@ function confirmOwnRuns(ownership: Ownership): Promise<void> {
 async function reportLostRuns(ownership: Ownership): Promise<void> {
   const believed = new Map(ownership.tokens);
   const beginning = new Set(ownership.beginning);
-  const sentAtMs = ownership.steady.elapsedMs();
+  const beat = readBeatTime(ownership);
   await ownership.owners.beat(ownership.owner);
   const owned = new Map((await listOwnedInLedger(ownership)).map(({ runId, token }) => [runId, token]));
   for (const [runId, token] of believed) {
@@ -145,10 +165,9 @@ async function reportLostRuns(ownership: Ownership): Promise<void> {
     if (isCertain || beginning.has(runId)) continue;
     tellLostListeners(ownership, runId);
   }
-  const { beatAtMs = sentAtMs, silenceListeners, steady } = ownership;
-  const silentMs = steady.elapsedMs() - beatAtMs;
-  ownership.beatAtMs = sentAtMs;
-  for (const listener of silenceListeners) listener(silentMs);
+  const silentMs = measureSilence(ownership, ownership.lastBeat ?? beat);
+  ownership.lastBeat = beat;
+  for (const listener of ownership.silenceListeners) listener(silentMs);
 }
 
 function tellLostListeners({ listeners }: Ownership, runId: CoordinationId): void {

@@ -3,6 +3,7 @@ import { BOUNDS } from "../../contracts/bounds.ts";
 import { readErrorCode } from "../../contracts/errors.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
 import { nameFile } from "../../contracts/resource-names.ts";
+import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
 import type { PrivilegeBound, PrivilegedStep } from "../../privileges/privilege-bound.ts";
@@ -14,6 +15,7 @@ import {
   type ParentOf,
   type SessionBounds,
 } from "./bounds-of-session.ts";
+import { createChildlessSpawnFinder, type ChildlessSpawnDependencies } from "./childless-spawns.ts";
 import { findWriteRefusal, type Changes, type WriteDependencies } from "./write-bounds.ts";
 
 /** Where relative globs begin: the operator's at the workspace of the agent, others at the folder of the session that they hold. */
@@ -23,6 +25,12 @@ export interface Folders {
 }
 
 export interface PrivilegeGuard {
+  /**
+   * True while a spawn with privileges that an earlier process began may have a child that the ledger does not know: a
+   * session of which `boundsOf`, asked afterwards, knows nothing may be that child. @throws CoordinationError where it
+   * cannot be told
+   */
+  hasChildlessSpawn(): Promise<boolean>;
   /** @throws CoordinationError where it cannot be told; the caller must not let the call happen then. */
   boundsOf(session: SessionKey, parentOf: ParentOf): Promise<SessionBounds>;
   /** `undefined`: the call may change all that it changes. */
@@ -35,7 +43,8 @@ export interface PrivilegeGuard {
   record(step: PrivilegedStep, refusal: PrivilegeRefusal): Promise<void>;
 }
 
-export interface GuardDependencies extends BoundsDependencies {
+export interface GuardDependencies extends BoundsDependencies, ChildlessSpawnDependencies {
+  readonly store: LedgerStore;
   readonly runs: RunLog;
   readonly files: ResourceFiles;
   readonly logger: Logger;
@@ -47,6 +56,7 @@ export interface GuardDependencies extends BoundsDependencies {
  */
 export function createPrivilegeGuard(dependencies: GuardDependencies): PrivilegeGuard {
   return {
+    hasChildlessSpawn: createChildlessSpawnFinder(dependencies),
     boundsOf: (session, parentOf) => findBoundsOfSession(dependencies, session, parentOf),
     ruleOnChanges: (sessionBounds, changes, folders) =>
       findWriteRefusal(createWriteDependencies(dependencies, folders), sessionBounds, changes),

@@ -29,22 +29,36 @@ import { isCountedAnswer, parseOutputsOrWrap } from "./counted-answer.ts";
 import { readAnswerText, type GivenText, type ReadText } from "./text-problem.ts";
 
 /**
- * Creates the requests about questions: to ask, to answer, to list and to wait for the outcome. An answer that
- * `answer` refuses is logged; one that `answerChild` refuses is not.
+ * Creates the requests about questions: to ask, to answer, to list and to wait for the outcome. Refused answers are
+ * logged.
  */
 export function createQuestionRequests(dependencies: QuestionDependencies): QuestionRequests {
   return {
-    answer: async (request) => {
-      const answered = await takeAnswer(dependencies, request);
-      if (answered.kind === "refused") logRefusedAnswer(dependencies, request, answered.code);
-      return answered;
-    },
+    answer: async (request) => logIfRefused(dependencies, request, await takeAnswer(dependencies, request)),
     isCountedAnswer: (request) => isCountedAnswer(dependencies, request),
-    answerChild: (parentAnswer) => answerChild(dependencies, parentAnswer),
+    answerChild: async (parentAnswer) => {
+      const request = createParentRequest(parentAnswer);
+      return logIfRefused(
+        dependencies,
+        request,
+        await answerChild(dependencies, request, parentAnswer.session),
+      );
+    },
     listQuestionsTo: (session, coordinationId) =>
       listOpenQuestionsToSession(dependencies, session, coordinationId),
     ask: (request) => askQuestion(dependencies, request),
     outcome: (questionId, waitMs, signal) => awaitAnswer(dependencies, { questionId, waitMs, signal }),
+  };
+}
+
+/** Returns the answer of a session's model as a request: in words, or "deny" where it does not know or says no. */
+function createParentRequest({ questionId, session, text }: ParentAnswer): AnswerRequest {
+  return {
+    questionId,
+    answer: text === undefined ? "deny" : "answer",
+    by: { kind: "agent", session },
+    through: "session",
+    ...(text !== undefined && { text }),
   };
 }
 
@@ -54,8 +68,10 @@ export function createQuestionRequests(dependencies: QuestionDependencies): Ques
  */
 async function answerChild(
   dependencies: QuestionDependencies,
-  { questionId, session, text }: ParentAnswer,
+  request: AnswerRequest,
+  session: SessionKey,
 ): Promise<QuestionAnswered> {
+  const { questionId } = request;
   const named = parseQuestionId(questionId);
   const state = named && (await dependencies.runs.latest(named.coordinationId));
   const question = state && findQuestion(state, named.escalationId);
@@ -65,13 +81,7 @@ async function answerChild(
     !isQuestionToSession(dependencies, { state, question }, session)
   )
     return refuseUnknownQuestion(questionId);
-  return takeAnswer(dependencies, {
-    questionId,
-    answer: text === undefined ? "deny" : "answer",
-    by: { kind: "agent", session },
-    through: "session",
-    ...(text !== undefined && { text }),
-  });
+  return takeAnswer(dependencies, request);
 }
 
 function isQuestionToSession(
@@ -98,17 +108,28 @@ async function takeAnswer(
 const LOGGED_CHARS_MAX = 300;
 
 /**
- * Logs a refused answer. The ledger does not hold all of them: an ended log takes no more, and some are stopped
- * before it.
+ * Logs an answer that was refused, and returns how it was answered. The ledger does not hold all of them: an ended log
+ * takes no more, and some are stopped before it. A question is left out where it is named by what is no id of one,
+ * because a model may have written anything there.
  */
-function logRefusedAnswer(
+function logIfRefused(
   { logger }: QuestionDependencies,
   { questionId, answer: answerGiven, by, through }: AnswerRequest,
-  refusal: (QuestionAnswered & { kind: "refused" })["code"],
-): void {
-  const id = by.id?.slice(0, LOGGED_CHARS_MAX);
-  const fields = { question: questionId.slice(0, LOGGED_CHARS_MAX), answer: answerGiven, by: by.kind };
-  logger.warn({ ...fields, ...(id !== undefined && { id }), through, refusal }, "an answer did not count");
+  answered: QuestionAnswered,
+): QuestionAnswered {
+  if (answered.kind !== "refused") return answered;
+  const { id, session } = by;
+  const fields = {
+    ...(parseQuestionId(questionId) && { question: questionId.slice(0, LOGGED_CHARS_MAX) }),
+    answer: answerGiven,
+    by: by.kind,
+    ...(id !== undefined && { id: id.slice(0, LOGGED_CHARS_MAX) }),
+    ...(session !== undefined && { session: session.slice(0, LOGGED_CHARS_MAX) }),
+    through,
+    refusal: answered.code,
+  };
+  logger.warn(fields, "an answer did not count");
+  return answered;
 }
 
 async function answerOpenQuestion(

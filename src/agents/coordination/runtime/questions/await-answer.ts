@@ -42,17 +42,15 @@ export async function awaitAnswer(
     const question = await readClosed();
     if (!question?.closed) return { kind: "open" };
     const { resolution } = question.closed;
+    // Before it is recorded as told: where it cannot be read, it is still to be told.
+    const text = await describeOutcomeToAsker(dependencies, question);
     if (signal?.aborted) return { kind: "open" };
     const submitted = await dependencies.runs.submit(coordinationId, [
       { type: "recordTelling", tellingId, delivery: "delivered" },
     ]);
     // Nobody is told of a question that was withdrawn, so that nobody was told of it before.
     const isTold = submitted.kind === "replay" && resolution !== "cancelled";
-    return {
-      kind: "closed",
-      resolution,
-      text: isTold ? TOLD_BEFORE : await describeOutcomeToAsker(dependencies, question),
-    };
+    return { kind: "closed", resolution, text: isTold ? TOLD_BEFORE : text };
   } finally {
     // Sessions that were left to tell are told once nobody waits for it.
     claim.release(() => {

@@ -18,7 +18,7 @@ import type { Gate } from "../../contracts/verification.ts";
 import type { AgentId, CoordinationId, EpochMs, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { RefusalCode } from "../../dispatch/decision.ts";
 import { buildEnvelope } from "../../dispatch/build-envelope.ts";
-import { isPlanned, findStopReason } from "../../dispatch/plan-rules.ts";
+import { findStopReason } from "../../dispatch/plan-rules.ts";
 import { isWorkingForNobody } from "../../ledger/given-up.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import { nameChildReference, nameTraceReference } from "../../ledger/summary.ts";
@@ -140,7 +140,10 @@ function refuseStoppedWork(
     return createStoppedRefusal(
       "the work that this subagent is for was cancelled or given up; end your own, and begin nothing more",
     );
-  const stop = state.kind === "open" && isPlanned(state) ? findStopReason(state, now) : undefined;
+  const { plan, created } = state;
+  // A plan that ended before its deadline has not stopped.
+  const atMs = state.kind === "ended" ? state.endedAtMs : now;
+  const stop = plan && findStopReason({ plan, created }, atMs);
   return (
     stop &&
     createStoppedRefusal(

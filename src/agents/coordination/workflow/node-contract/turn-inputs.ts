@@ -10,6 +10,7 @@ import type { NodeGraph } from "../state/node-graph.ts";
 import { SUBRUN_ARTIFACT } from "../state/answer-interrupt.ts";
 import { summarizeReviews } from "../state/review.ts";
 import { MASK, maskSensitiveVariables } from "../state/run-view.ts";
+import { cleanNestedTexts, listSensitiveTexts, maskTexts } from "../state/sensitive-texts.ts";
 import type { WorkflowRun } from "../state/workflow-state.ts";
 import { readVariables, type Values } from "../state/values.ts";
 import { isRecord } from "../../std/is-record.ts";
@@ -61,7 +62,7 @@ export const TURN_CHARS = {
  */
 export function formatTurnInputs(inputs: TurnInputs, clean: (text: string) => string): string {
   const { run, graph, memory, workspace, transcript } = inputs;
-  const hidden = listSensitiveTexts(run, graph);
+  const hidden = listSensitiveTexts([inputs]);
   const sanitize = (value: unknown): unknown =>
     cleanNestedTexts(value ?? null, (text) => clean(maskTexts(text, hidden)));
   const shown = maskSensitiveVariables(readVariables(run, graph), graph);
@@ -157,8 +158,20 @@ export function fitValues(
     if (text.length <= cutLength) return [name, value];
     // A text stands for itself, anything else for its JSON.
     const shownText = typeof value === "string" ? value : text;
-    return [name, `${shownText.slice(0, cutLength)}… (${shownText.length} characters)`];
+    return [name, `${cutToJsonLength(shownText, cutLength)}… (${shownText.length} characters)`];
   });
+}
+
+/** Cuts a text so that in JSON, without its quotes, it takes at most `charsMax` characters. */
+function cutToJsonLength(text: string, charsMax: number): string {
+  let jsonLength = 0;
+  let end = 0;
+  for (const character of text) {
+    jsonLength += JSON.stringify(character).length - 2;
+    if (jsonLength > charsMax) break;
+    end += character.length;
+  }
+  return text.slice(0, end);
 }
 
 /** Returns the greatest length to which all can be cut so that their sum is at most `most`. */
@@ -173,9 +186,6 @@ function computeCutLength(lengths: readonly number[], most: number): number {
   return most;
 }
 
-/** A shorter value would be found in texts that have nothing to do with it. */
-const HIDDEN_CHARS_MIN = 8;
-
 /** Returns an event's payload without sensitive variables, and without results that people did not let through. */
 function selectShownPayload(type: WorkflowEvent["type"], payload: Values, graph: NodeGraph): unknown {
   const { inputs, name, data } = payload;
@@ -188,43 +198,4 @@ function selectShownPayload(type: WorkflowEvent["type"], payload: Values, graph:
   }
   const isSensitive = graph.variables.some((each) => each.sensitive && each.name === name);
   return type === "variable.changed" && isSensitive ? { name, next: MASK } : payload;
-}
-
-/**
- * Lists the texts of eight characters or more in sensitive variables, the longest first: a node may have passed them
- * on.
- */
-function listSensitiveTexts(run: WorkflowRun, { variables }: NodeGraph): readonly string[] {
-  const texts = variables
-    .filter(({ sensitive }) => sensitive)
-    .flatMap(({ name, defaultValue }) => [
-      defaultValue,
-      run.started.inputs[name],
-      ...(run.replacedValues?.get(name) ?? []),
-      run.variables.get(name),
-    ])
-    .flatMap(collectNestedTexts);
-  return [...new Set(texts)]
-    .filter(({ length }) => length >= HIDDEN_CHARS_MIN)
-    .toSorted((one, other) => other.length - one.length);
-}
-
-function collectNestedTexts(value: unknown): string[] {
-  if (typeof value === "string") return [value];
-  if (typeof value !== "object" || value === null) return [];
-  return Object.values(value).flatMap(collectNestedTexts);
-}
-
-function maskTexts(text: string, hidden: readonly string[]): string {
-  return hidden.reduce((clean, value) => clean.replaceAll(value, MASK), text);
-}
-
-/** Returns a copy of a nested value with every text and key in it cleaned. */
-function cleanNestedTexts(value: unknown, clean: (text: string) => string): unknown {
-  if (typeof value === "string") return clean(value);
-  if (Array.isArray(value)) return value.map((each) => cleanNestedTexts(each, clean));
-  if (!isRecord(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, each]) => [clean(key), cleanNestedTexts(each, clean)]),
-  );
 }

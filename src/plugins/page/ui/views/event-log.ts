@@ -1,5 +1,6 @@
 /** Owns: the log of a coordination or workflow run: cause and effect linked, filtered, as raw JSON, to be saved. */
 import { html, nothing, type PropertyValues, type TemplateResult } from "lit";
+import { formatCount } from "../../../../agents/coordination/std/quantities.ts";
 import type { EventsPage, LoggedEvent, ReadableEvent } from "../../contract/runs.ts";
 import { formatVisibleLine, formatVisibleText } from "../../drawing/visible-text.ts";
 import { describeProblem } from "../app/page-api.ts";
@@ -9,6 +10,8 @@ import { saveFile, showSaveButton } from "../parts/words.ts";
 const PAGE_EVENTS = 200;
 const SAVED_PAGE_EVENTS = 1_000;
 const SAVED_EVENTS_MAX = 100_000;
+const ALL_EVENTS =
+  "The command `events` prints all of them with `--json`; the command `runs` those of a workflow run.";
 
 class EventLog extends PageElement {
   static override properties = {
@@ -183,14 +186,18 @@ class EventLog extends PageElement {
 
   async #save(): Promise<void> {
     const lines: string[] = [];
+    let after: number | undefined = -1;
     try {
-      for (let after: number | undefined = -1; after !== undefined && lines.length < SAVED_EVENTS_MAX;) {
+      while (after !== undefined && lines.length < SAVED_EVENTS_MAX) {
         const { events, next }: EventsPage = await this.#readPage(after, SAVED_PAGE_EVENTS);
         lines.push(...events.map((event) => JSON.stringify(event)));
         after = next;
       }
       saveFile(`events-${this.runId}.jsonl`, `${lines.join("\n")}\n`, "application/jsonl");
-      this.page.announce(`${lines.length} events were saved as a file.`);
+      const saved = formatCount(lines.length, "event");
+      const verb = lines.length === 1 ? "was" : "were";
+      if (after === undefined) this.page.announce(`${saved} ${verb} saved as a file.`);
+      this.problem = after === undefined ? undefined : `Only the first ${saved} were saved. ${ALL_EVENTS}`;
     } catch (error) {
       this.problem = describeProblem(error);
     }

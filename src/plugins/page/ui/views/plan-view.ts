@@ -130,13 +130,25 @@ class PlanView extends PageElement {
   }
 
   #onFile(event: Event): void {
-    if (event.target instanceof HTMLInputElement) void this.#read(event.target.files?.[0]);
+    const { target } = event;
+    if (!(target instanceof HTMLInputElement)) return;
+    void this.#read(target.files?.[0]);
+    // A browser does not tell of the choice that is there already, as of a file that was changed.
+    target.value = "";
   }
 
   async #read(file: File | undefined): Promise<void> {
     if (!file) return;
-    if (file.size > BYTES_MAX) this.problem = "The file is larger than 1 MB, more than a plan may have.";
-    else this.#take(await file.text());
+    if (file.size > BYTES_MAX) {
+      this.problem = "The file is larger than 1 MB, more than a plan may have.";
+      return;
+    }
+    try {
+      this.#take(await file.text());
+    } catch {
+      this.problem =
+        "The file cannot be read: it is a folder, or was changed or removed meanwhile. Choose it again.";
+    }
   }
 
   #take(text: string): void {

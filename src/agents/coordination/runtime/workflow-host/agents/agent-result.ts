@@ -45,16 +45,18 @@ export function readAgentResult(
   const json = parseFencedJson(text);
   return schema
     ? readResultBySchema(contract, schema, json)
-    : { kind: "result", final: readResultWithoutSchema(text, json?.value) };
+    : { kind: "result", final: readResultWithoutSchema(text, json) };
 }
 
 function createUnusableResult(code: string, message: string): AgentResult {
   return { kind: "unusable", error: { code, message } };
 }
 
-/** Returns the JSON of the answer, out of its envelope where it has one; the text where it is no JSON, or `null`. */
-function readResultWithoutSchema(text: string, value: unknown): Final {
-  if (!isRecord(value)) return { result: value ?? text };
+/** Returns the JSON of the answer, out of its envelope where it has one; the text where it is no JSON. */
+function readResultWithoutSchema(text: string, json: { readonly value: unknown } | undefined): Final {
+  if (!json) return { result: text };
+  const { value } = json;
+  if (!isRecord(value)) return { result: value };
   const enveloped = readEnvelope(value);
   return enveloped ?? { result: value, ...readConfidence(value) };
 }

@@ -5,6 +5,7 @@
 import type { BoundTool } from "../../../contracts/workflows/agent-events.ts";
 import type { WorkflowPayloads } from "../../../contracts/workflows/workflow-events.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+import { canBeSameAddress, resolvePeerAddress } from "../../../std/foreign-text.ts";
 import type { AgentHostDependencies } from "../records/agent-dependencies.ts";
 import type { ToolRates } from "./tool-rates.ts";
 
@@ -15,8 +16,8 @@ export interface GateDependencies {
 
 export interface GatedTool {
   readonly toolName: string;
-  /** How this host reaches it. */
-  readonly tool: Pick<BoundTool, "server" | "tool">;
+  /** How this host reaches it: by the name of its server, or at the URL that a workflow states. */
+  readonly tool: Pick<BoundTool, "server" | "tool"> & { readonly url?: string };
 }
 
 export interface Denied {
@@ -33,13 +34,12 @@ export function countOrDenyCall(
   { started: { scopes, owner } }: WorkflowRun,
   { toolName, tool }: GatedTool,
 ): Denied | undefined {
-  const denied = findScopeDenial(
-    listRequiredScopes(agentHost, listToolNames(toolName, tool)),
-    scopes,
-    toolName,
-  );
+  const servers = listServerNames(agentHost, tool);
+  const names = listToolNames(toolName, tool, servers);
+  const denied = findScopeDenial(listRequiredScopes(agentHost, names), scopes, toolName);
   if (denied) return denied;
-  if (toolRates.take(`${owner.tenant}\n${owner.principal}`, createRateKey(toolName, tool))) return undefined;
+  const rateKey = tool.tool === undefined ? toolName : `mcp:${servers[0] ?? ""}/${tool.tool}`;
+  if (toolRates.take(`${owner.tenant}\n${owner.principal}`, rateKey)) return undefined;
   const message = "the tool was called too often; try again later";
   return { status: "rate_limited", error: { code: "rate_limited", message } };
 }
@@ -67,13 +67,34 @@ export function findScopeDenial(
 }
 
 /** Lists every name that the host's scopes may have for a tool. Scopes that one of them requires are required. */
-function listToolNames(toolName: string, { server, tool: name }: GatedTool["tool"]): string[] {
+function listToolNames(
+  toolName: string,
+  { tool: name }: GatedTool["tool"],
+  servers: readonly string[],
+): string[] {
   if (name === undefined) return [toolName];
-  const ofServer = server === undefined ? [] : [`mcp:${server}.${name}`, `mcp:${server}/${name}`];
-  return [...new Set([toolName, name, `mcp:${name}`, ...ofServer])];
+  const ofServers = servers.flatMap((server) => [`mcp:${server}.${name}`, `mcp:${server}/${name}`]);
+  return [...new Set([toolName, name, `mcp:${name}`, ...ofServers])];
 }
 
-/** Returns the key by which calls of one tool are counted, the same for each of its names. */
-function createRateKey(toolName: string, { server = "", tool: name }: GatedTool["tool"]): string {
-  return name === undefined ? toolName : `mcp:${server}/${name}`;
+/**
+ * Lists every name that the operator gave to a tool's server: those with its query where there are any, else those at
+ * its address; for an address that nobody configured the names of each server that may be meant by it.
+ */
+function listServerNames(
+  { mcpServers }: AgentHostDependencies,
+  { server, url: statedUrl }: GatedTool["tool"],
+): readonly string[] {
+  const isNamed = server !== undefined && Object.hasOwn(mcpServers, server);
+  const url = statedUrl ?? (isNamed ? mcpServers[server] : undefined);
+  if (url === undefined) return server === undefined ? [] : [server];
+  const servers = Object.entries(mcpServers);
+  const same = servers.filter(
+    ([, serverUrl]) => resolvePeerAddress(serverUrl, "") === resolvePeerAddress(url, ""),
+  );
+  const exact = same.filter(([, serverUrl]) => URL.parse(serverUrl)?.search === URL.parse(url)?.search);
+  const configured = exact.length > 0 ? exact : same;
+  const meant =
+    configured.length > 0 ? configured : servers.filter(([, serverUrl]) => canBeSameAddress(url, serverUrl));
+  return meant.map(([name]) => name);
 }

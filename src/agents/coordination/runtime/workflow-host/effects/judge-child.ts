@@ -17,6 +17,7 @@ import { checkAnswerSchema, createNoVerdict, type Check } from "../../../contrac
 import type { CheckAnswer, Verifier, VerifiedResult } from "../../../ports/verifier.ts";
 import type { EffectOutcome, JudgeEffect, Judgement } from "../../../workflow/node-contract/node-type.ts";
 import { maskSensitiveVariables } from "../../../workflow/state/run-view.ts";
+import { cleanNestedTexts, listSensitiveTexts, maskTexts } from "../../../workflow/state/sensitive-texts.ts";
 import { readVariables, type Values } from "../../../workflow/state/values.ts";
 import type { NewestRuns } from "../driving/drive-runs.ts";
 import { shortenName } from "../models/model-request.ts";
@@ -58,13 +59,13 @@ async function collectJudgements(
   const { effect } = judging;
   const child = await readJudgedChild(dependencies, parent, judging);
   if (!child) return { kind: "child_judged", isSelf: false, judgements: [] };
-  const { variables, shown, sensitive, actors, actor } = child;
+  const { variables, shown, sensitive, hidden, actors, actor } = child;
   const { verifier, isAttested, workerId } = effect;
   const isSelf = verifier !== undefined && [workerId, ...actors].includes(verifier.agentId);
   const mayAsk = verifier !== undefined && (!isSelf || verifier.allowSelfVerification);
   const isAsked = mayAsk && effect.isPlayed !== true;
   const calls: Call[] = [];
-  const asking = { ...judging, variables, sensitive, calls };
+  const asking = { ...judging, variables, sensitive, hidden, calls };
   const judgements = isAsked ? await askVerifier(dependencies, parent, { ...asking, verifier }) : [];
   return {
     kind: "child_judged",
@@ -87,6 +88,8 @@ interface Child {
   /** The variables as the child's snapshot shows them. */
   readonly shown: Values;
   readonly sensitive: readonly string[];
+  /** Sensitive texts of the child and of the run that started it: its other variables may have them too. */
+  readonly hidden: readonly string[];
   /** Agents that may have done the work. */
   readonly actors: readonly string[];
   readonly actor?: { readonly agentId: string; readonly confidence?: number };
@@ -103,7 +106,7 @@ async function readJudgedChild(
     const ended = await (await dependencies.peers()).awaitEnd(effect.peerUrl, effect.childRunId, signal);
     if (ended.kind !== "ended") return undefined;
     const { variables } = ended;
-    return { variables, shown: variables, sensitive: [], actors: [] };
+    return { variables, shown: variables, sensitive: [], hidden: listSensitiveTexts([parent]), actors: [] };
   }
   const child = await readChild(dependencies, parent.run, effect.childRunId);
   if (!child) return undefined;
@@ -113,6 +116,7 @@ async function readJudgedChild(
     variables,
     shown: maskSensitiveVariables(variables, graph),
     sensitive: graph.variables.filter(({ sensitive }) => sensitive).map(({ name }) => name),
+    hidden: listSensitiveTexts([child, parent]),
     actors: await listActors(dependencies, child),
     ...(run.actor && { actor: run.actor }),
   };
@@ -146,6 +150,7 @@ type Asking = Judging & {
   readonly verifier: VerifierConfig;
   readonly variables: Values;
   readonly sensitive: readonly string[];
+  readonly hidden: readonly string[];
   /** Answers of the critic's model so far. */
   readonly calls: Call[];
 };
@@ -188,10 +193,11 @@ async function askVerifier(
   );
 }
 
-/** Selects the variables that a check may see: a model sees no sensitive ones. */
-function selectShownValues({ kind }: Check, { variables, sensitive }: Asking): Values {
-  const isShown = (name: string): boolean => kind !== "model" || !sensitive.includes(name);
-  return Object.fromEntries(Object.entries(variables).filter(([name]) => isShown(name)));
+/** Selects the variables that a check may see: a model sees no sensitive ones, and no copies of them in others. */
+function selectShownValues({ kind }: Check, { variables, sensitive, hidden }: Asking): Values {
+  if (kind !== "model") return variables;
+  const shown = Object.fromEntries(Object.entries(variables).filter(([name]) => !sensitive.includes(name)));
+  return cleanNestedTexts(shown, (text) => maskTexts(text, hidden)) as Values;
 }
 
 function createJudgement({ verdict, criteria, confidence }: CheckAnswer & { kind: "verdict" }): Judgement {

@@ -3,7 +3,6 @@ import type { CallingRun } from "../../../contracts/workflows/workflow-events.ts
 import type { TraceContext } from "../../../ports/outbound.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
-import { resolvePeerAddress } from "../../../std/foreign-text.ts";
 import { isLeftToOthers } from "../driving/driven-runs.ts";
 import { convertToFailedOutcome } from "../models/outbound-outcome.ts";
 import { countOrDenyCall, type GateDependencies } from "../agents/tool-gate.ts";
@@ -30,10 +29,7 @@ export async function callMcpTool(
   { effect, signal, parent, trace }: ToolAct<Of<"call_tool">>,
 ): Promise<EffectOutcome> {
   const { url, peerUrl, tool, args, id } = effect;
-  const denied = countOrDenyCall(dependencies, run, {
-    toolName: tool,
-    tool: { tool, ...findServerName(dependencies, url) },
-  });
+  const denied = countOrDenyCall(dependencies, run, { toolName: tool, tool: { tool, url } });
   if (denied) return { kind: "failed", error: denied.error };
   const begunAt = dependencies.clock.now();
   const caller = await dependencies.tools();
@@ -45,19 +41,6 @@ export async function callMcpTool(
   if (answer.kind !== "answered") return convertToFailedOutcome(answer, { durationMs });
   const { ok, text, structured } = answer;
   return { kind: "tool_answered", ok, text, content: structured ?? answer.content, durationMs };
-}
-
-/**
- * Returns the name that the operator gave to the server at this address, if there is one. Case of the host, a query
- * and slashes at the end make no other server of it; another encoding of the path does.
- */
-function findServerName({ agentHost }: ToolDependencies, url: string): { readonly server?: string } {
-  const address = resolvePeerAddress(url, "");
-  const servers = Object.entries(agentHost.mcpServers).filter(
-    ([, serverUrl]) => address !== undefined && resolvePeerAddress(serverUrl, "") === address,
-  );
-  const found = servers.find(([, serverUrl]) => serverUrl === url) ?? servers[0];
-  return found ? { server: found[0] } : {};
 }
 
 /**

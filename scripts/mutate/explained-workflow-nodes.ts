@@ -23,7 +23,7 @@ export const WORKFLOW_NODES: readonly Explained[] = [
   },
   {
     file: "replay-workflow.ts",
-    code: 'const NOTHING: Derived = { kind: "nothing" };',
+    code: 'const NOTHING: DerivedEvents = { kind: "nothing" };',
     changes: [
       ['{ kind: "nothing" }', "{}"],
       ['"nothing"', '""'],

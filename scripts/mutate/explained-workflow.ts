@@ -5,7 +5,7 @@ import type { Explained } from "./tally-mutants.ts";
 export const WORKFLOW: readonly Explained[] = [
   {
     file: "advance-run.ts",
-    code: "const advance: Advance = { ...context, run, events: [], memory: [] };",
+    code: "const advance: RunAdvance = { ...context, run, events: [], memory: [] };",
     changes: [["[]", '["Stryker was here"]']],
     why: "Drafts that are only recorded keep nothing in memory, and that list is not returned.",
   },
@@ -174,7 +174,7 @@ export const WORKFLOW: readonly Explained[] = [
   },
   {
     file: "nodes/gate-question.ts",
-    code: "function selectOfferedOutputs(mapping: Mapping, { variables = {}, sensitive = [] }: Judged): Values {",
+    code: "{ variables = {}, sensitive = [] }: ChildJudgedOutcome,",
     changes: [["[]", '["Stryker was here"]']],
     why: "No variable has that name.",
   },

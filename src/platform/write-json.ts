@@ -15,7 +15,8 @@ const SMALL_CHARS_MAX = 16_384;
 /** Counted for each value beside its characters. */
 const CHARS_PER_VALUE = 16;
 
-interface Writing {
+/** The text of a JSON value as far as it is written. */
+interface JsonOutput {
   /** Texts that earlier slices wrote. */
   readonly written: string[];
   pieces: string[];
@@ -27,14 +28,14 @@ interface Writing {
  * yields after each slice of the work. `levels`: how deep members of large values are written one by one.
  */
 export function* writeJsonInParts(value: unknown, levels = LEVELS): Generator<undefined, readonly string[]> {
-  const writing: Writing = { written: [], pieces: [], chars: 0 };
+  const writing: JsonOutput = { written: [], pieces: [], chars: 0 };
   yield* writeValue(writing, value, levels);
   endSlice(writing);
   return writing.written;
 }
 
 /** Writes a value: a small one or one below the levels at once, a larger one member by member. */
-function* writeValue(writing: Writing, value: unknown, levels: number): Generator<undefined, void> {
+function* writeValue(writing: JsonOutput, value: unknown, levels: number): Generator<undefined, void> {
   if (levels === 0 || typeof value !== "object" || value === null || isSmall(value)) {
     addPiece(writing, value === undefined ? "null" : JSON.stringify(value));
     if (isSliceFull(writing)) {
@@ -78,7 +79,7 @@ function countCharsLeftByMembers(value: object, chars: number): number {
 }
 
 function* writeItems(
-  writing: Writing,
+  writing: JsonOutput,
   items: readonly unknown[],
   levels: number,
 ): Generator<undefined, void> {
@@ -90,7 +91,7 @@ function* writeItems(
   addPiece(writing, "]");
 }
 
-function* writeMembers(writing: Writing, value: object, levels: number): Generator<undefined, void> {
+function* writeMembers(writing: JsonOutput, value: object, levels: number): Generator<undefined, void> {
   addPiece(writing, "{");
   let separator = "";
   for (const [name, member] of Object.entries(value)) {
@@ -102,16 +103,16 @@ function* writeMembers(writing: Writing, value: object, levels: number): Generat
   addPiece(writing, "}");
 }
 
-function addPiece(writing: Writing, piece: string): void {
+function addPiece(writing: JsonOutput, piece: string): void {
   writing.pieces.push(piece);
   writing.chars += piece.length;
 }
 
-function isSliceFull({ pieces, chars }: Writing): boolean {
+function isSliceFull({ pieces, chars }: JsonOutput): boolean {
   return pieces.length >= PIECES_PER_SLICE || chars >= CHARS_PER_SLICE;
 }
 
-function endSlice(writing: Writing): void {
+function endSlice(writing: JsonOutput): void {
   writing.written.push(writing.pieces.join(""));
   writing.pieces = [];
   writing.chars = 0;

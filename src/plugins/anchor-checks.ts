@@ -42,7 +42,8 @@ export interface AnchorProblem {
   readonly sequence?: number;
 }
 
-type Reader = Pick<LedgerReader, "heads">;
+/** The part of a ledger's reader that anchors need. */
+type HeadsReader = Pick<LedgerReader, "heads">;
 
 /** Hears of how many runs were looked at. */
 type OnProgress = (runs: number) => void;
@@ -59,7 +60,7 @@ export interface AnchorRequest {
  * Creates an anchor of the ledger as it was at a number of events: the digest of the last hash of each run, and these
  * hashes themselves where they are few; signed where there is a key.
  */
-export async function makeAnchor(reader: Reader, request: AnchorRequest): Promise<LedgerAnchor> {
+export async function makeAnchor(reader: HeadsReader, request: AnchorRequest): Promise<LedgerAnchor> {
   const { events, madeAtMs, key, onProgress } = request;
   const { runs, headsSha256, heads } = await computeHeadsDigest(reader, { events, onProgress });
   const content: AnchorContent = {
@@ -100,7 +101,7 @@ interface DigestRequest {
  * are of then: a removed run that grew later and is not named counts by its newest head.
  */
 async function computeHeadsDigest(
-  { heads: reads }: Reader,
+  { heads: reads }: HeadsReader,
   { events, named = [], onProgress }: DigestRequest,
 ): Promise<HeadsDigest> {
   const headsOfThen = new Map(named.map((head) => [head.runId, head]));
@@ -125,9 +126,9 @@ async function computeHeadsDigest(
 
 /** Yields the heads of all runs as of a number of events, page by page. */
 async function* readHeadPages(
-  reads: Reader["heads"],
+  reads: HeadsReader["heads"],
   events: number,
-): AsyncGenerator<Awaited<ReturnType<Reader["heads"]["page"]>>> {
+): AsyncGenerator<Awaited<ReturnType<HeadsReader["heads"]["page"]>>> {
   for (let after = 0; ;) {
     const page = await reads.page({ events, after, limit: PAGE });
     yield page;
@@ -211,7 +212,7 @@ export interface AnchorWatch {
  * names, and whether the digest could be compared. A run that was pruned since is no problem.
  */
 export async function checkAnchor(
-  reader: Reader,
+  reader: HeadsReader,
   anchor: LedgerAnchor,
   { problems = [], onProgress }: AnchorWatch = {},
 ): Promise<AnchorCheck> {
@@ -226,7 +227,10 @@ export async function checkAnchor(
 }
 
 /** Returns a problem where the ledger has fewer events than the anchor. */
-async function findLedgerShortening({ heads }: Reader, { events }: LedgerAnchor): Promise<AnchorProblem[]> {
+async function findLedgerShortening(
+  { heads }: HeadsReader,
+  { events }: LedgerAnchor,
+): Promise<AnchorProblem[]> {
   const newest = await heads.newestNumber();
   if (newest >= events) return [];
   const message = `the ledger has ${newest} events, and had ${events} when the anchor was made`;
@@ -243,7 +247,7 @@ interface NamedWatch {
  * of the runs is there, one problem stands for all.
  */
 async function addNamedProblems(
-  reader: Reader,
+  reader: HeadsReader,
   heads: readonly RunHead[],
   { problems, onProgress }: NamedWatch,
 ): Promise<boolean> {
@@ -263,7 +267,7 @@ async function addNamedProblems(
   return false;
 }
 
-async function findRunProblem({ heads }: Reader, head: RunHead): Promise<AnchorProblem | undefined> {
+async function findRunProblem({ heads }: HeadsReader, head: RunHead): Promise<AnchorProblem | undefined> {
   const { runId, events, hash } = head;
   const sequence = events - 1;
   const storedHash = await heads.hashAt({ runId, sequence });
@@ -294,7 +298,7 @@ function findDigestProblem(found: HeadsDigest, { events, runs, headsSha256 }: Le
  * Writes an anchor to a file, over another only where that is unchanged, not newer, not signed with another key, and
  * the ledger still holds what it names. @throws CoordinationError
  */
-export async function saveAnchor(reader: Reader, path: string, anchor: LedgerAnchor): Promise<void> {
+export async function saveAnchor(reader: HeadsReader, path: string, anchor: LedgerAnchor): Promise<void> {
   const older = readAnchorFile(path);
   if (older) {
     assertAnchorUnchanged(older, path);
@@ -303,14 +307,15 @@ export async function saveAnchor(reader: Reader, path: string, anchor: LedgerAnc
   writeAnchorFile(path, anchor, { replaces: older !== undefined });
 }
 
-interface Replacement {
-  readonly reader: Reader;
+/** An anchor, and the older one in the file that it is to replace. */
+interface AnchorReplacement {
+  readonly reader: HeadsReader;
   readonly path: string;
   readonly older: LedgerAnchor;
   readonly anchor: LedgerAnchor;
 }
 
-async function assertReplaceable({ reader, path, older, anchor }: Replacement): Promise<void> {
+async function assertReplaceable({ reader, path, older, anchor }: AnchorReplacement): Promise<void> {
   if (older.events > anchor.events || older.madeAt > anchor.madeAt)
     throw createAnchorError(path, "holds a newer anchor, which is not replaced; name another file");
   if (older.publicKey !== undefined && older.publicKey !== anchor.publicKey)

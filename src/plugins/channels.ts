@@ -44,7 +44,8 @@ const CLOSED: ReadonlySet<string> = new Set(["QUESTION_CLOSED", "COORDINATION_EN
 
 const WEBHOOK = "webhook:";
 
-type Webhooks = EscalationsConfig["webhooks"];
+/** The webhooks of the configuration, by name. */
+type WebhookSettings = EscalationsConfig["webhooks"];
 
 const SECRET_CHARS_MIN = 16;
 const NO_SECRET =
@@ -60,7 +61,7 @@ function resolveWebhook(config: WebhookConfig, readVariable: ReadVariable): Webh
  * Returns the names of the configured webhooks that are off, because the variable for their secret is not set or too
  * short.
  */
-export function listWebhooksOff(webhooks: Webhooks, readVariable: ReadVariable): string[] {
+export function listWebhooksOff(webhooks: WebhookSettings, readVariable: ReadVariable): string[] {
   return Object.entries(webhooks)
     .filter(([, config]) => !resolveWebhook(config, readVariable))
     .map(([name]) => name);
@@ -71,7 +72,7 @@ export function listWebhooksOff(webhooks: Webhooks, readVariable: ReadVariable):
  * unknown.
  */
 export async function createWebhookAnswerCheck(
-  webhooks: Webhooks,
+  webhooks: WebhookSettings,
   { clock, readVariable }: Pick<ChannelDependencies, "clock" | "readVariable">,
 ): Promise<AnswerCheck> {
   const { createAnswerCheck } = await import("../infra/webhook/answer-check.ts");

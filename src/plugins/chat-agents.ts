@@ -11,7 +11,7 @@ import type { CoordinationId } from "../agents/coordination/contracts/ids.ts";
 import { hasRunEnded } from "../agents/coordination/contracts/workflows/workflow-summary.ts";
 import { awaitSettledRun } from "../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
 import type {
-  Answered,
+  HostAnswer,
   Caller,
   RunSnapshot,
   WorkflowHost,
@@ -48,11 +48,12 @@ export type ChatRun = { readonly runId: string; readonly agentId: string } & Cha
 type ChatOutcome =
   | { readonly kind: "working" }
   | { readonly kind: "answered"; readonly result: unknown }
-  | { readonly kind: "waits"; readonly doubt?: Doubt; readonly isAnswerable: boolean }
+  | { readonly kind: "waits"; readonly doubt?: ConfidenceGap; readonly isAnswerable: boolean }
   | { readonly kind: "failed"; readonly code: string; readonly message: string }
   | { readonly kind: "cancelled" };
 
-interface Doubt {
+/** How sure an agent is, and how sure it would have to be. */
+interface ConfidenceGap {
   readonly observed: number;
   readonly threshold: number;
 }
@@ -84,14 +85,17 @@ export interface ChatAgents {
   close(): void;
 }
 
-interface Dependencies {
-  readonly host: Host;
+/** The host of workflows, and the tenant of the runs that chats begin. */
+interface ChatDependencies {
+  readonly host: ChatHost;
   readonly tenant: string;
 }
 
-type Host = Pick<WorkflowHost, "agents" | "create" | "events" | "resolve" | "snapshot" | "watch">;
+/** The methods of the host of workflows that chats need. */
+type ChatHost = Pick<WorkflowHost, "agents" | "create" | "events" | "resolve" | "snapshot" | "watch">;
 
-interface Chats extends Dependencies {
+/** The runs that chats began, and the means to begin more. */
+interface ChatState extends ChatDependencies {
   readonly closing: AbortSignal;
   /** By principal. */
   readonly atWork: Map<string, number>;
@@ -104,9 +108,9 @@ const RUNS_OF_ONE_MAX = 4;
  * Creates what lets people talk to the workflow host's agents in a chat: ask an agent, look at a run of their own, and
  * answer its question.
  */
-export function createChatAgents(dependencies: Dependencies): ChatAgents {
+export function createChatAgents(dependencies: ChatDependencies): ChatAgents {
   const closing = new AbortController();
-  const chats: Chats = { ...dependencies, closing: closing.signal, atWork: new Map() };
+  const chats: ChatState = { ...dependencies, closing: closing.signal, atWork: new Map() };
   return {
     agentIds: () => chats.host.agents().map(({ agentId }) => agentId),
     ask: (request) => askAgent(chats, request),
@@ -116,7 +120,7 @@ export function createChatAgents(dependencies: Dependencies): ChatAgents {
   };
 }
 
-function createChatCaller({ tenant }: Chats, { principal, scopes }: ChatSender): Caller {
+function createChatCaller({ tenant }: ChatState, { principal, scopes }: ChatSender): Caller {
   return { tenant, principal, scopes };
 }
 
@@ -124,7 +128,7 @@ function createChatCaller({ tenant }: Chats, { principal, scopes }: ChatSender):
  * Begins a run of an agent, and returns how it stands when it settles or the sender waits no longer; a refusal where
  * it may not begin, or too many runs are at work.
  */
-async function askAgent(chats: Chats, request: AskedByChat): Promise<ChatRun | ChatRefusal> {
+async function askAgent(chats: ChatState, request: AskedByChat): Promise<ChatRun | ChatRefusal> {
   const { sender, wait } = request;
   if (!takeRunPlace(chats, sender)) return { kind: "busy" };
   let settled: Promise<ChatRun> | undefined;
@@ -142,7 +146,7 @@ async function askAgent(chats: Chats, request: AskedByChat): Promise<ChatRun | C
 }
 
 /** Counts one more run of the sender; false where the sender, or all together, have as many as they may. */
-function takeRunPlace({ atWork }: Chats, { principal }: ChatSender): boolean {
+function takeRunPlace({ atWork }: ChatState, { principal }: ChatSender): boolean {
   const ownRuns = atWork.get(principal) ?? 0;
   const all = [...atWork.values()].reduce((sum, each) => sum + each, 0);
   if (ownRuns >= RUNS_OF_ONE_MAX || all >= RUNS_MAX) return false;
@@ -150,14 +154,14 @@ function takeRunPlace({ atWork }: Chats, { principal }: ChatSender): boolean {
   return true;
 }
 
-function releaseRunPlace({ atWork }: Chats, { principal }: ChatSender): void {
+function releaseRunPlace({ atWork }: ChatState, { principal }: ChatSender): void {
   const left = (atWork.get(principal) ?? 1) - 1;
   if (left > 0) atWork.set(principal, left);
   else atWork.delete(principal);
 }
 
 /** Returns the id of the run: the same message that is delivered again has the same one (M2). */
-function nameChatRun({ tenant }: Chats, { sender, agentId, text, message }: AskedByChat): CoordinationId {
+function nameChatRun({ tenant }: ChatState, { sender, agentId, text, message }: AskedByChat): CoordinationId {
   if (!message) return `run-${randomUUID()}` as CoordinationId;
   const { principal, sessionKey = "" } = sender;
   const digest = hash("sha256", JSON.stringify([tenant, principal, sessionKey, ...message, agentId, text]));
@@ -169,15 +173,16 @@ interface BegunRun {
   readonly agentId: string;
 }
 
-interface Begun {
+/** A run that was begun for a chat. */
+interface BegunChat {
   readonly kind: "begun";
   readonly run: BegunRun;
 }
 
 async function startChatRun(
-  chats: Chats,
+  chats: ChatState,
   request: AskedByChat,
-): Promise<Begun | (ChatRefusal & { readonly kind: "refused" })> {
+): Promise<BegunChat | (ChatRefusal & { readonly kind: "refused" })> {
   const { sender, agentId, text } = request;
   const { sessionKey } = sender;
   const created = await chats.host.create(createChatCaller(chats, sender), {
@@ -194,7 +199,7 @@ async function startChatRun(
 
 /** Waits for what the run comes to or waits for, or for how it stands when all waiting ends. */
 async function waitUntilSettled(
-  chats: Chats,
+  chats: ChatState,
   caller: Caller,
   { runId, agentId }: BegunRun,
 ): Promise<ChatRun> {
@@ -207,7 +212,7 @@ async function waitUntilSettled(
 }
 
 /** Reads a task from a chat message. For an agent with schemas the message may be the JSON that they ask for. */
-function readChatTask({ host }: Chats, agentId: string, text: string): Readonly<Record<string, unknown>> {
+function readChatTask({ host }: ChatState, agentId: string, text: string): Readonly<Record<string, unknown>> {
   const agent = host.agents().find((each) => each.agentId === agentId);
   return (agent?.hasHandoffSchemas ? parseJsonObject(text) : undefined) ?? { task: text };
 }
@@ -251,7 +256,7 @@ interface ChatSnapshot {
 }
 
 async function describeChatRun(
-  chats: Chats,
+  chats: ChatState,
   caller: Caller,
   { agentId, snapshot }: ChatSnapshot,
 ): Promise<ChatRun> {
@@ -263,7 +268,7 @@ async function describeChatRun(
 }
 
 function describeRunOutcome(snapshot: RunSnapshot): ChatOutcome {
-  const { outputs, error } = snapshot as Ended;
+  const { outputs, error } = snapshot as EndedSnapshot;
   switch (snapshot.status) {
     case "completed":
       return { kind: "answered", result: outputs?.result };
@@ -276,7 +281,11 @@ function describeRunOutcome(snapshot: RunSnapshot): ChatOutcome {
   }
 }
 
-async function describeWaitingRun(chats: Chats, caller: Caller, snapshot: RunSnapshot): Promise<ChatOutcome> {
+async function describeWaitingRun(
+  chats: ChatState,
+  caller: Caller,
+  snapshot: RunSnapshot,
+): Promise<ChatOutcome> {
   const question = await findShownQuestion(chats.host, caller, snapshot);
   if (!question) return { kind: "waits", isAnswerable: false };
   const { kind } = question;
@@ -289,21 +298,26 @@ function isRuledQuestion(kind: string): boolean {
   return kind === "approval" || kind === "low-confidence";
 }
 
-interface Ended {
+/** The result or the error in the snapshot of a run that ended. */
+interface EndedSnapshot {
   readonly outputs?: { readonly result?: unknown };
   readonly error?: { readonly code: string; readonly message: string };
 }
 
-function readDoubt({ observed, threshold }: Readonly<Record<string, unknown>>): Doubt | undefined {
+function readDoubt({ observed, threshold }: Readonly<Record<string, unknown>>): ConfidenceGap | undefined {
   return typeof observed === "number" && typeof threshold === "number" ? { observed, threshold } : undefined;
 }
 
-function unwrapAnswered<T>(answered: Answered<T>): T | undefined {
+function unwrapAnswered<T>(answered: HostAnswer<T>): T | undefined {
   return answered.kind === "done" ? answered.value : undefined;
 }
 
 /** Returns a run with its agent; `undefined` for one that did not begin in a chat (M3). */
-async function findChatRun(chats: Chats, caller: Caller, runId: string): Promise<ChatSnapshot | undefined> {
+async function findChatRun(
+  chats: ChatState,
+  caller: Caller,
+  runId: string,
+): Promise<ChatSnapshot | undefined> {
   const first = unwrapAnswered(await chats.host.events(caller, runId, { from: 0, limit: 1 }))?.events[0];
   if (first?.type !== "run.started" || !("agent" in first.payload)) return undefined;
   const { agent } = first.payload;
@@ -311,7 +325,11 @@ async function findChatRun(chats: Chats, caller: Caller, runId: string): Promise
   return agent?.source === "chat-mention" && snapshot ? { agentId: agent.agentId, snapshot } : undefined;
 }
 
-async function readOwnRun(chats: Chats, sender: ChatSender, runId: string): Promise<ChatRun | ChatRefusal> {
+async function readOwnRun(
+  chats: ChatState,
+  sender: ChatSender,
+  runId: string,
+): Promise<ChatRun | ChatRefusal> {
   const caller = createChatCaller(chats, sender);
   const chatRun = await findChatRun(chats, caller, runId);
   const { owner } = (chatRun?.snapshot ?? {}) as { readonly owner?: { readonly principal?: string } };
@@ -321,7 +339,7 @@ async function readOwnRun(chats: Chats, sender: ChatSender, runId: string): Prom
 
 const ACTIONS = { approve: "accept", deny: "reject" } as const;
 
-async function answerChatRun(chats: Chats, answerRequest: RunAnswer): Promise<ChatRun | ChatRefusal> {
+async function answerChatRun(chats: ChatState, answerRequest: RunAnswer): Promise<ChatRun | ChatRefusal> {
   const { sender, runId, wait } = answerRequest;
   const caller = createChatCaller(chats, sender);
   const chatRun = await findChatRun(chats, caller, runId);

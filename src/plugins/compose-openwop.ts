@@ -17,13 +17,18 @@ import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel } from "../agents/coordination/ports/outbound.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import { dropTrailingSlashes } from "../agents/coordination/std/foreign-text.ts";
-import { resolveSecret, resolveTokens, type ReadVariable, type Tokens } from "../infra/http/tokens.ts";
+import {
+  resolveSecret,
+  resolveTokens,
+  type ReadVariable,
+  type TokensByOrigin,
+} from "../infra/http/tokens.ts";
 import { createChatAgents, type ChatAgents } from "./chat-agents.ts";
 import { openWorkflowHost, systemClock, type RunningWorkflows } from "./compose-workflows.ts";
 import { collectGatewaySecrets, type Environment } from "./known-secrets.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
 import type { RateLimit } from "./openwop/http/rate-limit.ts";
-import { createOpenOnce, type Opened } from "./open-once.ts";
+import { createOpenOnce, type OpenOnce } from "./open-once.ts";
 import type { WorkflowControls } from "./page/server/page-dependencies.ts";
 import { createWorkflowControls } from "./workflow-controls.ts";
 
@@ -106,18 +111,20 @@ export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenW
   );
 }
 
-interface Face {
+/** The app that serves OpenWOP over HTTP. */
+interface HttpFace {
   readonly listen: (request: IncomingMessage, response: ServerResponse) => void;
   /** Ends the streams of those who follow runs. */
   close(): Promise<void>;
 }
 
-interface Runs {
+/** Workflows that can run, and the agents of chats that begin such runs. */
+interface ServedWorkflows {
   readonly running: RunningWorkflows;
   readonly chats: ChatAgents;
 }
 
-function createServedOpenWop({ running, chats }: Runs, face: Opened<Face>): ServedOpenWop {
+function createServedOpenWop({ running, chats }: ServedWorkflows, face: OpenOnce<HttpFace>): ServedOpenWop {
   return {
     chats,
     controls: createWorkflowControls(running.host),
@@ -136,7 +143,7 @@ function createServedOpenWop({ running, chats }: Runs, face: Opened<Face>): Serv
 async function createHttpFace(
   { config, version, baseUrl }: OpenWopOptions,
   { running, tokens }: { readonly running: RunningWorkflows; readonly tokens: readonly BearerToken[] },
-): Promise<Face> {
+): Promise<HttpFace> {
   const [{ createOpenWopApp }, { createOpenWopListener }, { DEFAULTS }] = await Promise.all([
     import("./openwop/app.ts"),
     import("./openwop/serve.ts"),
@@ -197,7 +204,7 @@ export function readBearerTokens({ tokens }: OpenWopConfig, readVariable: ReadVa
  * Returns the tokens for calling peers by the peers' addresses, their values read from variables. @throws
  * CoordinationError `CONFIG_INVALID` with each peer that is not called because of its token
  */
-export function readPeerTokens({ peerTokens }: OpenWopConfig, readVariable: ReadVariable): Tokens {
+export function readPeerTokens({ peerTokens }: OpenWopConfig, readVariable: ReadVariable): TokensByOrigin {
   const { tokens, problems } = resolveTokens(peerTokens, readVariable);
   const sentences = Object.entries(problems).map(([peer, problem]) => `The token for ${peer} ${problem}`);
   if (sentences.length > 0) throw new CoordinationError("CONFIG_INVALID", sentences.join(" "));

@@ -10,7 +10,7 @@ import { findPackageFile } from "../platform/package-files.ts";
 import { systemClock } from "./compose.ts";
 import { openLedgerForReading, readHealthBeside } from "./ledger-reader.ts";
 import { readVerificationBeside } from "./verification-record.ts";
-import type { Home, Rights } from "./page/contract/session.ts";
+import type { PageHome, Rights } from "./page/contract/session.ts";
 import { createPageApp, type PageAppDependencies } from "./page/server/page-app.ts";
 import { createOpenWopListener } from "./openwop/serve.ts";
 import { deriveRights } from "./page/server/rights.ts";
@@ -19,7 +19,7 @@ import { createPageSessions } from "./page/server/page-sessions.ts";
 import { readPageFiles, type PageFiles } from "./page/server/static-files.ts";
 
 export interface PageOptions {
-  readonly home: Home;
+  readonly home: PageHome;
   readonly version: string;
   /** The file or URL of a ledger, or the file of the one that would be in the state folder: what lies beside it is shown. */
   readonly ledgerPath: string;

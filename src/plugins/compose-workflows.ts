@@ -319,14 +319,18 @@ function createHostSettings(options: WorkflowOptions) {
   };
 }
 
-interface Outbound {
+/** The callers by which workflows reach other hosts, tools and models. */
+interface OutboundCallers {
   readonly peers: () => Promise<PeerHosts>;
   readonly tools: () => Promise<ToolCaller>;
   readonly chat: () => Promise<ChatModel>;
 }
 
 /** Creates the calls to peers, tools and models. Each library is loaded with the first node that needs it. */
-function createOutbound({ readVariable, ...options }: WorkflowOptions, peerTokens: ResolvedTokens): Outbound {
+function createOutbound(
+  { readVariable, ...options }: WorkflowOptions,
+  peerTokens: ResolvedTokens,
+): OutboundCallers {
   const clock = systemClock;
   const allowPrivate = options.privateOrigins.map((written) => new URL(written).origin);
   const openFetch = async (timeoutMs: number): Promise<SafeFetch> => {

@@ -12,7 +12,7 @@ import { resolveVariable } from "../infra/http/tokens.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A secret as it is written, with the kind that it is called by. */
-type Found = readonly [kind: string, text: string | undefined];
+type FoundSecret = readonly [kind: string, text: string | undefined];
 
 export interface ServedSecrets {
   readonly tokens: readonly { readonly token: string }[];
@@ -28,8 +28,8 @@ export interface ServedSecrets {
 export function collectServedSecrets(options: ServedSecrets): Secrets {
   const { tokens, peerTokens, model, environment } = options;
   return nameSecrets(environment, [
-    ...tokens.map(({ token }): Found => ["bearer-token", token]),
-    ...Object.values(peerTokens).map((token): Found => ["peer-token", token]),
+    ...tokens.map(({ token }): FoundSecret => ["bearer-token", token]),
+    ...Object.values(peerTokens).map((token): FoundSecret => ["peer-token", token]),
     ["model-key", model?.apiKey],
     ...findEnvironmentSecrets(environment),
   ]);
@@ -51,10 +51,10 @@ export function collectGatewaySecrets({ config, hostConfig, environment }: Gatew
   const { tokens, peerTokens } = openwop;
   const programs = [...Object.values(acpAgents), ...Object.values(gates.verifiers)];
   return nameSecrets(environment, [
-    ...tokens.map(({ token }): Found => ["bearer-token", token]),
-    ...Object.values(peerTokens).map((token): Found => ["peer-token", token]),
+    ...tokens.map(({ token }): FoundSecret => ["bearer-token", token]),
+    ...Object.values(peerTokens).map((token): FoundSecret => ["peer-token", token]),
     ...Object.values(escalations.webhooks).flatMap(findWebhookSecrets),
-    ...Object.values(telemetry.headers).map((header): Found => ["telemetry-header", header]),
+    ...Object.values(telemetry.headers).map((header): FoundSecret => ["telemetry-header", header]),
     ...programs.flatMap((program) => ("env" in program ? findEnvironmentSecrets(program.env) : [])),
     ...findConfiguredSecrets(hostConfig),
     ...findEnvironmentSecrets(environment),
@@ -65,7 +65,7 @@ export function collectGatewaySecrets({ config, hostConfig, environment }: Gatew
  * Returns the found secrets under names such as `model-key-1`, each secret once and numbered by kind; references to
  * variables are replaced by their values, and empty ones are left out.
  */
-export function nameSecrets(environment: Environment, found: readonly Found[]): Secrets {
+export function nameSecrets(environment: Environment, found: readonly FoundSecret[]): Secrets {
   const counts = new Map<string, number>();
   const named = new Map<string, string>();
   const knownSecrets = new Set<string>();
@@ -82,12 +82,18 @@ export function nameSecrets(environment: Environment, found: readonly Found[]): 
 
 const WEBHOOK_KEY = "whsec_";
 
-function findWebhookSecrets({ url, secret }: { readonly url: string; readonly secret: string }): Found[] {
+function findWebhookSecrets({
+  url,
+  secret,
+}: {
+  readonly url: string;
+  readonly secret: string;
+}): FoundSecret[] {
   const key = secret.startsWith(WEBHOOK_KEY) ? secret.slice(WEBHOOK_KEY.length) : undefined;
   return [["webhook-secret", secret], ["webhook-secret", key], ...findUrlPassword(url)];
 }
 
-function findUrlPassword(text: string): Found[] {
+function findUrlPassword(text: string): FoundSecret[] {
   const password = URL.parse(text)?.password ?? "";
   return password === "" ? [] : [["url-password", decodePercent(password)]];
 }
@@ -104,8 +110,8 @@ function decodePercent(text: string): string {
 const SECRET_VARIABLE =
   /(?:^|_|^PG)(?:API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|SIGNING_KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?)$/iu;
 
-function findEnvironmentSecrets(environment: Environment): Found[] {
-  return Object.entries(environment).flatMap(([name, value]): Found[] =>
+function findEnvironmentSecrets(environment: Environment): FoundSecret[] {
+  return Object.entries(environment).flatMap(([name, value]): FoundSecret[] =>
     SECRET_VARIABLE.test(name) ? [["environment", value]] : [],
   );
 }
@@ -119,9 +125,9 @@ const CONFIG_DEPTH_MAX = 32;
  * Finds the members with names of secrets that are texts or references to variables of the environment, at most 32
  * levels deep.
  */
-function findConfiguredSecrets(value: unknown, depth = 0): Found[] {
+function findConfiguredSecrets(value: unknown, depth = 0): FoundSecret[] {
   if (depth > CONFIG_DEPTH_MAX || typeof value !== "object" || value === null) return [];
-  return Object.entries(value).flatMap(([name, member]): Found[] =>
+  return Object.entries(value).flatMap(([name, member]): FoundSecret[] =>
     !Array.isArray(value) && SECRET_MEMBER.test(name)
       ? [["configured", readConfiguredText(member)], ...findConfiguredSecrets(member, depth + 1)]
       : findConfiguredSecrets(member, depth + 1),

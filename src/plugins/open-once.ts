@@ -1,6 +1,6 @@
 /** Owns: opening something once for all callers, and closing it once. */
 
-export interface Opened<T> {
+export interface OpenOnce<T> {
   /** Opens it at the first call, and again after a failure. @throws what opening throws, or that it is closed */
   readonly get: () => Promise<T>;
   /** Has `get` throw this from now on, until it is closed. */
@@ -16,7 +16,7 @@ export interface Opened<T> {
 export function createOpenOnce<T extends { close(): Promise<void> }>(
   open: () => Promise<T>,
   createClosedError: () => Error,
-): Opened<T> {
+): OpenOnce<T> {
   let opening: Promise<T> | undefined;
   let refusal: Error | undefined;
   let isClosed = false;

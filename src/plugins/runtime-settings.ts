@@ -1,7 +1,7 @@
 /** Owns: what of the configuration the runtime goes by. */
 import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
 import type { GatewayPlace } from "../agents/coordination/contracts/coordination-summary.ts";
-import type { Settings } from "../agents/coordination/runtime/environment/runtime-dependencies.ts";
+import type { RuntimeSettings } from "../agents/coordination/runtime/environment/runtime-dependencies.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -12,7 +12,7 @@ const DAY_MS = 24 * 3_600_000;
 export function createRuntimeSettings(
   { lanes, contentRetentionDays, gateway: _, ...config }: Phase1Config,
   here: GatewayPlace | undefined,
-): Settings {
+): RuntimeSettings {
   const { agingMs, perSessionMax, perAgentMax } = lanes;
   return {
     ...config,

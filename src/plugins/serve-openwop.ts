@@ -19,14 +19,15 @@ import type { TelemetryHost } from "./compose-telemetry.ts";
 import { createPageHost, type PageHost } from "./compose-page.ts";
 import { loadConformance } from "./load-conformance.ts";
 import { collectServedSecrets } from "./known-secrets.ts";
-import { DEFAULTS, type Advertised } from "./openwop/http/advertised.ts";
+import { DEFAULTS, type AdvertisedHost } from "./openwop/http/advertised.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
 import type { SuiteFace } from "./openwop/http/suite-face.ts";
 import { SERVE_RIGHTS } from "./page/server/rights.ts";
 import { RemoteAccessError, startOpenWopServer, type OpenWopServer } from "./openwop/serve.ts";
 import { createWorkflowControls, type ControlledHost } from "./workflow-controls.ts";
 
-export interface Serving extends FacesWanted, ServedOptions {
+/** The options of serving OpenWOP without a gateway. */
+export interface ServingOptions extends FacesWanted, ServedOptions {
   readonly tokens: readonly BearerToken[];
   readonly port: number;
   readonly hostname: string;
@@ -43,7 +44,8 @@ export interface Serving extends FacesWanted, ServedOptions {
   readonly log: (line: string) => void;
 }
 
-export interface Served {
+/** The server as it runs, with the means to reach and to stop it. */
+export interface RunningServer {
   readonly baseUrl: string;
   /** How many workflows it offers: without those that it would refuse to run. */
   readonly workflows: number;
@@ -60,7 +62,7 @@ interface SuiteDependencies {
   readonly served: { readonly suite?: SuiteFace };
 }
 
-async function loadSuiteDependencies({ testSeams }: Serving): Promise<SuiteDependencies> {
+async function loadSuiteDependencies({ testSeams }: ServingOptions): Promise<SuiteDependencies> {
   if (!testSeams) return { secrets: new Map(), agents: [], composed: {}, served: {} };
   const { secrets, agents, createPlay, face } = await loadConformance();
   return { secrets, agents, composed: { conformance: createPlay() }, served: { suite: face } };
@@ -71,7 +73,7 @@ async function loadSuiteDependencies({ testSeams }: Serving): Promise<SuiteDepen
  * CoordinationError as `openWorkflowHost` and `loadConformance` do, and `INPUT_INVALID` where the options are unsafe
  * or it cannot listen; what was opened is closed again
  */
-export async function startServedOpenWop(options: Serving): Promise<Served> {
+export async function startServedOpenWop(options: ServingOptions): Promise<RunningServer> {
   const { tokens, port, hostname, allowRemote, allowedOrigins } = options;
   const suite = await loadSuiteDependencies(options);
   const secrets = new Map([
@@ -137,7 +139,7 @@ const WILDCARDS: ReadonlySet<string | undefined> = new Set(["0.0.0.0", "[::]"]);
  * Returns the address that the operator named; an empty text where it is the one that the host listens on. Throws
  * where that stands for all of a machine, because clients are told it.
  */
-function readBaseUrl({ hostname, allowRemote, baseUrl }: Serving): string {
+function readBaseUrl({ hostname, allowRemote, baseUrl }: ServingOptions): string {
   if (baseUrl !== undefined) return baseUrl;
   const listening = URL.parse(`http://${isIPv6(hostname) ? `[${hostname}]` : hostname}`);
   // Without `allowRemote` it does not listen on one, and says why.
@@ -150,7 +152,7 @@ function readBaseUrl({ hostname, allowRemote, baseUrl }: Serving): string {
 }
 
 /** Finds the path below which clients reach the protocol. */
-function findPathPrefix({ baseUrl }: Serving): string {
+function findPathPrefix({ baseUrl }: ServingOptions): string {
   return baseUrl === undefined ? "" : dropTrailingSlashes(new URL(baseUrl).pathname);
 }
 
@@ -181,7 +183,7 @@ interface MetricsDependencies {
 }
 
 /** Creates the metrics of the host where they are wanted, and loads their code only then. */
-async function createServedMetrics(options: Serving): Promise<MetricsDependencies> {
+async function createServedMetrics(options: ServingOptions): Promise<MetricsDependencies> {
   if (options.metrics !== true) return { composed: {}, served: {} };
   const { ledgerPath, log, verbose } = options;
   const { createMetricsHost } = await import("./compose-metrics.ts");
@@ -194,7 +196,7 @@ async function createServedMetrics(options: Serving): Promise<MetricsDependencie
  * wanted.
  */
 async function startServedTelemetry(
-  { otlp, ledgerPath, version }: Serving,
+  { otlp, ledgerPath, version }: ServingOptions,
   { exports, logger }: RunningWorkflows,
 ): Promise<TelemetryHost | undefined> {
   if (otlp === undefined || !exports) return undefined;
@@ -213,7 +215,7 @@ interface PageBehind {
   readonly host: ControlledHost;
 }
 
-function createServedPage(options: Serving, { logger, host }: PageBehind): PageHost {
+function createServedPage(options: ServingOptions, { logger, host }: PageBehind): PageHost {
   const { version, ledgerPath } = options;
   return createPageHost({
     home: "serve",
@@ -226,12 +228,12 @@ function createServedPage(options: Serving, { logger, host }: PageBehind): PageH
 }
 
 /** Lists the names under which the page may be asked for besides the loopback's. */
-function listPageHosts({ hostname, baseUrl }: Serving): string[] {
+function listPageHosts({ hostname, baseUrl }: ServingOptions): string[] {
   const host = baseUrl === undefined ? undefined : URL.parse(baseUrl)?.host;
   return [hostname, ...(host === undefined ? [] : [host])];
 }
 
-function createAdvertised(agents: AgentOptions, options: Serving): Advertised {
+function createAdvertised(agents: AgentOptions, options: ServingOptions): AdvertisedHost {
   const { version, confidenceFloor, transcriptWindow, retentionMs } = options;
   return {
     ...DEFAULTS,
@@ -246,15 +248,15 @@ function createAdvertised(agents: AgentOptions, options: Serving): Advertised {
 /** Returns what the host advertises of agents: without a model they are listed and cannot be invoked. */
 function describeAgentFeatures(
   { installed = [] }: AgentOptions,
-  { model, testSeams }: Serving,
-): Partial<Advertised> {
+  { model, testSeams }: ServingOptions,
+): Partial<AdvertisedHost> {
   if (installed.length === 0) return {};
   const isLive = model !== undefined || testSeams;
   return { agentInventory: true, ...(isLive && { liveAgents: ["workflow-node", "run-api"] }) };
 }
 
 function mergeSuiteAgents(
-  { agents = {} }: Serving,
+  { agents = {} }: ServingOptions,
   { agents: suiteAgents }: SuiteDependencies,
 ): AgentOptions & { readonly installed: readonly InstalledAgent[] } {
   const installedAgents = agents.installed ?? [];
@@ -264,7 +266,7 @@ function mergeSuiteAgents(
 }
 
 /** Turns an error of starting that a person can mend into one with words that they know. */
-function convertStartError(error: unknown, { hostname, port }: Serving): unknown {
+function convertStartError(error: unknown, { hostname, port }: ServingOptions): unknown {
   if (error instanceof RangeError) {
     const options = error instanceof RemoteAccessError ? " (--allow-remote, --token)" : "";
     return new CoordinationError("INPUT_INVALID", `${error.message}${options}`, { cause: error });

@@ -8,7 +8,7 @@ import {
   type EpochMs,
   DELIVERY_STEP_ID,
 } from "../../src/agents/coordination/contracts/ids.ts";
-import type { AgentRunner, Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { AgentRunner, AttemptOrder, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { AppendRequest, LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
@@ -111,7 +111,7 @@ export async function openPlanHost({
   };
   const limits = { control: 4, data: concurrency, escalation: 1, queueMax: 256 };
   const lanes = createPQueueLanes({ ...limits, agingMs: TEST_SETTINGS.agingMs }, systemClock);
-  const onStart = (order: Order): void => {
+  const onStart = (order: AttemptOrder): void => {
     const { stepId } = order.envelope;
     if (stepId === DELIVERY_STEP_ID) return;
     notes.started.set(stepId, performance.now());
@@ -178,7 +178,7 @@ function noteEvents({ admitted, completed }: Notes, { events }: AppendRequest): 
 }
 
 /** Its steps end when they begin, with a small result of their own. */
-function createIdleRunner(onStart: (order: Order) => void, hangs: boolean): AgentRunner {
+function createIdleRunner(onStart: (order: AttemptOrder) => void, hangs: boolean): AgentRunner {
   return {
     start: (order) => {
       onStart(order);
@@ -190,7 +190,7 @@ function createIdleRunner(onStart: (order: Order) => void, hangs: boolean): Agen
   };
 }
 
-function createStartFor({ childSessionKey, idempotencyKey, envelope }: Order, hangs: boolean): Start {
+function createStartFor({ childSessionKey, idempotencyKey, envelope }: AttemptOrder, hangs: boolean): Start {
   const child = { childSessionKey, childRunId: idempotencyKey };
   if (hangs) return { kind: "started", child };
   return { kind: "started", child, ending: { outcome: "completed", reply: envelope.stepId } };

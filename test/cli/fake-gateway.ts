@@ -1,5 +1,5 @@
 /** Owns: a gateway for commands that answers what a test says, and pauses that take no time. */
-import type { Waiting } from "../../src/plugins/cli/terminal/waiting-line.ts";
+import type { InterruptibleWait } from "../../src/plugins/cli/terminal/waiting-line.ts";
 import type { CoordinationStatusReport } from "../../src/plugins/openclaw/plans/coordination-status.ts";
 import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/host/gateway-call.ts";
 
@@ -39,12 +39,12 @@ export function report(status: string, fields: Partial<CoordinationStatusReport>
 
 /** Pauses take no time; Ctrl-C comes in the pause with this number. */
 export function createWaiting(interruptedAt = Number.POSITIVE_INFINITY): {
-  make: () => Waiting;
+  make: () => InterruptibleWait;
   pauses: number[];
   disposed: number;
 } {
-  const state = { pauses: [] as number[], disposed: 0, make: (): Waiting => made };
-  const made: Waiting = {
+  const state = { pauses: [] as number[], disposed: 0, make: (): InterruptibleWait => made };
+  const made: InterruptibleWait = {
     isInterrupted: () => state.pauses.length >= interruptedAt,
     pause: (ms) => {
       state.pauses.push(ms);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import type { Waiting } from "../../src/plugins/cli/terminal/waiting-line.ts";
+import type { InterruptibleWait } from "../../src/plugins/cli/terminal/waiting-line.ts";
 import { createAuthor, nameChildSession, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
 import { createTempFolder, openTestLedger, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { OPEN, recordLedger, RESEARCH, type CoordinationScript } from "./recorded-ledger.ts";
@@ -186,7 +186,7 @@ describe("a time", () => {
 });
 
 /** Does one thing after the other where the command would wait, and is interrupted then. */
-function createActs(acts: readonly (() => Promise<unknown>)[]): Waiting {
+function createActs(acts: readonly (() => Promise<unknown>)[]): InterruptibleWait {
   let actsDone = 0;
   return {
     isInterrupted: () => actsDone > acts.length,

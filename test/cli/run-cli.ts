@@ -1,10 +1,10 @@
 /** Owns: running the commands without a process: arguments in, output and exit code out. */
 import { Command } from "commander";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import type { CliHost, Output, Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
+import type { CliHost, CliOutput, Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
 import { addCoordinationCommands } from "../../src/plugins/cli/add-commands.ts";
 import type { GatewayCaller } from "../../src/plugins/openclaw/host/gateway-call.ts";
-import type { Waiting } from "../../src/plugins/cli/terminal/waiting-line.ts";
+import type { InterruptibleWait } from "../../src/plugins/cli/terminal/waiting-line.ts";
 import { applyConfigChanges, type OperatorConfig } from "../../src/plugins/openclaw/host/operator-config.ts";
 import { TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 
@@ -21,7 +21,7 @@ export interface CliSetting {
   readonly confirm?: (question: string) => Promise<boolean>;
   readonly isQuestionHidden?: boolean;
   readonly gateway?: GatewayCaller;
-  readonly waiting?: () => Waiting;
+  readonly waiting?: () => InterruptibleWait;
   /** The reader of stdout goes away after this many writes. */
   readonly writesMax?: number;
 }
@@ -79,7 +79,7 @@ function pickOptional({ confirm, isQuestionHidden, gateway, waiting }: CliSettin
   };
 }
 
-interface MemoryOutput extends Output {
+interface MemoryOutput extends CliOutput {
   text(): string;
   writes(): number;
 }

@@ -11,7 +11,7 @@ import type {
   SessionKey,
 } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
-import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { AttemptOrder } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { LogFields } from "../../src/agents/coordination/ports/logger.ts";
 import { createAcpRunner, type AcpRunner } from "../../src/infra/acp/acp-runner.ts";
@@ -105,7 +105,7 @@ export function isGone(pid: number): boolean {
   return stdout.trim() === "" || stdout.startsWith("Z");
 }
 
-export function orderOf(message: string, change: Partial<Order> = {}): Order {
+export function orderOf(message: string, change: Partial<AttemptOrder> = {}): AttemptOrder {
   const envelope = {
     coordinationId: "co-1",
     stepId: "build",
@@ -131,19 +131,19 @@ export function orderOf(message: string, change: Partial<Order> = {}): Order {
   };
 }
 
-export function createKeyed(key: string): Partial<Order> {
+export function createKeyed(key: string): Partial<AttemptOrder> {
   return { idempotencyKey: key as IdempotencyKey };
 }
 
 /** Starts an order that must start, and waits for its end. */
-export async function outcomeOf({ runner }: Scene, order: Order): Promise<Observation> {
+export async function outcomeOf({ runner }: Scene, order: AttemptOrder): Promise<Observation> {
   const start = await runner.start(order);
   if (start.kind !== "started") throw new Error(`not started: ${start.message}`);
   return runner.follow(order, new AbortController().signal);
 }
 
 /** The agent's words, as JSON. */
-export async function jsonOf(scene: Scene, order: Order): Promise<unknown> {
+export async function jsonOf(scene: Scene, order: AttemptOrder): Promise<unknown> {
   const seen = await outcomeOf(scene, order);
   if (seen.kind !== "ended" || seen.reply === undefined) throw new Error(`no reply: ${JSON.stringify(seen)}`);
   return JSON.parse(seen.reply);

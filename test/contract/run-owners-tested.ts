@@ -1,7 +1,7 @@
 /** Owns: what a suite of `RunOwners` is given to test, and the runs of either kind that it begins, takes and appends to. */
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type {
-  Arrival,
+  RunArrival,
   OwnerToken,
   RunOwners,
   TakeRuns,
@@ -92,7 +92,7 @@ export async function takeIds(
 export async function arrivalOf<Request extends Append>(
   store: OwnedStore<Request>,
   { runId }: OwnedAuthor<Request>,
-): Promise<Arrival> {
+): Promise<RunArrival> {
   return { runId, length: (await listLog(store, runId)).length };
 }
 

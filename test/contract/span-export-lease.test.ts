@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ExportCursors } from "../../src/agents/coordination/ports/export-cursors.ts";
 import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
 import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
-import type { Sent, SpanSender } from "../../src/infra/otlp/otlp-sender.ts";
+import type { SendOutcome, SpanSender } from "../../src/infra/otlp/otlp-sender.ts";
 import { createSpanExport, type SpanExport } from "../../src/plugins/telemetry/export-spans.ts";
 import { createFollowedSpans } from "../../src/plugins/telemetry/followed-spans.ts";
 import { recordLedger, RESEARCH } from "../cli/recorded-ledger.ts";
@@ -14,7 +14,7 @@ import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
 import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
 
 const NAME = "otlp";
-const AWAY: Sent = { kind: "unavailable", why: "it is away" };
+const AWAY: SendOutcome = { kind: "unavailable", why: "it is away" };
 const WAITS_IN_LEDGER = "spans cannot be exported: they wait in the ledger";
 let folder: TempFolder;
 let ledgers = 0;
@@ -106,7 +106,7 @@ function changeDatabase(path: string, statement: string): void {
 describe("the process that exports spans", () => {
   it("keeps the export while a request takes longer than the lease, and goes on behind it", async () => {
     await using stage = await openStage();
-    const request = Promise.withResolvers<Sent>();
+    const request = Promise.withResolvers<SendOutcome>();
     stage.add("slow", () => request.promise);
     await stage.clock.advance(1_000);
     let others = 0;
@@ -141,7 +141,7 @@ describe("the process that exports spans", () => {
 
   it("moves nothing on when it lost the export during a request, and begins where the next one stopped", async () => {
     await using stage = await openStage();
-    const requests = [Promise.withResolvers<Sent>(), Promise.withResolvers<Sent>()];
+    const requests = [Promise.withResolvers<SendOutcome>(), Promise.withResolvers<SendOutcome>()];
     let sentCount = 0;
     const { log } = stage.add("slow", () => {
       sentCount += 1;
@@ -166,7 +166,7 @@ describe("the process that exports spans", () => {
 
   it("says nothing of a request that failed after it had lost the export", async () => {
     await using stage = await openStage();
-    const request = Promise.withResolvers<Sent>();
+    const request = Promise.withResolvers<SendOutcome>();
     const { log } = stage.add("slow", () => request.promise);
     await stage.clock.advance(1_000);
     await takeAway(stage.ledger, "next");
@@ -200,10 +200,10 @@ describe("the process that exports spans", () => {
 
   it("sends nothing more once it was closed, though it was telling of itself meanwhile", async () => {
     await using stage = await openStage();
-    const request = Promise.withResolvers<Sent>();
+    const request = Promise.withResolvers<SendOutcome>();
     const answer = Promise.withResolvers<undefined>();
     let requests = 0;
-    const send = (): Promise<Sent> => {
+    const send = (): Promise<SendOutcome> => {
       requests += 1;
       return request.promise;
     };
@@ -230,7 +230,7 @@ describe("the process that exports spans", () => {
     await using stage = await openStage();
     const answer = Promise.withResolvers<undefined>();
     let requests = 0;
-    const send = (): Promise<Sent> => {
+    const send = (): Promise<SendOutcome> => {
       requests += 1;
       return Promise.resolve({ kind: "sent" });
     };

@@ -1,11 +1,11 @@
 /** Owns: in how many requests a page of spans is sent where the collector refuses them. */
 import { describe, expect, it } from "vitest";
 import type { Span } from "../../src/agents/coordination/telemetry/span.ts";
-import type { Sent } from "../../src/infra/otlp/otlp-sender.ts";
+import type { SendOutcome } from "../../src/infra/otlp/otlp-sender.ts";
 import { sendSpanPage } from "../../src/plugins/telemetry/send-page.ts";
 import { quietLogger } from "../support/ledger-fixtures.ts";
 
-const REFUSED: Sent = { kind: "refused", why: "Bad Request (status 400)" };
+const REFUSED: SendOutcome = { kind: "refused", why: "Bad Request (status 400)" };
 
 const SPANS: readonly Span[] = Array.from({ length: 500 }, (_, index) => ({
   traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
@@ -21,9 +21,9 @@ const SPANS: readonly Span[] = Array.from({ length: 500 }, (_, index) => ({
 
 /** Sends all spans to a collector that answers so. */
 async function sendAll(
-  answer: (spans: readonly Span[]) => Sent,
+  answer: (spans: readonly Span[]) => SendOutcome,
   isExporting: (requests: number) => boolean = () => true,
-): Promise<{ readonly requests: number; readonly sent: Sent; readonly leftOut: number }> {
+): Promise<{ readonly requests: number; readonly sent: SendOutcome; readonly leftOut: number }> {
   let requests = 0;
   let leftOut = 0;
   const sent = await sendSpanPage(

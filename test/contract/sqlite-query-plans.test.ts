@@ -13,7 +13,7 @@ import { createRunsQuery } from "../../src/infra/ledger/find-runs.ts";
 import { keepPlans } from "../../src/infra/sqlite/database/keep-plans.ts";
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
 import { createSqliteDialect } from "../../src/infra/sqlite/database/sqlite-dialect.ts";
-import type { Query } from "../../src/infra/ledger/query-sql.ts";
+import type { SqlQuery } from "../../src/infra/ledger/query-sql.ts";
 import { TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { nameSession } from "./queried-ledger.ts";
 
@@ -27,7 +27,13 @@ function createSchema(): Database.Database {
   return database;
 }
 
-function planOf({ sql, values = {} }: { readonly sql: string; readonly values?: Query["values"] }): string[] {
+function planOf({
+  sql,
+  values = {},
+}: {
+  readonly sql: string;
+  readonly values?: SqlQuery["values"];
+}): string[] {
   const database = createSchema();
   const named = Object.fromEntries([...sql.matchAll(/@(\w+)/gu)].map(([, name]) => [name!, 0]));
   const rows = database
@@ -44,7 +50,7 @@ const caused = { coordinationId: "co-1" as CoordinationId, eventId: "co-1:0" as 
 /** A query, the index that leads it and the bounds by which it goes into that index. */
 const PLANS: readonly (readonly [
   string,
-  { readonly sql: string; readonly values?: Query["values"] },
+  { readonly sql: string; readonly values?: SqlQuery["values"] },
   RegExp,
 ])[] = [
   [

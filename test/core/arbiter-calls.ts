@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type {
   MergedFile,
-  Proposed,
+  ChangeProposal,
   WriteAnswer,
   WriteCall,
   WriteTarget,
@@ -20,7 +20,7 @@ let calls = 0;
 interface Change {
   readonly name: string;
   readonly replaces: boolean;
-  readonly propose: (before: string | undefined) => Proposed;
+  readonly propose: (before: string | undefined) => ChangeProposal;
 }
 
 /** A call of a tool that can be made to write other texts. */
@@ -30,7 +30,7 @@ export function change(
   { tool, changes }: { readonly tool: string; readonly changes: readonly Change[] },
 ): ToolCall {
   calls += 1;
-  const perform = (name: string, proposed: Proposed): void => {
+  const perform = (name: string, proposed: ChangeProposal): void => {
     if (proposed.kind === "text") files.put(name, proposed.text);
     else if (proposed.kind === "deleted") files.remove(name);
     else throw new Error(`${tool} does not fit ${name}`);
@@ -71,7 +71,7 @@ export function write(files: Files, session: SessionKey, texts: Readonly<Record<
 
 export function edit(files: Files, session: SessionKey, words: readonly [string, string, string]): ToolCall {
   const [name, from, to] = words;
-  const propose = (before: string | undefined): Proposed =>
+  const propose = (before: string | undefined): ChangeProposal =>
     before?.includes(from) === true ? { kind: "text", text: before.replace(from, to) } : { kind: "fails" };
   return change(files, session, { tool: "edit", changes: [{ name, replaces: false, propose }] });
 }

@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest";
 import type { FileLook } from "../../src/agents/coordination/ports/resource-files.ts";
 import {
   mergeChange,
-  type Mergeable,
+  type MergeableChange,
   type MergedChange,
 } from "../../src/agents/coordination/runtime/arbiter/merge-change.ts";
-import type { Proposed } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
+import type { ChangeProposal } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { createFormatMerge } from "../../src/infra/merge/format-merge.ts";
 import { versionOf } from "./arbiter-scene.ts";
 
@@ -22,13 +22,13 @@ const dependencies = {
 
 const createTextLook = (of: string): FileLook => ({ kind: "text", version: versionOf(of), text: of });
 const ABSENT: FileLook = { kind: "absent", version: "absent" };
-const createWriteProposal = (subject: string) => (): Proposed => ({ kind: "text", text: subject });
+const createWriteProposal = (subject: string) => (): ChangeProposal => ({ kind: "text", text: subject });
 const createEditProposal =
   (from: string, to: string) =>
-  (before: string | undefined): Proposed =>
+  (before: string | undefined): ChangeProposal =>
     before?.includes(from) ? { kind: "text", text: before.replace(from, to) } : { kind: "fails" };
 
-async function mergeAndDescribe(change: Partial<Mergeable>): Promise<string | undefined> {
+async function mergeAndDescribe(change: Partial<MergeableChange>): Promise<string | undefined> {
   const merged: MergedChange = await mergeChange(dependencies, {
     resource: "file:/w/notes.md",
     propose: createWriteProposal("x\n"),
@@ -46,7 +46,7 @@ async function mergeAndDescribe(change: Partial<Mergeable>): Promise<string | un
 }
 
 describe("a merge", () => {
-  it.each<readonly [string, Partial<Mergeable>, string]>([
+  it.each<readonly [string, Partial<MergeableChange>, string]>([
     [
       "of a write with what others wrote",
       { look: createTextLook("ONE\n-\ntwo\n"), propose: createWriteProposal("one\n-\nTWO\n") },
@@ -98,7 +98,7 @@ describe("a merge", () => {
 });
 
 describe("there is no merge", () => {
-  it.each<readonly [string, Partial<Mergeable>, string]>([
+  it.each<readonly [string, Partial<MergeableChange>, string]>([
     [
       "where both changed the same lines",
       { look: createTextLook("a\n-\ntwo\n"), propose: createWriteProposal("b\n-\ntwo\n") },

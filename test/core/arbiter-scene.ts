@@ -15,7 +15,7 @@ import type { ArbitrationDependencies } from "../../src/agents/coordination/runt
 import type { GateDependencies } from "../../src/agents/coordination/runtime/environment/gate-dependencies.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
+import type { RuntimeSettings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import type { WriteAnswer, WriteCall } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
@@ -85,7 +85,7 @@ export interface Process {
   readonly host: Host;
   readonly files: SceneFiles;
   readonly conflicts?: Partial<ConflictsConfig>;
-  readonly settings?: Partial<Settings>;
+  readonly settings?: Partial<RuntimeSettings>;
   /** Tells the coordinations of several processes apart. */
   readonly name?: string;
   readonly dependencies?: Partial<ArbitrationDependencies & GateDependencies>;
@@ -120,7 +120,7 @@ export type PayloadOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T 
 
 export interface SceneOptions {
   readonly conflicts?: Partial<ConflictsConfig>;
-  readonly settings?: Partial<Settings>;
+  readonly settings?: Partial<RuntimeSettings>;
   readonly files?: SceneFiles;
   readonly dependencies?: Partial<ArbitrationDependencies & GateDependencies>;
   /** Acts of the steps of plans; absent: they work. */

@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { arbitrate, type Contest, type Ruling } from "../../src/agents/coordination/arbitration/arbitrate.ts";
+import {
+  arbitrate,
+  type Contest,
+  type ArbitrationRuling,
+} from "../../src/agents/coordination/arbitration/arbitrate.ts";
 import {
   type Contestant,
   type MergeEvidence,
@@ -27,7 +31,7 @@ const high = { priority: "high" } as const;
 const low = { priority: "low" } as const;
 
 /** As one line: granted or refused, to whom, by which rule, why. */
-function describeRuling(ruling: Ruling): string {
+function describeRuling(ruling: ArbitrationRuling): string {
   if (ruling.kind === "merge") return "merge";
   if (ruling.kind === "review") return `review: ${ruling.because}`;
   const { kind, winner, rule, because } = ruling;
@@ -35,7 +39,11 @@ function describeRuling(ruling: Ruling): string {
   return `${kind}: ${winner.stepId}${whose}, ${rule}, ${because}`;
 }
 
-function rule(strategy: ConflictStrategy, claims: readonly Contestant[], merge?: MergeEvidence): Ruling {
+function rule(
+  strategy: ConflictStrategy,
+  claims: readonly Contestant[],
+  merge?: MergeEvidence,
+): ArbitrationRuling {
   return arbitrate({ requester: REQUESTER, claims, strategy, ...(merge && { merge }) });
 }
 

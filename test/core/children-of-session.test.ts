@@ -17,7 +17,7 @@ import {
   listChildrenOfSession,
   NOTE_CHARS_MAX,
   type ChildOfSession,
-  type Repetition,
+  type SpawnRepetition,
 } from "../../src/agents/coordination/runtime/children-of-session.ts";
 import { contentOf } from "../support/ledger-fixtures.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
@@ -189,7 +189,7 @@ describe("the open children of a session that coordinated much since", () => {
   });
 });
 
-const SPAWN: Repetition = {
+const SPAWN: SpawnRepetition = {
   agentId: "main" as AgentId,
   runner: "subagent",
   sha256: TASK.ref.sha256,

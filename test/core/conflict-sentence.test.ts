@@ -4,7 +4,7 @@ import type { Contestant } from "../../src/agents/coordination/contracts/arbitra
 import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ConflictStrategy } from "../../src/agents/coordination/contracts/plan.ts";
 import { createArbitrationInput } from "../../src/agents/coordination/dispatch/conflict-facts.ts";
-import type { Assessed } from "../../src/agents/coordination/runtime/arbiter/assessed-target.ts";
+import type { AssessedTarget } from "../../src/agents/coordination/runtime/arbiter/assessed-target.ts";
 import {
   describeGivenUpAttempt,
   describeRecordRefusal,
@@ -39,7 +39,12 @@ interface Given {
   readonly requester?: string;
 }
 
-function assessContest({ against, strategy = "owner_wins", cause = "overlap", ...rest }: Given): Assessed {
+function assessContest({
+  against,
+  strategy = "owner_wins",
+  cause = "overlap",
+  ...rest
+}: Given): AssessedTarget {
   const { resource = "file:/repo/notes.md", from = "default", requester = "step-1", replaces = true } = rest;
   const me = createContestant(requester, { claimedSequence: 9 });
   const contest = { strategy, cause, from, claims: [...against, me] } as const;

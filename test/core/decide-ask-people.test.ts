@@ -4,7 +4,7 @@ import type { Command } from "../../src/agents/coordination/contracts/commands.t
 import {
   draftForwardingToPeople,
   draftQuestion,
-  type Question,
+  type EscalationSubject,
 } from "../../src/agents/coordination/dispatch/ask-people.ts";
 import { openOf } from "./claims-scene.ts";
 import { openPlan, planScene } from "./planned-scene.ts";
@@ -13,12 +13,12 @@ import { OPEN, openScene, OWNER, timeAt } from "./scene.ts";
 const DAY_MS = 24 * 3_600_000;
 const NOTIFY = [{ channel: "chat", afterMs: 1_000 }];
 const NOTICES = [{ channel: "chat", atMs: timeAt(1_000) }];
-const question: Question = { cause: "agent", kind: "clarification", answers: ["answer"] };
+const question: EscalationSubject = { cause: "agent", kind: "clarification", answers: ["answer"] };
 
 const openObserved = (questions?: object) => openOf(openScene({ ...OPEN, questions } as Command));
 const openWithDeadline = (deadlineMs: number) =>
   openOf(planScene(openPlan({ steps: 1, plan: { escalateMs: 60_000, deadlineAtMs: timeAt(deadlineMs) } })));
-const draftAt = (state: ReturnType<typeof openObserved>, rest: Partial<Question> = {}) =>
+const draftAt = (state: ReturnType<typeof openObserved>, rest: Partial<EscalationSubject> = {}) =>
   draftQuestion(state, { ...question, ...rest }, { now: timeAt(0) }).payload;
 
 describe("the time for an answer", () => {

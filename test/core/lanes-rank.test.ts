@@ -7,7 +7,7 @@ import { pickBestRequests, type ReadyRequest } from "../../src/agents/coordinati
 import {
   compareRanks,
   rankRequest,
-  type Rankable,
+  type RequestUrgency,
 } from "../../src/agents/coordination/lanes/rank-request.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 300);
@@ -25,7 +25,7 @@ const request = (fields: Partial<ReadyRequest> = {}): ReadyRequest => ({
 const timeAt = (ms: number): EpochMs => ms as EpochMs;
 
 /** The order in which requests that arrive in this order go. */
-const orderRequests = (requests: readonly Rankable[], agingMs = AGING_MS): Rankable[] =>
+const orderRequests = (requests: readonly RequestUrgency[], agingMs = AGING_MS): RequestUrgency[] =>
   requests
     .map((each, arrival) => ({ each, rank: rankRequest(each, agingMs, arrival) }))
     .sort((a, b) => compareRanks(a.rank, b.rank))

@@ -5,7 +5,7 @@ import { CoordinationError } from "../../src/agents/coordination/contracts/error
 import type { Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import {
   prepareWorkFolder,
-  type Place,
+  type WorkFolderOutcome,
 } from "../../src/agents/coordination/runtime/attempts/open-worktree.ts";
 import { removeForgottenWorktrees } from "../../src/agents/coordination/runtime/worktrees/remove-forgotten.ts";
 import {
@@ -21,7 +21,7 @@ import {
 import { createContentRef } from "./scene.ts";
 
 interface Opened {
-  readonly place: Promise<Place>;
+  readonly place: Promise<WorkFolderOutcome>;
   readonly removed: readonly string[];
   readonly warnings: readonly string[];
 }

@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { AttemptOrder } from "../../src/agents/coordination/ports/agent-runner.ts";
 import { endDone, endFailing, type Script } from "../support/scripted-runner.ts";
 import { AGENT, createRetries, plan, runPlan, step, type Fields, type PlanRun } from "./planned-world.ts";
 
@@ -37,7 +37,7 @@ type Move = typeof moves extends fc.Arbitrary<infer M> ? M : never;
 const work: Script = ({ envelope }) => (envelope.stepId.startsWith("@") ? endDone() : "work");
 
 /** The orders whose agents are at work. */
-function listWorking({ world }: PlanRun): Order[] {
+function listWorking({ world }: PlanRun): AttemptOrder[] {
   return [...world.plans.runs.values()].filter(({ ending }) => !ending).map(({ order }) => order);
 }
 
@@ -66,7 +66,7 @@ async function perform(run: PlanRun, move: Move): Promise<void> {
 
 async function submitInside(
   { coordinator }: PlanRun,
-  { childSessionKey: session }: Order,
+  { childSessionKey: session }: AttemptOrder,
   { steps, spawns }: Extract<Move, { kind: "submit" }>,
 ): Promise<void> {
   submitted += 1;

@@ -3,12 +3,12 @@ import { stepAdmittedSchema, type ContentRef } from "../../src/agents/coordinati
 import type { EventId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
   createPlannedSteps,
-  type Admitting,
+  type PlanAdmission,
 } from "../../src/agents/coordination/plan/create-planned-steps.ts";
 import { graphOf, step } from "./plan-scene.ts";
 
 const refOf = (text: string): ContentRef => ({ sha256: "0".repeat(64), bytes: text.length });
-const admitting: Admitting = {
+const admitting: PlanAdmission = {
   ownerSession: "agent:main:main" as SessionKey,
   runnerOf: (agent) => (agent.startsWith("acp-") ? "acp_stdio" : "subagent"),
   refOf,
@@ -109,7 +109,7 @@ describe("plannedStepsOf", () => {
   it("gives a range, and asks for no more than that", () => {
     const graph = graphOf(Array.from({ length: 10 }, (_, index) => step(`s${index}`)));
     let requestCount = 0;
-    const counting: Admitting = {
+    const counting: PlanAdmission = {
       ...admitting,
       refOf: (text) => {
         requestCount += 1;

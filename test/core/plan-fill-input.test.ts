@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { fillInput, type Filled } from "../../src/agents/coordination/plan/fill-input.ts";
+import { fillInput, type FilledInput } from "../../src/agents/coordination/plan/fill-input.ts";
 import { formatInstruction } from "../../src/agents/coordination/plan/instruction.ts";
 import type { Json } from "../../src/agents/coordination/plan/step-graph.ts";
 import { graphOf, step, stepOf } from "./plan-scene.ts";
 
 /** The step `z` with this input, behind `a` and `b`. */
-function fill(input: unknown, outputs: Readonly<Record<string, Json>>): Filled {
+function fill(input: unknown, outputs: Readonly<Record<string, Json>>): FilledInput {
   const steps = [step("a"), step("b"), step("z", ["a", "b"], { fanIn: "any", input })];
   return fillInput(stepOf(graphOf(steps), "z"), (stepId) => outputs[stepId]);
 }

@@ -2,13 +2,13 @@
 import { expect } from "vitest";
 import type { AgentId, CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { AttemptOrder } from "../../src/agents/coordination/ports/agent-runner.ts";
 import {
   readCoordinationView,
   type CoordinationView,
 } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
+import type { RuntimeSettings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { OWNER, createWorld, type World } from "../support/fake-clock-host.ts";
@@ -63,7 +63,7 @@ export interface PlanRun {
   view(): Promise<CoordinationView>;
   fates(): Promise<Record<string, string>>;
   events<T extends RunEvent["type"]>(type: T): Extract<RunEvent, { type: T }>[];
-  ordersOf(stepId: string): Order[];
+  ordersOf(stepId: string): AttemptOrder[];
   /** The types of the events of every append, by append. */
   readonly appends: readonly (readonly RunEvent["type"][])[];
   /** Stops everything and proves the ledger. */
@@ -73,7 +73,7 @@ export interface PlanRun {
 export async function runPlan(
   script: Script | Readonly<Record<string, readonly Scripted[]>>,
   planFields: Fields,
-  settings: Partial<Settings> = {},
+  settings: Partial<RuntimeSettings> = {},
 ): Promise<PlanRun> {
   const runner = createScriptedRunner(typeof script === "function" ? script : scriptOf(script));
   return submitTo(createWorld(settings, runner), planFields);

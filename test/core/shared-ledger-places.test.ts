@@ -1,7 +1,7 @@
 /** The places of spawns among those that may run at once, where their coordinations change hands. One may run at a time. */
 import { expect, it } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
-import type { Admission } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
+import type { SpawnAdmission } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import type { GivenGates } from "../support/gate-dependencies.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { spawnOf } from "../support/fake-clock-host.ts";
@@ -19,7 +19,7 @@ async function spawn({ coordinator, host }: TestGateway) {
   return { coordinationId, child: childSessionKey };
 }
 
-const spawnAnother = ({ coordinator }: TestGateway): Promise<Admission> =>
+const spawnAnother = ({ coordinator }: TestGateway): Promise<SpawnAdmission> =>
   coordinator.admitSpawn(spawnOf({ task: "other", trace: "trace-2" }));
 
 it("those of another gateway take no place in the one that drives their coordination meanwhile", async () => {

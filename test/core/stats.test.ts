@@ -8,7 +8,7 @@ import {
   addCounts,
   createCoordinationCounter,
   createZeroCounts,
-  type Counts,
+  type CoordinationCounts,
 } from "../../src/agents/coordination/stats/count-coordination.ts";
 import { findPercentile, measureCounts, type Measure } from "../../src/agents/coordination/stats/measures.ts";
 import { recordConflicts, WRITERS } from "../cli/recorded-conflicts.ts";
@@ -38,13 +38,13 @@ async function readRecorded(
   return events;
 }
 
-function countEvents(events: readonly RunEvent[]): Counts {
+function countEvents(events: readonly RunEvent[]): CoordinationCounts {
   const counter = createCoordinationCounter();
   for (const event of events) counter.take(event);
   return counter.counts;
 }
 
-const findMeasure = (counts: Counts, name: Measure["name"]): Measure | undefined =>
+const findMeasure = (counts: CoordinationCounts, name: Measure["name"]): Measure | undefined =>
   measureCounts(counts, TARGETS).find((measure) => measure.name === name);
 
 describe("the counts of a coordination", () => {
@@ -182,7 +182,7 @@ describe("the counts of a coordination", () => {
     const values = fc.record({ ended: fc.nat(9), held: fc.nat(9), answerMs: fc.array(fc.nat(99)) });
     fc.assert(
       fc.property(fc.array(values), (several) => {
-        const add = (some: typeof several): Counts => {
+        const add = (some: typeof several): CoordinationCounts => {
           const sum = createZeroCounts();
           for (const part of some) addCounts(sum, { ...createZeroCounts(), ...part });
           return { ...sum, answerMs: sum.answerMs.toSorted((a, b) => a - b) };

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { Arrival, OwnedRun, RunOwners } from "../../src/agents/coordination/ports/run-owners.ts";
+import type { RunArrival, OwnedRun, RunOwners } from "../../src/agents/coordination/ports/run-owners.ts";
 import type { OwnRuns } from "../../src/agents/coordination/runtime/ownership/own-runs.ts";
 import { createTakeOver } from "../../src/agents/coordination/runtime/ownership/take-over.ts";
 import { createArrivalWatch } from "../../src/agents/coordination/runtime/ownership/watch-arrivals.ts";
@@ -68,7 +68,7 @@ describe("the watch for requests that arrive", () => {
     const clock = createFakeClock();
     const woken: string[] = [];
     let isLost = true;
-    const arrived: Arrival[] = [{ runId: idOf(1), length: 3 }];
+    const arrived: RunArrival[] = [{ runId: idOf(1), length: 3 }];
     const watch = createArrivalWatch({
       clock,
       owner: OWNER,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { AttemptOrder } from "../../src/agents/coordination/ports/agent-runner.ts";
 import { createTellingKey } from "../../src/agents/coordination/runtime/attempts/told-turns.ts";
 import { isTellingKey } from "../../src/agents/coordination/runtime/questions/tell-session.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
@@ -14,7 +14,7 @@ const LOW = 'A mumble.\n{"confidence":0.2}';
 interface Told {
   readonly world: World;
   readonly coordinator: Coordinator;
-  readonly orders: () => Order[];
+  readonly orders: () => AttemptOrder[];
 }
 
 /** A spawn of low confidence whose text was kept back, and which a person then let through or not. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Telling } from "../../src/agents/coordination/ledger/state.ts";
+import type { PendingTelling } from "../../src/agents/coordination/ledger/state.ts";
 import {
   describeOutcomeToAsker,
   formatTellingMessage,
@@ -26,7 +26,7 @@ const keepTexts = (texts: Readonly<Record<string, string>>) => ({
 });
 const NOTHING = keepTexts({});
 
-const tellingOf = (scene: PlanScene): Telling => {
+const tellingOf = (scene: PlanScene): PendingTelling => {
   const [telling] = scene.state.kind === "unopened" ? [] : [...scene.state.tellings.values()];
   if (!telling) throw new Error("nothing to tell");
   return telling;

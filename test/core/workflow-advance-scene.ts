@@ -1,6 +1,6 @@
 /** Owns: node types that tests script, and a run that is being advanced, for tests of what a run does next. */
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import type { Advance, ProgressContext } from "../../src/agents/coordination/workflow/advance-run.ts";
+import type { RunAdvance, ProgressContext } from "../../src/agents/coordination/workflow/advance-run.ts";
 import type {
   NodeEffect,
   NodePlay,
@@ -44,8 +44,8 @@ export function createContext(
 export function createAdvance(
   run: WorkflowRun,
   context: ProgressContext,
-  more: Partial<Advance> = {},
-): Advance {
+  more: Partial<RunAdvance> = {},
+): RunAdvance {
   return { ...context, run, events: [], memory: [], ...more };
 }
 

@@ -6,7 +6,10 @@ import type { NodeStep } from "../../src/agents/coordination/workflow/node-contr
 import { agentInvocation } from "../../src/agents/coordination/workflow/nodes/agent-invocation.ts";
 import type { Invocation } from "../../src/agents/coordination/workflow/state/invocation.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
-import type { Answer, NodeRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
+import type {
+  InterruptAnswer,
+  NodeRun,
+} from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import {
   CHILD,
   createBound,
@@ -341,7 +344,7 @@ describe("the end of an agent", () => {
 
   const DOUBTED = { turns: TURNS, completed: createCompleted("escalated", { confidence: 0.4 }) };
 
-  function createAnswer(resumeValue: unknown): Answer {
+  function createAnswer(resumeValue: unknown): InterruptAnswer {
     return {
       interruptId: "a~1",
       kind: "low-confidence",

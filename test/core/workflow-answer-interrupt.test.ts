@@ -5,7 +5,7 @@ import type { InterruptKind } from "../../src/agents/coordination/contracts/work
 import {
   answerInterrupt,
   needsLogin,
-  type Answering,
+  type AnswerRuling,
 } from "../../src/agents/coordination/workflow/state/answer-interrupt.ts";
 import type { Interrupt, Vote } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
@@ -27,25 +27,25 @@ function createApproval(data: Values = {}, votes: readonly Vote[] = []): Interru
 }
 
 /** Answers as Alice, unless `more` says otherwise. */
-function answer(interrupt: Interrupt, value: unknown, more: Partial<Request> = {}): Answering {
+function answer(interrupt: Interrupt, value: unknown, more: Partial<Request> = {}): AnswerRuling {
   const node = createNodeRun("gate", "suspended", { interrupt, interrupts: 1 });
   return answerInterrupt({ node, interrupt, value, by: "alice", ...more });
 }
 
 function expectRefusal(
-  answering: Answering,
+  answering: AnswerRuling,
   message: string,
   code: "validation_error" | "forbidden" = "validation_error",
 ): void {
   expect(answering).toEqual({ ok: false, code, message });
 }
 
-function listTypes(answering: Answering): string[] {
+function listTypes(answering: AnswerRuling): string[] {
   return answering.ok ? answering.drafts.map(({ type }) => type) : [answering.message];
 }
 
 /** Returns the value that the node goes on with. */
-function readResumeValue(answering: Answering): unknown {
+function readResumeValue(answering: AnswerRuling): unknown {
   const resolved = answering.ok
     ? answering.drafts.find((draft) => draft.type === "interrupt.resolved")
     : undefined;
@@ -53,7 +53,7 @@ function readResumeValue(answering: Answering): unknown {
 }
 
 /** Returns whose vote was recorded. */
-function findVoter(answering: Answering): unknown {
+function findVoter(answering: AnswerRuling): unknown {
   const vote = answering.ok
     ? answering.drafts.find((draft) => draft.type === "approval.received")
     : undefined;
@@ -256,7 +256,7 @@ describe("an approval", () => {
 });
 
 describe("an approval that needs two", () => {
-  const answerTwo = (votes: readonly Vote[], value: Values, data: Values = {}): Answering =>
+  const answerTwo = (votes: readonly Vote[], value: Values, data: Values = {}): AnswerRuling =>
     answer(createApproval({ requiredApprovals: 2, ...data }, votes), value);
 
   it("records the first vote and stays open", () => {

@@ -4,7 +4,7 @@ import {
   describeGivenWord,
   isGiven,
   readAction,
-  type Action,
+  type AnswerAction,
 } from "../../src/agents/coordination/workflow/state/answer-words.ts";
 import {
   areAskableQuestions,
@@ -12,12 +12,12 @@ import {
   readAskableQuestions,
 } from "../../src/agents/coordination/workflow/state/clarification-answers.ts";
 
-const ALL: readonly Action[] = ["accept", "reject", "refine", "edit-accept"];
+const ALL: readonly AnswerAction[] = ["accept", "reject", "refine", "edit-accept"];
 const USAGE =
   'answer with {"action": ...} and exactly one of accept, reject, refine, edit-accept, spelt so, in lower case';
 
 /** Returns the action that was read, or why none was. */
-function readWord(value: unknown, offered: readonly Action[] = ALL): string {
+function readWord(value: unknown, offered: readonly AnswerAction[] = ALL): string {
   const read = readAction(value, offered);
   return read.ok ? read.action : read.message;
 }

@@ -12,7 +12,7 @@ import {
 } from "../../src/agents/coordination/workflow/nodes/child-gate.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
 import type {
-  Answer,
+  InterruptAnswer,
   Handoff,
   RecordedVerdict,
 } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
@@ -41,7 +41,7 @@ function createVerdict(verdict: RecordedVerdict["verdict"]): RecordedVerdict {
   return { agentId: "acme.critic", verdict };
 }
 
-function createAnswer(resumeValue: unknown, data: Values = {}): Answer {
+function createAnswer(resumeValue: unknown, data: Values = {}): InterruptAnswer {
   return {
     interruptId: "a~1",
     kind: "approval",

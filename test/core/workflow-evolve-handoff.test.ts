@@ -11,7 +11,7 @@ import {
   type HandoffEvent,
 } from "../../src/agents/coordination/workflow/state/evolve-handoff.ts";
 import type {
-  Answer,
+  InterruptAnswer,
   HandedOver,
   Handoff,
   WorkflowRun,
@@ -61,7 +61,7 @@ const RUNNING = [BEGAN, dispatch("child-1"), chain("dispatch.succeeded", { child
 /** The events of the sequences 10 to 13, after which the child has completed. */
 const ENDED = [...RUNNING, COMPLETED];
 
-const createAnswer = (action: string): Answer => ({
+const createAnswer = (action: string): InterruptAnswer => ({
   interruptId: "i-1",
   kind: "approval",
   resumeValue: { action },

@@ -5,7 +5,7 @@ import type { InterruptKind } from "../../src/agents/coordination/contracts/work
 import type { NodeStep } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import { interruptGate } from "../../src/agents/coordination/workflow/nodes/gate-nodes.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
-import type { Answer } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
+import type { InterruptAnswer } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import { createView, type Scene } from "./workflow-node-view-scene.ts";
 import { RUN } from "./workflow-view-scene.ts";
 
@@ -13,7 +13,11 @@ function ask(config: Values, scene: Scene = {}): NodeStep {
   return interruptGate.step(createView({ ...scene, config }));
 }
 
-function answer(kind: InterruptKind, resumeValue: unknown, more: Pick<Answer, "isExpired"> = {}): NodeStep {
+function answer(
+  kind: InterruptKind,
+  resumeValue: unknown,
+  more: Pick<InterruptAnswer, "isExpired"> = {},
+): NodeStep {
   const eventId = createEventId(RUN, 3);
   const answers = [{ interruptId: "a~1", kind, resumeValue, eventId, asked: { data: {} }, ...more }];
   return interruptGate.step(createView({ nodeRun: { answers } }));

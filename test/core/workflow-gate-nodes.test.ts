@@ -13,11 +13,11 @@ import {
   interruptGate,
 } from "../../src/agents/coordination/workflow/nodes/gate-nodes.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
-import type { Answer } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
+import type { InterruptAnswer } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import { createView, REPLAY_ORIGIN, type Scene } from "./workflow-node-view-scene.ts";
 import { createAsking, NOW, RUN } from "./workflow-view-scene.ts";
 
-function createAnswer(resumeValue: unknown, kind: InterruptKind = "approval"): Answer {
+function createAnswer(resumeValue: unknown, kind: InterruptKind = "approval"): InterruptAnswer {
   const eventId = createEventId(RUN, 3);
   return { interruptId: "a~1", kind, resumeValue, eventId, asked: { data: {} } };
 }
@@ -247,7 +247,10 @@ describe("a clarification", () => {
   });
 
   it("fails where nobody answers in time", () => {
-    const late: Answer = { ...createAnswer({ action: "timeout" }, "clarification"), isExpired: true };
+    const late: InterruptAnswer = {
+      ...createAnswer({ action: "timeout" }, "clarification"),
+      isExpired: true,
+    };
     expect(clarificationGate.step(createView({ nodeRun: { answers: [late] } }))).toStrictEqual(
       fail("clarification_timeout", NOBODY),
     );

@@ -6,10 +6,13 @@ import type { WorkflowDraft } from "../../src/agents/coordination/contracts/work
 import {
   draftMergeQuestion,
   listMergeHolds,
-  type Hold,
-  type Holds,
+  type HoldReason,
+  type HoldReasons,
 } from "../../src/agents/coordination/workflow/nodes/gate-question.ts";
-import type { Judged, Ruling } from "../../src/agents/coordination/workflow/nodes/gate-ruling.ts";
+import type {
+  ChildJudgedOutcome,
+  ChildRuling,
+} from "../../src/agents/coordination/workflow/nodes/gate-ruling.ts";
 import { draftExceededLoopLimit } from "../../src/agents/coordination/workflow/nodes/loop-limit.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
 import type { RecordedVerdict } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
@@ -25,13 +28,17 @@ import {
 import { createNodeRun, RUN, withNodes } from "./workflow-view-scene.ts";
 
 describe("the reasons to ask people before outputs are merged", () => {
-  const UNASKED: Ruling = { kind: "unasked" };
+  const UNASKED: ChildRuling = { kind: "unasked" };
 
-  function listHolds(gate: ChildGate, ruling: Ruling, judged: Partial<Judged> = {}): Hold[] {
+  function listHolds(
+    gate: ChildGate,
+    ruling: ChildRuling,
+    judged: Partial<ChildJudgedOutcome> = {},
+  ): HoldReason[] {
     return listMergeHolds(createView(), { gate, ruling, judged: createJudged(judged) });
   }
 
-  function createRuling(verdict: RecordedVerdict["verdict"], confidence?: number): Ruling {
+  function createRuling(verdict: RecordedVerdict["verdict"], confidence?: number): ChildRuling {
     const stated = confidence === undefined ? {} : { confidence };
     return { kind: "verdict", verdict: { agentId: "acme.critic", verdict, ...stated } };
   }
@@ -43,8 +50,8 @@ describe("the reasons to ask people before outputs are merged", () => {
 
   it("are several where several apply, in their order", () => {
     const attestation = createAttestation({ requireApproval: true });
-    const judged: Judged = { kind: "child_judged", isSelf: false, judgements: [] };
-    const ruling: Ruling = { kind: "missing", because: "timed_out" };
+    const judged: ChildJudgedOutcome = { kind: "child_judged", isSelf: false, judgements: [] };
+    const ruling: ChildRuling = { kind: "missing", because: "timed_out" };
     expect(listMergeHolds(createView(), { gate: { attestation }, ruling, judged })).toStrictEqual([
       { kind: "output-unavailable" },
       { kind: "verification-missing", because: "timed_out" },
@@ -80,8 +87,8 @@ describe("the question whether outputs are merged", () => {
 
   interface Question extends Scene {
     readonly gate?: ChildGate;
-    readonly holds?: Holds;
-    readonly judged?: Partial<Judged>;
+    readonly holds?: HoldReasons;
+    readonly judged?: Partial<ChildJudgedOutcome>;
     readonly outputMapping?: Readonly<Record<string, string>>;
   }
 
@@ -102,8 +109,12 @@ describe("the question whether outputs are merged", () => {
     return requested?.payload ?? {};
   }
 
-  const DOUBT: Hold = { kind: "confidence-below-floor", confidence: 0.4, agentId: "acme.critic" };
-  const LARGER_DOUBT: Hold = { kind: "confidence-below-floor", confidence: 0.3, agentId: "acme.writer" };
+  const DOUBT: HoldReason = { kind: "confidence-below-floor", confidence: 0.4, agentId: "acme.critic" };
+  const LARGER_DOUBT: HoldReason = {
+    kind: "confidence-below-floor",
+    confidence: 0.3,
+    agentId: "acme.writer",
+  };
 
   it("is an approval, asked by the node of the worker's outputs", () => {
     expect(draftQuestion({ judged: { variables: { result: "text" } } })).toStrictEqual([
@@ -138,7 +149,7 @@ describe("the question whether outputs are merged", () => {
   });
 
   it("names the largest doubt, which is on record before it", () => {
-    const holds: Holds = [{ kind: "revisions-exhausted" }, DOUBT, LARGER_DOUBT];
+    const holds: HoldReasons = [{ kind: "revisions-exhausted" }, DOUBT, LARGER_DOUBT];
     const [escalated, suspended] = draftQuestion({ holds, run: { origin: REPLAY_ORIGIN } });
     expect(escalated).toStrictEqual({
       type: "core.workflowChain.confidence-escalated",
@@ -158,7 +169,7 @@ describe("the question whether outputs are merged", () => {
     });
   });
 
-  it.each<[hold: Hold, description: string]>([
+  it.each<[hold: HoldReason, description: string]>([
     [{ kind: "verification-missing", because: "timed_out" }, "There is no verdict on it (timed_out)."],
     [DOUBT, "The confidence of acme.critic is 0.4, below 0.5."],
     [
@@ -172,7 +183,7 @@ describe("the question whether outputs are merged", () => {
   });
 
   it("says every reason for which it is asked", () => {
-    const holds: Holds = [{ kind: "output-unavailable" }, { kind: "approval-required" }];
+    const holds: HoldReasons = [{ kind: "output-unavailable" }, { kind: "approval-required" }];
     expect(readQuestion({ holds })).toMatchObject({
       data: {
         description: "What it produced cannot be read any more. It is merged only with approval.",
@@ -197,7 +208,7 @@ describe("the question whether outputs are merged", () => {
   });
 
   it("can only be refused or answered with other outputs where none can be read", () => {
-    const judged: Judged = { kind: "child_judged", isSelf: false, judgements: [] };
+    const judged: ChildJudgedOutcome = { kind: "child_judged", isSelf: false, judgements: [] };
     const drafts = draftMergeQuestion(createView(), createHandoff(), {
       gate: {},
       holds: [{ kind: "output-unavailable" }],

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { VerifierConfig } from "../../src/agents/coordination/contracts/workflows/child-gate-config.ts";
 import type { Judgement } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
-import { ruleOnChild, type Ruling } from "../../src/agents/coordination/workflow/nodes/gate-ruling.ts";
+import { ruleOnChild, type ChildRuling } from "../../src/agents/coordination/workflow/nodes/gate-ruling.ts";
 import type { RecordedVerdict } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import {
   createAttestation,
@@ -23,7 +23,7 @@ const TIMED_OUT: Judgement = { kind: "none", because: "timed_out" };
 const MALFORMED: Judgement = { kind: "none", because: "malformed" };
 
 describe("the ruling on what a child produced", () => {
-  function rule(judgements: readonly Judgement[], verifier: Partial<VerifierConfig> = {}): Ruling {
+  function rule(judgements: readonly Judgement[], verifier: Partial<VerifierConfig> = {}): ChildRuling {
     const gate = { verifier: createVerifier(verifier) };
     return ruleOnChild(createView(), createHandoff(), gate, createJudged({ judgements }));
   }
@@ -46,7 +46,7 @@ describe("the ruling on what a child produced", () => {
 
   it("counts of whoever did the work only where the gate allows it", () => {
     const judged = createJudged({ isSelf: true, judgements: [createVerdict("pass")] });
-    const ruleSelf = (allowSelfVerification: boolean): Ruling => {
+    const ruleSelf = (allowSelfVerification: boolean): ChildRuling => {
       const gate = { verifier: createVerifier({ allowSelfVerification }) };
       return ruleOnChild(createView(), createHandoff(), gate, judged);
     };

@@ -9,7 +9,10 @@ import type {
 } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import { dispatch } from "../../src/agents/coordination/workflow/nodes/dispatch.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
-import type { Answer, Handoff } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
+import type {
+  InterruptAnswer,
+  Handoff,
+} from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import { createHandoff, createView, type Scene } from "./workflow-node-view-scene.ts";
 import { chain, createNode } from "../support/workflow-definitions.ts";
 import { createAsking, createGraph, RUN, withDecision } from "./workflow-view-scene.ts";
@@ -104,7 +107,7 @@ describe("a dispatch", () => {
 describe("a question of the supervisor", () => {
   const ASK: OrchestratorDecision = { kind: "ask-user", prompt: "Which color?" };
 
-  function createAnswer(resumeValue: unknown): Answer {
+  function createAnswer(resumeValue: unknown): InterruptAnswer {
     const eventId = createEventId(RUN, 6);
     return { interruptId: "i", kind: "clarification", resumeValue, eventId, asked: { data: {} } };
   }

@@ -7,7 +7,7 @@ import {
   createHandoffBeginStep,
   settleHandoff,
   stepHandoff,
-  type Handover,
+  type HandoffTerms,
 } from "../../src/agents/coordination/workflow/nodes/handoff.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
 import type { Handoff } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
@@ -18,7 +18,7 @@ const CAUSE = createEventId(RUN, 9);
 const CHAIN = createEventId(RUN, 2);
 const VERIFIER: Values = { verifier: { agentId: "acme.critic" } };
 
-function createHandover(change: Partial<Handover> = {}): Handover {
+function createHandover(change: Partial<HandoffTerms> = {}): HandoffTerms {
   return { cause: "core.dispatch", inputMapping: {}, outputMapping: {}, ordinal: "1:0", ...change };
 }
 
@@ -58,7 +58,7 @@ describe("the beginning of a handoff", () => {
 });
 
 describe("the step of a handoff", () => {
-  function step(handoff: Partial<Handoff>, scene: Scene = {}, handover: Partial<Handover> = {}) {
+  function step(handoff: Partial<Handoff>, scene: Scene = {}, handover: Partial<HandoffTerms> = {}) {
     return stepHandoff(createView(scene), createHandoff(handoff), createHandover(handover));
   }
 
@@ -148,7 +148,7 @@ describe("the outcome of a handoff", () => {
 
   interface Settling extends Scene {
     readonly handoff?: Partial<Handoff>;
-    readonly handover?: Partial<Handover>;
+    readonly handover?: Partial<HandoffTerms>;
   }
 
   function settle(outcome: EffectOutcome, settling: Settling = {}): readonly WorkflowDraft[] {

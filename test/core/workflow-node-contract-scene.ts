@@ -5,7 +5,7 @@ import type {
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { NodeGraph } from "../../src/agents/coordination/workflow/state/node-graph.ts";
 import type { Invocation } from "../../src/agents/coordination/workflow/state/invocation.ts";
-import type { Ending } from "../../src/agents/coordination/workflow/node-contract/run-end.ts";
+import type { RunEnding } from "../../src/agents/coordination/workflow/node-contract/run-end.ts";
 import type {
   NodeView,
   WorkflowSettings,
@@ -24,7 +24,7 @@ export interface Around {
 }
 
 /** A run a minute after it began. */
-export function createEnding(nodeRuns: readonly NodeRun[], around: Around = {}): Ending {
+export function createEnding(nodeRuns: readonly NodeRun[], around: Around = {}): RunEnding {
   const { graph = createGraph(), run = {}, configurable } = around;
   return {
     run: createRun({ ...withNodes(...nodeRuns), ...run }, configurable && { configurable }),

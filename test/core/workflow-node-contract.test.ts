@@ -8,7 +8,7 @@ import {
   draftRegularEnd,
   isOverTime,
   computeRunDeadlineMs,
-  type Ending,
+  type RunEnding,
 } from "../../src/agents/coordination/workflow/node-contract/run-end.ts";
 import type { NodeRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import { chain, createEdge, createNode } from "../support/workflow-definitions.ts";
@@ -103,7 +103,7 @@ describe("a run that ends early", () => {
 });
 
 describe("the outputs of a run", () => {
-  const readOutputs = (nodeRuns: readonly NodeRun[], graph: Ending["graph"]): unknown => {
+  const readOutputs = (nodeRuns: readonly NodeRun[], graph: RunEnding["graph"]): unknown => {
     const drafts = draftRegularEnd(createEnding(nodeRuns, { graph }));
     expect(drafts).toMatchObject([{ type: "run.completed", payload: { durationMs: MINUTE } }]);
     return drafts.map(({ payload }) => ("outputs" in payload ? payload.outputs : undefined))[0];

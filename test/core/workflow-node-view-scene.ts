@@ -15,7 +15,7 @@ import type {
   NodeView,
   WorkflowSettings,
 } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
-import type { Judged } from "../../src/agents/coordination/workflow/nodes/gate-ruling.ts";
+import type { ChildJudgedOutcome } from "../../src/agents/coordination/workflow/nodes/gate-ruling.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
 import type {
   Handoff,
@@ -105,6 +105,6 @@ export function createAttestation(change: Partial<AttestationConfig> = {}): Atte
   return { checksum: false, algorithm: "sha256", requireApproval: false, ...change };
 }
 
-export function createJudged(change: Partial<Judged> = {}): Judged {
+export function createJudged(change: Partial<ChildJudgedOutcome> = {}): ChildJudgedOutcome {
   return { kind: "child_judged", variables: {}, isSelf: false, judgements: [], ...change };
 }

@@ -6,7 +6,7 @@ import type {
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import {
   advanceRun,
-  type Progress,
+  type RunProgress,
   type ProgressContext,
 } from "../../src/agents/coordination/workflow/advance-run.ts";
 import type {
@@ -34,7 +34,7 @@ import { FIRST, RUN, STARTED, timeAt } from "./workflow-evolve-scene.ts";
 import { createGraph } from "./workflow-view-scene.ts";
 
 /** Returns the drafts of something that happens to a run. */
-export type Act = (progress: Progress, context: ProgressContext) => readonly WorkflowDraft[];
+export type Act = (progress: RunProgress, context: ProgressContext) => readonly WorkflowDraft[];
 
 export const wait: Act = () => [];
 export const tell =

@@ -8,7 +8,10 @@ import type {
 } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import { subWorkflow } from "../../src/agents/coordination/workflow/nodes/sub-workflow.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
-import type { Answer, Handoff } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
+import type {
+  InterruptAnswer,
+  Handoff,
+} from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import {
   createHandoff,
   createJudged,
@@ -261,7 +264,7 @@ describe("the child of a node behind a gate", () => {
 });
 
 describe("the end of a node behind a gate", () => {
-  const createAnswer = (resumeValue: unknown): Answer => ({
+  const createAnswer = (resumeValue: unknown): InterruptAnswer => ({
     interruptId: "a~1",
     kind: "approval",
     resumeValue,

@@ -6,9 +6,9 @@ import type { NodePlay, NodeStep } from "../../src/agents/coordination/workflow/
 import { supervisor } from "../../src/agents/coordination/workflow/nodes/supervisor.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
 import type {
-  Answer,
+  InterruptAnswer,
   Interrupt,
-  Orchestrator,
+  OrchestratorState,
 } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import { createPlay, createView, REPLAY_ORIGIN, type Scene } from "./workflow-node-view-scene.ts";
 import { NOW, RUN } from "./workflow-view-scene.ts";
@@ -27,7 +27,7 @@ const withPlay = (change: Partial<NodePlay> = {}): Pick<Scene, "settings"> => ({
 /** A script decides. */
 const withTurn = (decision: OrchestratorDecision) =>
   withPlay({ playTurn: () => ({ kind: "decided", decision }) });
-const withOrchestrator = (change: Partial<Orchestrator>): NonNullable<Scene["run"]> => ({
+const withOrchestrator = (change: Partial<OrchestratorState>): NonNullable<Scene["run"]> => ({
   orchestrator: { decided: 0, revisions: 0, ...change },
 });
 const withHeldDecision = (decision: OrchestratorDecision, sequence = 5): NonNullable<Scene["run"]> =>
@@ -225,7 +225,7 @@ describe("a decision below the floor", () => {
 });
 
 describe("the answer of people to a decision that is held", () => {
-  const createAnswer = (resumeValue: unknown): Answer => ({
+  const createAnswer = (resumeValue: unknown): InterruptAnswer => ({
     interruptId: "a~1",
     kind: "approval",
     resumeValue,

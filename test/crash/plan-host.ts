@@ -13,14 +13,19 @@ import type {
   ChildEnding,
   Observation,
 } from "../../src/agents/coordination/contracts/observation.ts";
-import type { AgentRunner, Attempt, Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
-import type { Report } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
+import type {
+  AgentRunner,
+  Attempt,
+  AttemptOrder,
+  Start,
+} from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { ChildReport } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import type { FakeClock } from "../support/fake-clock.ts";
 import type { Manner } from "./plan-manner.ts";
 
 export interface HostRun {
   readonly key: IdempotencyKey;
-  readonly order: Order;
+  readonly order: AttemptOrder;
   readonly manner: Manner;
   readonly isDelivery: boolean;
   readonly startedAtMs: number;
@@ -37,7 +42,7 @@ export interface HostRun {
   forgottenAtMs?: number;
   /** When somebody who asked was first told how it ended. */
   answeredAtMs?: number;
-  readonly reports: { readonly outputs: object; readonly outcome: Report["outcome"]; answer?: string }[];
+  readonly reports: { readonly outputs: object; readonly outcome: ChildReport["outcome"]; answer?: string }[];
   readonly ended: PromiseWithResolvers<void>;
 }
 
@@ -58,7 +63,7 @@ export interface PlanHostDependencies {
   readonly mannerOf: (key: string, isDelivery: boolean) => Manner;
   readonly isIntended: (key: IdempotencyKey) => boolean;
   /** An agent calls the tool to report. */
-  readonly report: (session: SessionKey, report: Report) => Promise<string | undefined>;
+  readonly report: (session: SessionKey, report: ChildReport) => Promise<string | undefined>;
 }
 
 interface Host extends PlanHostDependencies {
@@ -104,7 +109,7 @@ function findManner(host: Host, key: IdempotencyKey): Manner {
   return host.mannerOf(key, key.includes(`:${DELIVERY_STEP_ID}:`));
 }
 
-async function start(host: Host, order: Order): Promise<Start> {
+async function start(host: Host, order: AttemptOrder): Promise<Start> {
   const key = order.idempotencyKey;
   const manner = findManner(host, key);
   const tries = (host.asked.get(key) ?? 0) + 1;
@@ -147,7 +152,7 @@ async function answerStart(host: Host, run: HostRun, trouble: Manner["start"]): 
   }
 }
 
-function arriveLate(host: Host, order: Order, delayMs: number): Promise<Start> {
+function arriveLate(host: Host, order: AttemptOrder, delayMs: number): Promise<Start> {
   const key = order.idempotencyKey;
   return new Promise((resolve) => {
     const arriveNow = (): void => {
@@ -160,7 +165,7 @@ function arriveLate(host: Host, order: Order, delayMs: number): Promise<Start> {
 }
 
 /** D2: one key is one run, as long as the host knows of it. */
-function begin(host: Host, order: Order, isLate: boolean): HostRun {
+function begin(host: Host, order: AttemptOrder, isLate: boolean): HostRun {
   const key = order.idempotencyKey;
   const knownRun = host.byKey.get(key);
   if (knownRun) return knownRun;

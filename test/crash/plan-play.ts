@@ -9,7 +9,7 @@ import type { RunEvent } from "../../src/agents/coordination/contracts/run-event
 import type { AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { createQuestionId } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
-import type { Report } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
+import type { ChildReport } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
 import { SETTINGS } from "../support/fake-clock-host.ts";
@@ -237,7 +237,7 @@ async function answer(coordinator: Coordinator, answerKind: AnswerKind): Promise
 async function reportWhileAlive(
   stage: Stage,
   session: SessionKey,
-  report: Report,
+  report: ChildReport,
 ): Promise<string | undefined> {
   if (stage.process.isOver()) return undefined;
   return (await callWhileAlive(stage, ({ coordinator }) => coordinator.report(session, report)))?.kind;

@@ -9,7 +9,7 @@ import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runn
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { OutputContract } from "../../src/agents/coordination/ports/output-contract.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
+import type { RuntimeSettings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { createPQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
@@ -50,7 +50,7 @@ export interface PlanProcessDependencies {
   readonly runner: AgentRunner;
   /** The verdicts of the checks of results. */
   readonly ruler: Ruler;
-  readonly settings: Settings;
+  readonly settings: RuntimeSettings;
   readonly lanes: LaneLimits;
   readonly problem: (subject: string) => void;
 }

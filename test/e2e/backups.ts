@@ -7,7 +7,7 @@ import { basename, dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import type { Check } from "../../src/plugins/cli/doctor-checks.ts";
+import type { DoctorCheck } from "../../src/plugins/cli/doctor-checks.ts";
 import { openLedgerForReading } from "../../src/plugins/ledger-reader.ts";
 import { startAppendLoop } from "../support/append-loop.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
@@ -28,8 +28,8 @@ async function runForJson({ gateway }: Stage, ...args: string[]): Promise<unknow
   return JSON.parse(stdout);
 }
 
-async function checkBackup(stage: Stage): Promise<Check | undefined> {
-  const { checks } = (await runForJson(stage, "coordination", "doctor")) as { checks: Check[] };
+async function checkBackup(stage: Stage): Promise<DoctorCheck | undefined> {
+  const { checks } = (await runForJson(stage, "coordination", "doctor")) as { checks: DoctorCheck[] };
   return checks.find(({ name }) => name === "backup");
 }
 

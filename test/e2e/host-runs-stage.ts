@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
-import type { Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { AttemptOrder, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { FlowSnapshot } from "../../src/plugins/openclaw/runners/flow-mirror.ts";
 import type { Json } from "../support/gateway.ts";
 import { answerOnce } from "../support/answer-once.ts";
@@ -47,10 +47,10 @@ export type FlowRow = {
 
 export interface RunsStage {
   readonly host: Stage;
-  readonly start: (order: Order, runner?: RunnerName) => Promise<Start>;
-  readonly observe: (order: Order, runner?: RunnerName) => Promise<Observation>;
-  readonly follow: (order: Order, runner?: RunnerName, timeoutMs?: number) => Promise<Observation>;
-  readonly cancel: (order: Order) => Promise<string>;
+  readonly start: (order: AttemptOrder, runner?: RunnerName) => Promise<Start>;
+  readonly observe: (order: AttemptOrder, runner?: RunnerName) => Promise<Observation>;
+  readonly follow: (order: AttemptOrder, runner?: RunnerName, timeoutMs?: number) => Promise<Observation>;
+  readonly cancel: (order: AttemptOrder) => Promise<string>;
   readonly show: (snapshot: FlowSnapshot) => Promise<unknown>;
   readonly stopShowing: () => Promise<unknown>;
   /** Returns the notes that the fixture took since the gateway started. */
@@ -129,7 +129,7 @@ function requestsOf(model: ScriptedModel): Pick<RunsStage, "requestsThatSay" | "
 let orders = 0;
 
 /** An attempt of its own for every call. */
-export function orderOf(message: string, more: Partial<Order> = {}): Order {
+export function orderOf(message: string, more: Partial<AttemptOrder> = {}): AttemptOrder {
   orders += 1;
   const name = `${orders}`;
   const agentId = more.agentId ?? "main";
@@ -156,12 +156,12 @@ export function orderOf(message: string, more: Partial<Order> = {}): Order {
     deadlineAtMs: Date.now() + 600_000,
     traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
     ...more,
-  } as Order;
+  } as AttemptOrder;
 }
 
 /** The telling of an owner. */
-export function createOwnerOrder(session: string, message: string): Order {
-  return orderOf(message, { childSessionKey: session as Order["childSessionKey"] });
+export function createOwnerOrder(session: string, message: string): AttemptOrder {
+  return orderOf(message, { childSessionKey: session as AttemptOrder["childSessionKey"] });
 }
 
 export function snapshotOf(coordinationId: string, more: Partial<FlowSnapshot> = {}): FlowSnapshot {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
-import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { AttemptOrder } from "../../src/agents/coordination/ports/agent-runner.ts";
 import { renderScript, textOf, type RecordedRequest } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { describeBackups } from "./backups.ts";
@@ -144,7 +144,7 @@ describe("a step that runs as a subagent", () => {
         { call: [{ name: "coordination_report", args: { outcome: "completed", outputs: { answer: 42 } } }] },
         { say: "the-first-result" },
       ),
-      { agentId: "coder" as Order["agentId"], outputSchema: { type: "object", required: ["answer"] } },
+      { agentId: "coder" as AttemptOrder["agentId"], outputSchema: { type: "object", required: ["answer"] } },
     );
     const child = { childSessionKey: order.childSessionKey, childRunId: order.idempotencyKey };
     expect(await stage.start(order)).toEqual({ kind: "started", child });
@@ -182,7 +182,10 @@ describe("a step that runs as a subagent", () => {
   });
 
   it("of an agent that does not exist is refused with the host's reason, and nothing of it exists", async () => {
-    const order = orderOf("never", { agentId: "nobody" as Order["agentId"], dispatchedAtMs: 0 as never });
+    const order = orderOf("never", {
+      agentId: "nobody" as AttemptOrder["agentId"],
+      dispatchedAtMs: 0 as never,
+    });
     const answer = await stage.start(order);
     expect(answer).toMatchObject({ kind: "refused" });
     expect("message" in answer && answer.message).toContain('"nobody"');
@@ -241,7 +244,7 @@ describe("a step that runs as a subagent", () => {
 
   it("of which the host knows nothing may still begin while it is young, and did not when it is not", async () => {
     expect(await stage.observe(orderOf("never"))).toEqual({ kind: "unknown" });
-    const old = { dispatchedAtMs: (Date.now() - 61_000) as Order["dispatchedAtMs"] };
+    const old = { dispatchedAtMs: (Date.now() - 61_000) as AttemptOrder["dispatchedAtMs"] };
     expect(await stage.observe(orderOf("never", old))).toEqual({ kind: "absent" });
   });
 
@@ -328,11 +331,11 @@ describe("telling an owner", () => {
   });
 
   it("never happened when the host knows neither the run nor the message", async () => {
-    const session = "agent:main:never-told" as Order["childSessionKey"];
+    const session = "agent:main:never-told" as AttemptOrder["childSessionKey"];
     expect(await stage.observe(orderOf("x", { childSessionKey: session }), "owner")).toEqual({
       kind: "unknown",
     });
-    const dispatchedAtMs = (Date.now() - 61_000) as Order["dispatchedAtMs"];
+    const dispatchedAtMs = (Date.now() - 61_000) as AttemptOrder["dispatchedAtMs"];
     const old = orderOf("x", { childSessionKey: session, dispatchedAtMs });
     expect(await stage.observe(old, "owner")).toEqual({ kind: "absent" });
   });

@@ -1,7 +1,7 @@
 /** Owns: how a test serves a ledger where it says nothing else: on a free port of the loopback address, for nobody. */
-import type { Serving } from "../../src/plugins/serve-openwop.ts";
+import type { ServingOptions } from "../../src/plugins/serve-openwop.ts";
 
-export function createServing(ledgerPath: string, options: Partial<Serving> = {}): Serving {
+export function createServing(ledgerPath: string, options: Partial<ServingOptions> = {}): ServingOptions {
   return {
     ledgerPath,
     tokens: [],

@@ -6,11 +6,15 @@ import {
   type WorkflowStatus,
 } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
-import type { Begun, KeptAnswer, RequestLog } from "../../src/agents/coordination/ports/workflow-store.ts";
+import type {
+  KeyedRequestStart,
+  KeptAnswer,
+  RequestLog,
+} from "../../src/agents/coordination/ports/workflow-store.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
 import type {
-  Answered,
+  HostAnswer,
   Caller,
   CreatedRun,
   CreateRun,
@@ -58,7 +62,7 @@ function refuse(code: HostErrorCode, message: string, details?: Record<string, u
   return { kind: "refused", code, message, ...(details && { details }) };
 }
 
-function answerDone<T>(value: T): Answered<T> {
+function answerDone<T>(value: T): HostAnswer<T> {
   return { kind: "done", value };
 }
 
@@ -102,15 +106,15 @@ export function createFakeHost(): FakeHost {
   const withRun = <T>(
     caller: Caller,
     runId: string,
-    use: (run: FakeRun) => Answered<T>,
-  ): Promise<Answered<T>> =>
+    use: (run: FakeRun) => HostAnswer<T>,
+  ): Promise<HostAnswer<T>> =>
     Promise.resolve().then(() => {
       const run = findOwnRun(caller, runId);
       return run ? use(run) : NOWHERE;
     });
-  const showRun = ({ runId, status }: FakeRun): Answered<CreatedRun> =>
+  const showRun = ({ runId, status }: FakeRun): HostAnswer<CreatedRun> =>
     answerDone({ runId: runId as CoordinationId, status });
-  const move = (run: FakeRun, status: WorkflowStatus, type: string): Answered<CreatedRun> => {
+  const move = (run: FakeRun, status: WorkflowStatus, type: string): HostAnswer<CreatedRun> => {
     run.status = status;
     host.append(run.runId, type);
     return showRun(run);
@@ -247,7 +251,7 @@ function createMemoryRequests(): RequestLog {
   const nameKey = (key: { tenant: string; endpoint: string; key: string }): string =>
     JSON.stringify([key.tenant, key.endpoint, key.key]);
   return {
-    begin: (request): Promise<Begun> => {
+    begin: (request): Promise<KeyedRequestStart> => {
       const found = kept.get(nameKey(request));
       if (!found) {
         kept.set(nameKey(request), { digest: request.digest, subject: request.subject });

@@ -4,7 +4,7 @@ import {
   type InstalledAgent,
 } from "../../src/agents/coordination/contracts/workflows/agent-manifest.ts";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
-import type { Serving } from "../../src/plugins/serve-openwop.ts";
+import type { ServingOptions } from "../../src/plugins/serve-openwop.ts";
 import { startMcpTools, type McpToolServer } from "../support/mcp-tools.ts";
 import { startScriptedModel, type Rule, type ScriptedModel, type Turn } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -56,7 +56,7 @@ function findToken({ headers = {} }: Start = {}): string {
 
 const ENDS = ["completed", "failed", "cancelled"];
 
-export interface AgentsOptions extends Partial<Serving> {
+export interface AgentsOptions extends Partial<ServingOptions> {
   readonly definitions?: readonly WorkflowDefinition[];
   /** Nodes that name no server call the tools of this one. */
   readonly nodesCallTools?: boolean;

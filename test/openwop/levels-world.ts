@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { startServedOpenWop, type Serving } from "../../src/plugins/serve-openwop.ts";
+import { startServedOpenWop, type ServingOptions } from "../../src/plugins/serve-openwop.ts";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -162,7 +162,7 @@ export interface World {
 
 export async function openWorld(
   definitions: readonly WorkflowDefinition[],
-  options: Partial<Serving> = {},
+  options: Partial<ServingOptions> = {},
 ): Promise<World> {
   const folder = createTempFolder();
   const ledgerPath = join(folder.path, "runs.sqlite");

@@ -1,7 +1,7 @@
 /** Owns: a `serve` with its MCP server in this process, and unmodified clients of the official library. */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { startServedOpenWop, type Serving } from "../../src/plugins/serve-openwop.ts";
+import { startServedOpenWop, type ServingOptions } from "../../src/plugins/serve-openwop.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { chain, createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { createServing } from "./create-serving.ts";
@@ -43,7 +43,7 @@ export interface McpClient {
   readonly transport: StreamableHTTPClientTransport;
 }
 
-export async function openMcpWorld(options: Partial<Serving> = {}): Promise<McpWorld> {
+export async function openMcpWorld(options: Partial<ServingOptions> = {}): Promise<McpWorld> {
   const folder = createTempFolder();
   const ledger = folder.file("ledger.sqlite");
   const served = await startServedOpenWop(

@@ -4,7 +4,11 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { importsOf, listSourceFiles } from "../architecture/read-imports.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { createMetricsHost, type MetricsHost } from "../../src/plugins/compose-metrics.ts";
-import { startServedOpenWop, type Served, type Serving } from "../../src/plugins/serve-openwop.ts";
+import {
+  startServedOpenWop,
+  type RunningServer,
+  type ServingOptions,
+} from "../../src/plugins/serve-openwop.ts";
 import { openRun, quietLogger } from "../support/ledger-fixtures.ts";
 import { parsePrometheusText, readCounted } from "../support/prometheus-text.ts";
 import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
@@ -22,10 +26,10 @@ const NOOP = {
   edges: [],
   variables: [],
   settings: {},
-} as unknown as Serving["definitions"][number];
+} as unknown as ServingOptions["definitions"][number];
 
 let folder: TempFolder;
-let served: Served;
+let served: RunningServer;
 
 beforeAll(async () => {
   folder = createTempFolder();

@@ -1,7 +1,11 @@
 /** Owns: the operator's page over a recorded ledger, served on a loopback address, and a client that signs in. */
 import { request as httpRequest } from "node:http";
 import type { SignedIn } from "../../src/plugins/page/contract/session.ts";
-import { startServedOpenWop, type Served, type Serving } from "../../src/plugins/serve-openwop.ts";
+import {
+  startServedOpenWop,
+  type RunningServer,
+  type ServingOptions,
+} from "../../src/plugins/serve-openwop.ts";
 import { createServing } from "./create-serving.ts";
 
 export interface ServedPage extends AsyncDisposable {
@@ -9,8 +13,11 @@ export interface ServedPage extends AsyncDisposable {
   readonly link: string;
 }
 
-export async function servePage(ledgerPath: string, options: Partial<Serving> = {}): Promise<ServedPage> {
-  const served: Served = await startServedOpenWop(createServing(ledgerPath, options));
+export async function servePage(
+  ledgerPath: string,
+  options: Partial<ServingOptions> = {},
+): Promise<ServedPage> {
+  const served: RunningServer = await startServedOpenWop(createServing(ledgerPath, options));
   const [, link = ""] = served.createPageUrl().split("#link=");
   return { baseUrl: served.baseUrl, link, [Symbol.asyncDispose]: () => served.stop() };
 }

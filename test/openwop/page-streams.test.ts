@@ -3,11 +3,11 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { Arrival } from "../../src/agents/coordination/ports/ledger-queries.ts";
+import type { EventArrival } from "../../src/agents/coordination/ports/ledger-queries.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
 import {
   createLiveChanges,
-  type Changes,
+  type ChangeBatch,
   type LiveChanges,
 } from "../../src/plugins/page/server/live-changes.ts";
 import { PAGE_BOUNDS } from "../../src/plugins/page/server/page-bounds.ts";
@@ -66,7 +66,7 @@ interface SlowLedger {
 }
 
 function createSlowLedger(): SlowLedger {
-  const arrivals: Arrival[] = [];
+  const arrivals: EventArrival[] = [];
   const answers: (() => void)[] = [];
   const append = (): void => {
     const sequence = arrivals.length;
@@ -75,7 +75,7 @@ function createSlowLedger(): SlowLedger {
       sequence,
       type: "step.admitted",
       atMs: TEST_EPOCH_MS,
-    } as unknown as Arrival);
+    } as unknown as EventArrival);
   };
   const ledger = {
     newestPosition: () =>
@@ -94,7 +94,7 @@ it("two that begin to follow at the same time are each told all that is appended
   const { reader, answers, append } = createSlowLedger();
   const clock = createManualClock();
   const live = createLiveChanges({ reader, clock, logger: quietLogger });
-  const heard: Record<"first" | "second", Changes[]> = { first: [], second: [] };
+  const heard: Record<"first" | "second", ChangeBatch[]> = { first: [], second: [] };
   append();
   const first = live.follow((changes) => heard.first.push(changes));
   const second = live.follow((changes) => heard.second.push(changes));
@@ -135,7 +135,7 @@ async function followLedger(path: string): Promise<FollowedLedger> {
   let ledger = await openTestLedger(path);
   const clock = createManualClock();
   const live = createLiveChanges({ reader: () => Promise.resolve(ledger), clock, logger: quietLogger });
-  const looks: Changes[] = [];
+  const looks: ChangeBatch[] = [];
   await live.follow((changes) => looks.push(changes));
   return {
     path,

@@ -1,6 +1,6 @@
 /** Owns: that a run whose log cannot be read hides no other one over A2A and MCP, and what an idempotency key keeps of failures. */
 import { expect, it } from "vitest";
-import { startServedOpenWop, type Served } from "../../src/plugins/serve-openwop.ts";
+import { startServedOpenWop, type RunningServer } from "../../src/plugins/serve-openwop.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
 import { chain, createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -17,7 +17,10 @@ async function begin(world: McpWorld, messageId: string): Promise<string> {
 }
 
 /** Serves the ledger a second time: this host has read no run of it yet. */
-async function serveAgain({ ledger }: McpWorld, lines: string[] = []): Promise<AsyncDisposable & Served> {
+async function serveAgain(
+  { ledger }: McpWorld,
+  lines: string[] = [],
+): Promise<AsyncDisposable & RunningServer> {
   const served = await startServedOpenWop(
     createServing(ledger, {
       tokens: [{ tenant: "miners", token: TOKEN, principal: "ann" }],

@@ -1,9 +1,16 @@
 import { describe, expect, it } from "vitest";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
-import { mayRun, type Requester, type Wanted } from "../../src/plugins/openclaw/host/allowed-agents.ts";
+import {
+  mayRun,
+  type AgentRequester,
+  type WantedAgent,
+} from "../../src/plugins/openclaw/host/allowed-agents.ts";
 
-const MAIN: Requester = { agent: "main" as AgentId, isSandboxed: false };
-const createWanted = (agent: string, isProgram = false): Wanted => ({ agent: agent as AgentId, isProgram });
+const MAIN: AgentRequester = { agent: "main" as AgentId, isSandboxed: false };
+const createWanted = (agent: string, isProgram = false): WantedAgent => ({
+  agent: agent as AgentId,
+  isProgram,
+});
 const may = (agents: Parameters<typeof mayRun>[0]["agents"], agent: string): boolean =>
   mayRun({ agents }, MAIN, createWanted(agent));
 

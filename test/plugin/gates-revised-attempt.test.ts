@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { AttemptOrder } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
 import { createSubagentRunner } from "../../src/plugins/openclaw/runners/subagent-runner.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -35,7 +35,7 @@ async function observeRow(key: string, messages: readonly unknown[]) {
     assignedFolders: new Map<string, string>(),
   });
   const order = { idempotencyKey: key, agentId: "main", childSessionKey: CHILD, dispatchedAtMs: clock.now() };
-  return runner.observe(order as unknown as Order);
+  return runner.observe(order as unknown as AttemptOrder);
 }
 
 const SESSION = [

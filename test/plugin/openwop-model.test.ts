@@ -4,16 +4,19 @@ import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
 import { createHostChatModel } from "../../src/plugins/openclaw/openwop/openwop-model.ts";
-import { createRequestContexts, type Enter } from "../../src/plugins/openclaw/openwop/request-contexts.ts";
+import {
+  createRequestContexts,
+  type ContextEntry,
+} from "../../src/plugins/openclaw/openwop/request-contexts.ts";
 import { logLines } from "./question-stage.ts";
 
 const { signal } = new AbortController();
 const ASK: ChatRequest = { messages: [{ role: "user", content: "What now?" }], maxTokens: 50, signal };
 const WHOLE = { text: "Go on.", provider: "mock", model: "large", stopReason: "stop", usage: {} };
 
-const enterHere: Enter = (work) => work();
+const enterHere: ContextEntry = (work) => work();
 
-function createChat(answer: () => object = () => WHOLE, contexts: readonly Enter[] = [enterHere]) {
+function createChat(answer: () => object = () => WHOLE, contexts: readonly ContextEntry[] = [enterHere]) {
   const requests: Readonly<Record<string, unknown>>[] = [];
   const { logger, lines } = logLines();
   const enterAll = async function* () {

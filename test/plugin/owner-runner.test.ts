@@ -1,6 +1,6 @@
 /** Faults that the real host cannot be made to show; test/e2e/host-runs.test.ts has the rest. */
 import { describe, expect, it } from "vitest";
-import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { AttemptOrder } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
 import { createOwnerRunner } from "../../src/plugins/openclaw/runners/owner-runner.ts";
 import { createFakeClock, waitUntilSettled } from "../support/fake-clock.ts";
@@ -63,7 +63,7 @@ function createFakeHost(answers: {
     childSessionKey: OWNER,
     dispatchedAtMs: clock.now(),
     message: "told",
-  } as unknown as Order;
+  } as unknown as AttemptOrder;
   return { runner, order, delivers, keys, clock, lines };
 }
 

@@ -4,11 +4,11 @@ import { checkPlan } from "../../src/agents/coordination/plan/check-plan.ts";
 import type {
   PlanSubmission,
   PlanSubmitted,
-  Report,
+  ChildReport,
   ReportAnswer,
 } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
-import { createPlanTools, type Caller } from "../../src/plugins/openclaw/plans/plan-tools.ts";
+import { createPlanTools, type CallingSession } from "../../src/plugins/openclaw/plans/plan-tools.ts";
 import { registerCoordinationTools } from "../../src/plugins/openclaw/register-tools.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import {
@@ -22,7 +22,7 @@ import { SESSION, START, createStubPlans, viewOf, type StubPlans } from "./stub-
 const allowAnyAgent = (): boolean => true;
 const ME = { sessionKey: SESSION, agentId: "research" };
 
-const call = (tool: ToolName, params: unknown, stub: StubPlans, caller: Caller = ME) =>
+const call = (tool: ToolName, params: unknown, stub: StubPlans, caller: CallingSession = ME) =>
   createPlanTools(stub.use, allowAnyAgent)(tool, caller, params);
 
 /** Answers as the coordinator would. */
@@ -165,8 +165,8 @@ describe("coordination_report", () => {
     });
   };
   const recorded = { kind: "recorded", coordinationId: "co-1", stepId: "a" } as ReportAnswer;
-  const listReports = ({ askedCalls }: StubPlans): Report[] =>
-    askedCalls.map(({ args }) => args[1] as Report);
+  const listReports = ({ askedCalls }: StubPlans): ChildReport[] =>
+    askedCalls.map(({ args }) => args[1] as ChildReport);
 
   it("records for the session that calls", async () => {
     const stub = createAnswering(recorded);

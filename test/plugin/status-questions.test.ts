@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import type { Plans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
+import type { PlanAccess } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
 import type { ToolAnswer } from "../../src/plugins/openclaw/runtime-access/tool-call.ts";
@@ -50,7 +50,7 @@ function readStatus(world: World, coordinator: Coordinator, params: object = {})
   const plans = {
     ...coordinator,
     reads: { ...world.ledger.open(world.clock), view: (id: CoordinationId) => coordinator.view(id) },
-  } as unknown as Plans;
+  } as unknown as PlanAccess;
   const runtime = { config: { acpAgents: {} } } as unknown as SharedRuntime;
   const tools = createPlanTools(
     (work) => work(plans, runtime),

@@ -5,7 +5,7 @@ import type {
   CoordinationView,
   StepView,
 } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
-import type { Plans, UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
+import type { PlanAccess, UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { contentOf } from "../support/ledger-fixtures.ts";
 
@@ -13,7 +13,7 @@ export const SESSION = "agent:research:main" as SessionKey;
 export const START = Date.UTC(2026, 0, 2, 3, 4, 5) as EpochMs;
 
 export interface PlanCall {
-  readonly subject: keyof Plans;
+  readonly subject: keyof PlanAccess;
   readonly args: readonly unknown[];
 }
 
@@ -34,11 +34,11 @@ const IDLE: LaneMetrics = {
 
 /** A method that is not given answers as if nothing were there. */
 export function createStubPlans(
-  says: Partial<Omit<Plans, "reads">> & { readonly reads?: Partial<Plans["reads"]> } = {},
+  says: Partial<Omit<PlanAccess, "reads">> & { readonly reads?: Partial<PlanAccess["reads"]> } = {},
   config: Partial<SharedRuntime["config"]> = {},
 ): StubPlans {
   const askedCalls: PlanCall[] = [];
-  const plans: Plans = {
+  const plans: PlanAccess = {
     submitPlan: (request) => {
       askedCalls.push({ subject: "submitPlan", args: [request] });
       return says.submitPlan?.(request) ?? Promise.reject(new Error("submitPlan was not expected"));
@@ -148,7 +148,7 @@ export function viewOf(
 /** Outputs that are kept, as `reads.get` finds them. */
 export function keepOutputs(outputs: object): {
   readonly ref: ReturnType<typeof contentOf>["ref"];
-  readonly get: Plans["reads"]["get"];
+  readonly get: PlanAccess["reads"]["get"];
 } {
   const { ref, text } = contentOf(JSON.stringify(outputs));
   return { ref, get: (sha256) => Promise.resolve(sha256 === ref.sha256 ? text : undefined) };

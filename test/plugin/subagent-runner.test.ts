@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { IdempotencyKey } from "../../src/agents/coordination/contracts/ids.ts";
-import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { AttemptOrder } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
 import { createSubagentRunner } from "../../src/plugins/openclaw/runners/subagent-runner.ts";
 import { createFakeClock, waitUntilSettled } from "../support/fake-clock.ts";
@@ -58,7 +58,7 @@ function createFakeHost(answers: {
     tools: [],
     assignedFolders: new Map<string, string>(),
   });
-  const order = { ...ORDER, dispatchedAtMs: clock.now() } as unknown as Order;
+  const order = { ...ORDER, dispatchedAtMs: clock.now() } as unknown as AttemptOrder;
   return { runner, order, runs, clock, lines };
 }
 
@@ -138,7 +138,7 @@ describe("asking about a subagent", () => {
   it("says absent at once of one from before the host started, and takes no other run for it", async () => {
     const { runner, order } = createFakeHost({ rows: createHaving(rowOf("running", { runId: "another" })) });
     expect(await runner.observe(order)).toEqual({ kind: "unknown" });
-    const dispatchedAtMs = (performance.timeOrigin - 1) as Order["dispatchedAtMs"];
+    const dispatchedAtMs = (performance.timeOrigin - 1) as AttemptOrder["dispatchedAtMs"];
     expect(await runner.observe({ ...order, dispatchedAtMs })).toEqual({ kind: "absent" });
   });
 

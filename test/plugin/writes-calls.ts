@@ -2,7 +2,10 @@ import {
   parsePluginConfig,
   type ConflictsConfig,
 } from "../../src/agents/coordination/contracts/config/config.ts";
-import type { Proposed, WriteTarget } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
+import type {
+  ChangeProposal,
+  WriteTarget,
+} from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { readToolCall } from "../../src/plugins/openclaw/writes/read-tool-call.ts";
 import type { ToolCall, ToolReading } from "../../src/plugins/openclaw/writes/tool-reading.ts";
 
@@ -38,7 +41,7 @@ export async function readProposed(
   tool: string,
   params: unknown,
   before?: string,
-): Promise<Proposed | undefined> {
+): Promise<ChangeProposal | undefined> {
   const read = await readCall(tool, params);
   return read?.targets[0]?.propose?.(before);
 }

@@ -2,7 +2,7 @@
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { QuestionAnswered } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
-import type { Admission } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
+import type { SpawnAdmission } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import type {
   PlanForked,
   PlanSubmitted,
@@ -30,7 +30,7 @@ export interface SpawnPromise extends Answerable {
   endHeardAtMs?: number;
 }
 
-export type Refusal = Extract<Admission, { readonly kind: "refused" }> & {
+export type Refusal = Extract<SpawnAdmission, { readonly kind: "refused" }> & {
   /** Nothing was wrong with the gateway that refused. */
   readonly isCalm: boolean;
 };

@@ -21,7 +21,7 @@ import {
   type Coordinator,
   type CoordinatorDependencies,
 } from "../../src/agents/coordination/runtime/coordinator.ts";
-import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
+import type { RuntimeSettings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { createFakeClock, type FakeClock } from "./fake-clock.ts";
 import type { FakeWorktrees } from "./fake-worktrees.ts";
@@ -32,7 +32,7 @@ import { createArbitrationDependencies } from "./arbitration-dependencies.ts";
 import { createGateDependencies, type GivenGates } from "./gate-dependencies.ts";
 
 export const OWNER = "agent:main:main" as SessionKey;
-export const SETTINGS: Settings = {
+export const SETTINGS: RuntimeSettings = {
   parentCharsMax: 16_000,
   stepTimeoutMs: 600_000,
   settleMs: 3_000,
@@ -175,7 +175,7 @@ export interface World {
   readonly lines: LogLine[];
   /** The same, with what they are about. */
   readonly logged: LoggedLine[];
-  readonly settings: Settings;
+  readonly settings: RuntimeSettings;
   /** Runners of the steps of plans. */
   readonly plans: ScriptedRunner;
   /** Words of children that the newest process remembers. */
@@ -192,7 +192,7 @@ export interface World {
 }
 
 export function createWorld(
-  settings: Partial<Settings> = {},
+  settings: Partial<RuntimeSettings> = {},
   plans: ScriptedRunner = createScriptedRunner(),
   gates: GivenGates = {},
   worktrees?: FakeWorktrees,

@@ -26,7 +26,7 @@ import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runn
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { TreeBudget } from "../../src/agents/coordination/contracts/usage.ts";
 import type { UsageBook } from "../../src/agents/coordination/runtime/usage/usage-book.ts";
-import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
+import type { RuntimeSettings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { createPQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { planDependencies } from "./plan-dependencies.ts";
@@ -144,7 +144,7 @@ export function createSilentRunner(observation: Observation = { kind: "unknown" 
   };
 }
 
-export const TEST_SETTINGS: Settings = {
+export const TEST_SETTINGS: RuntimeSettings = {
   escalateMs: 3_600_000,
   agingMs: 60_000,
   stepTimeoutMs: 600_000,
@@ -160,7 +160,7 @@ export interface TestCoordinatorDependencies {
   readonly clock: Clock;
   readonly newCoordinationId: () => CoordinationId;
   readonly runner?: SpawnObserver;
-  readonly settings?: Partial<Settings>;
+  readonly settings?: Partial<RuntimeSettings>;
   /** Runners of the steps of plans. */
   readonly plans?: AgentRunner;
   readonly conflicts?: Partial<ConflictsConfig>;

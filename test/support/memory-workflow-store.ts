@@ -7,7 +7,7 @@ import { CoordinationError, assertInvariant } from "../../src/agents/coordinatio
 import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { hasRunEnded } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type {
-  Begun,
+  KeyedRequestStart,
   KeptAnswer,
   KeyedRequest,
   MemoryAsOf,
@@ -260,7 +260,7 @@ function requestsOf({ requests }: MemoryWorkflowLedger, answer: Answer): Request
   const nameKey = ({ tenant, endpoint, key }: RequestKey): string => JSON.stringify([tenant, endpoint, key]);
   return {
     begin: (request) =>
-      answer((): Begun => {
+      answer((): KeyedRequestStart => {
         const kept = requests.get(nameKey(request));
         if (!kept) {
           requests.set(nameKey(request), { request, leaseUntilMs: request.leaseUntilMs });

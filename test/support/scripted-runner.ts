@@ -5,9 +5,14 @@
 import type { Usage } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { IdempotencyKey, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ChildEnding, Observation } from "../../src/agents/coordination/contracts/observation.ts";
-import type { AgentRunner, Attempt, Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type {
+  AgentRunner,
+  Attempt,
+  AttemptOrder,
+  Start,
+} from "../../src/agents/coordination/ports/agent-runner.ts";
 
-export type Script = (order: Order) => Scripted;
+export type Script = (order: AttemptOrder) => Scripted;
 
 export type Scripted =
   /** Ends at once. */
@@ -27,7 +32,7 @@ export type Scripted =
   | { readonly as: SessionKey };
 
 interface Run {
-  readonly order: Order;
+  readonly order: AttemptOrder;
   /** The session that it says to be its own. */
   readonly session: SessionKey;
   /** Its use when it is stopped. */
@@ -40,7 +45,7 @@ interface Run {
 
 export interface ScriptedRunner extends AgentRunner {
   /** Every start that was asked for, replays included. */
-  readonly orders: readonly Order[];
+  readonly orders: readonly AttemptOrder[];
   /** The attempts that began, by key. */
   readonly runs: ReadonlyMap<IdempotencyKey, Run>;
   readonly cancelled: readonly IdempotencyKey[];
@@ -60,7 +65,7 @@ export const endFailing = (message = "it went wrong"): ChildEnding => ({ outcome
 
 export function createScriptedRunner(script: Script = () => endDone()): ScriptedRunner {
   const runs = new Map<IdempotencyKey, Run>();
-  const orders: Order[] = [];
+  const orders: AttemptOrder[] = [];
   const cancelled: IdempotencyKey[] = [];
   const newestOf = (stepId: string): Run => {
     const run = [...runs.values()].findLast(({ order }) => order.envelope.stepId === stepId);
@@ -113,7 +118,7 @@ export function createScriptedRunner(script: Script = () => endDone()): Scripted
   };
 }
 
-function createRun(order: Order, scripted: Scripted): Run {
+function createRun(order: AttemptOrder, scripted: Scripted): Run {
   const ended = Promise.withResolvers<Observation>();
   const run: Run = { order, session: order.childSessionKey, ended };
   if (typeof scripted !== "object") return run;

@@ -25,7 +25,7 @@ import type {
   NodeEffect,
   WorkflowSettings,
 } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
-import { advanceRun, type Progress } from "../../src/agents/coordination/workflow/advance-run.ts";
+import { advanceRun, type RunProgress } from "../../src/agents/coordination/workflow/advance-run.ts";
 import {
   isEndedPhase,
   type WorkflowRun,
@@ -149,7 +149,7 @@ export interface Played {
   readonly events: readonly WorkflowEvent[];
 }
 
-export type OnProgress = (planned: Progress, world: World) => void;
+export type OnProgress = (planned: RunProgress, world: World) => void;
 
 export interface World {
   readonly graph: NodeGraph;
@@ -187,14 +187,14 @@ export function playOut(
   }
   return { graph, run: planned.run, events };
 
-  function step(run: WorkflowRun, drafts: readonly WorkflowDraft[]): Progress {
+  function step(run: WorkflowRun, drafts: readonly WorkflowDraft[]): RunProgress {
     const result = advanceRun(run, { graph, settings: PLAY_SETTINGS, now }, drafts);
     events.push(...result.events);
     onProgress?.(result, { graph, events, now });
     return result;
   }
 
-  function listChoices({ run, effects, wakeAtMs }: Progress): Choice[] {
+  function listChoices({ run, effects, wakeAtMs }: RunProgress): Choice[] {
     const createContext = (at: EpochMs) => ({ graph, settings: PLAY_SETTINGS, now: at });
     return [
       ...effects.map((effect): Choice => (at) => ({

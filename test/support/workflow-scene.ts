@@ -29,7 +29,7 @@ import {
 } from "../../src/agents/coordination/runtime/workflow-host/records/agent-dependencies.ts";
 import { createWorkflowHost } from "../../src/agents/coordination/runtime/workflow-host/create-workflow-host.ts";
 import type {
-  Answered,
+  HostAnswer,
   Caller,
   CreateRun,
   RunSnapshot,
@@ -119,7 +119,7 @@ export interface WorkflowScene {
   snapshot(runId: string, caller?: Caller): Promise<RunSnapshot>;
   status(runId: string): Promise<string>;
   /** Answers an open interrupt; the answer of the host, everything settled. */
-  answer(runId: string, nodeId: string, value: unknown, caller?: Caller): Promise<Answered<unknown>>;
+  answer(runId: string, nodeId: string, value: unknown, caller?: Caller): Promise<HostAnswer<unknown>>;
   /** Lets everything that needs no time happen. */
   settle(): Promise<void>;
   /** The process dies: nothing of it reaches the ledger any more, and nothing wakes it. */
@@ -232,13 +232,13 @@ const discoverOtherHost: PeerHosts["discover"] = (peerUrl) =>
   Promise.resolve({ kind: "host", hostId: "host-b", wellKnownUrl: `${peerUrl}/.well-known/openwop` });
 
 /** @throws Error where the host refused. */
-export function valueOf<T>(answered: Answered<T>): T {
+export function valueOf<T>(answered: HostAnswer<T>): T {
   if (answered.kind === "refused") throw new Error(`${answered.code}: ${answered.message}`);
   return answered.value;
 }
 
 /** The code of a refusal. */
-export function codeOf(answered: Answered<unknown>): string {
+export function codeOf(answered: HostAnswer<unknown>): string {
   return answered.kind === "refused" ? answered.code : answered.kind;
 }
 

@@ -29,10 +29,12 @@ export interface A2aParts {
   readonly timeoutMs: number;
 }
 
-type Sdk = Awaited<ReturnType<typeof loadA2aSdk>>;
+/** The A2A SDK as it was loaded. */
+type A2aSdk = Awaited<ReturnType<typeof loadA2aSdk>>;
 
-interface Calling {
-  readonly sdk: Sdk;
+/** A call of an agent that is under way. */
+interface PendingCall {
+  readonly sdk: A2aSdk;
   readonly call: A2aCall;
   readonly bounds: CallBounds;
   /** The HTTP status of the last answer. */
@@ -60,7 +62,7 @@ export function createA2aCaller(dependencies: A2aParts): ToolCaller["sendA2a"] {
         code: "address_not_allowed",
         message: "The agent's URL cannot be read.",
       });
-    const calling: Calling = {
+    const calling: PendingCall = {
       sdk,
       call,
       bounds: startCallBounds(dependencies.clock, dependencies.timeoutMs, call.signal),
@@ -91,7 +93,7 @@ async function loadA2aSdk() {
  */
 async function sendAndAwaitAnswer(
   dependencies: A2aParts,
-  calling: Calling,
+  calling: PendingCall,
 ): Promise<A2aAnswer | OutboundFailure> {
   const { call, bounds } = calling;
   const client = await createAgentClient(dependencies.fetch, calling);
@@ -120,7 +122,7 @@ async function sendAndAwaitAnswer(
  * Creates the signal for the sending alone, which aborts only where another process goes on with the call. Whoever
  * does not know the task yet cannot cancel it.
  */
-function createSendSignal({ call, bounds }: Calling): AbortSignal {
+function createSendSignal({ call, bounds }: PendingCall): AbortSignal {
   const sending = new AbortController();
   const stop = (): void => {
     if (call.isLeftToOthers()) sending.abort(bounds.signal.reason);
@@ -139,7 +141,7 @@ interface BegunTask {
 /** @throws whatever the last look at the task threw, and OutboundError `timed_out` */
 async function pollTask(
   clock: Clock,
-  calling: Calling,
+  calling: PendingCall,
   { client, options, first }: BegunTask,
 ): Promise<A2aAnswer> {
   const { signal } = calling.bounds;
@@ -168,7 +170,7 @@ async function cancelTask(client: Client, { id }: Task, options: RequestOptions)
 }
 
 /** Reads the agent's card and creates a client of it, whose requests may only go to the agent's own address. */
-async function createAgentClient(fetch: SafeFetch, calling: Calling): Promise<Client> {
+async function createAgentClient(fetch: SafeFetch, calling: PendingCall): Promise<Client> {
   const { sdk, call, bounds } = calling;
   const root = call.peerUrl === undefined ? new URL(call.url).origin : resolvePeerAddress(call.peerUrl, "");
   const fetchImpl: SafeFetch = async (input, init = {}) => {
@@ -204,7 +206,7 @@ function resolveCardUrl(text: string): string {
 }
 
 /** Returns the protocol's message: one part of text or data, with the skill and the trace headers as metadata. */
-function createA2aMessage({ sdk, call }: Calling): Message {
+function createA2aMessage({ sdk, call }: PendingCall): Message {
   const { message, messageId, contextId = "", skill } = call;
   const content: Message["parts"][number]["content"] =
     typeof message === "string" ? { $case: "text", value: message } : { $case: "data", value: message };
@@ -235,7 +237,7 @@ function isTask(result: Message | Task): result is Task {
 }
 
 /** Returns an error as a failure, by why the call ended, the HTTP status or the agent's reason. */
-function classifyError(error: unknown, { sdk, bounds, status }: Calling): OutboundFailure {
+function classifyError(error: unknown, { sdk, bounds, status }: PendingCall): OutboundFailure {
   const failure = classifyThrown(bounds.error() ?? error, status);
   if (failure) return failure;
   if (error instanceof sdk.A2AError) return classifyReason(error.reason);

@@ -7,7 +7,7 @@ import { resolve } from "node:path";
 import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
 import type { AgentId, IdempotencyKey } from "../../agents/coordination/contracts/ids.ts";
 import type { Observation } from "../../agents/coordination/contracts/observation.ts";
-import type { AgentRunner, Order, Start } from "../../agents/coordination/ports/agent-runner.ts";
+import type { AgentRunner, AttemptOrder, Start } from "../../agents/coordination/ports/agent-runner.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import { ACP_LIMITS, type AcpLimits } from "./acp-limits.ts";
@@ -44,7 +44,7 @@ export function createAcpRunner(options: AcpRunnerOptions): AcpRunner {
   const forgetOldest = createEndedMemory(limits, (key) => runs.delete(key));
   let closing = false;
 
-  const begin = (order: Order): AttemptRun | Start => {
+  const begin = (order: AttemptOrder): AttemptRun | Start => {
     if (closing) return createRefusal("The gateway is stopping.");
     const job = prepareJob(order, { ...options, limits, notes, isLeft });
     if ("kind" in job) return job;
@@ -105,7 +105,7 @@ interface JobOptions extends AcpRunnerOptions {
 }
 
 /** Returns what an attempt needs to run, or a refusal where its agent or its folder is missing. */
-function prepareJob(order: Order, options: JobOptions): AttemptJob | Start {
+function prepareJob(order: AttemptOrder, options: JobOptions): AttemptJob | Start {
   const config = Object.hasOwn(options.agents, order.agentId) ? options.agents[order.agentId] : undefined;
   if (!config) return createRefusal(`There is no ACP agent named ${order.agentId}.`);
   try {

@@ -36,7 +36,7 @@ export function convertRequestError(method: string, error: unknown): unknown {
 }
 
 /** Returns the sentence why an agent did not answer: its own fault where that is known, else how its process ended. */
-export function describeMissingAnswer(error: unknown, exit: Exit | undefined): string {
+export function describeMissingAnswer(error: unknown, exit: ProcessExit | undefined): string {
   if (error instanceof AgentFailure) return error.message;
   if (!exit || exit.forced) return "The agent closed its output before it answered.";
   return exit.signal
@@ -44,7 +44,8 @@ export function describeMissingAnswer(error: unknown, exit: Exit | undefined): s
     : `The agent's process ended with exit code ${exit.code ?? "unknown"} before it answered.`;
 }
 
-export interface Exit {
+/** How the process of an agent ended. */
+export interface ProcessExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   /** We signalled it. */

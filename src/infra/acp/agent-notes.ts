@@ -35,7 +35,7 @@ export interface NotesOptions {
 }
 
 /** Names of processes, of the agent and of the gateway that started it. */
-interface Note {
+interface ProcessNote {
   readonly key: string;
   readonly agent: string;
   readonly gateway: string;
@@ -53,7 +53,7 @@ export function createAgentNotes(options: NotesOptions): AgentNotes {
       const agent = readProcessName(pid);
       const gateway = readProcessName();
       if (agent === undefined || gateway === undefined) return;
-      const note: Note = { key, agent, gateway };
+      const note: ProcessNote = { key, agent, gateway };
       try {
         await mkdir(notesFolder, { recursive: true, mode: 0o700 });
         replaceWholeFile(findPath(key), JSON.stringify(note));
@@ -82,7 +82,7 @@ async function removeNote(path: string): Promise<void> {
 }
 
 /** Reads a note; `undefined` where its file is missing or not whole. */
-async function readAgentNote(path: string): Promise<Note | undefined> {
+async function readAgentNote(path: string): Promise<ProcessNote | undefined> {
   try {
     const note: unknown = JSON.parse(await readFile(path, "utf8"));
     if (!isRecord(note)) return undefined;
@@ -98,7 +98,10 @@ async function readAgentNote(path: string): Promise<Note | undefined> {
 /**
  * Kills an agent with its group, unless the gateway that started it still runs. Returns false where it may still run.
  */
-async function killLeftoverAgent({ key, agent, gateway }: Note, options: NotesOptions): Promise<boolean> {
+async function killLeftoverAgent(
+  { key, agent, gateway }: ProcessNote,
+  options: NotesOptions,
+): Promise<boolean> {
   const { clock, limits, logger } = options;
   if (!isProcessThere(agent)) return true;
   if (isProcessThere(gateway)) return false;

@@ -13,13 +13,13 @@ import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import { pickInheritedVariables, signalProcessGroup } from "../../platform/process-group.ts";
 import { nameSystemError } from "../../platform/system-error.ts";
 import type { AcpLimits } from "./acp-limits.ts";
-import { AgentFailure, type Exit } from "./agent-failure.ts";
+import { AgentFailure, type ProcessExit } from "./agent-failure.ts";
 
 export interface AgentProcess {
   readonly pid: number;
   readonly stdin: Writable;
   readonly stdout: Readable;
-  readonly exited: Promise<Exit>;
+  readonly exited: Promise<ProcessExit>;
   /** How much it wrote to standard error. */
   stderrBytes(): number;
   /** Signals the process and all of its group; a group whose process has exited was killed already. */
@@ -58,17 +58,18 @@ function describeSpawnError(error: unknown): string {
   return code === "ENOENT" ? "ENOENT: the program or the folder to start it in is not there" : code;
 }
 
-type Ended = Omit<Exit, "forced">;
+/** How a process ended. */
+type ExitStatus = Omit<ProcessExit, "forced">;
 
 /** Resolves with the exit code and the signal once the process has exited. */
-function awaitExit(child: ChildProcessWithoutNullStreams): Promise<Ended> {
+function awaitExit(child: ChildProcessWithoutNullStreams): Promise<ExitStatus> {
   return new Promise((resolve) => {
     child.once("exit", (code, signal) => resolve({ code, signal }));
   });
 }
 
 /** Wraps a process that was started: reads and drops its standard error, and kills its group once it has exited. */
-function createAgentProcess(child: ChildProcessWithoutNullStreams, ended: Promise<Ended>): AgentProcess {
+function createAgentProcess(child: ChildProcessWithoutNullStreams, ended: Promise<ExitStatus>): AgentProcess {
   const { pid, stdin, stdout, stderr } = child;
   if (pid === undefined) throw new Error("a spawned process has no pid");
   let running = true;
@@ -114,7 +115,7 @@ export async function stopProcess(
   agent: AgentProcess,
   exitMs: number,
   { clock, limits }: { readonly clock: Clock; readonly limits: AcpLimits },
-): Promise<Exit | undefined> {
+): Promise<ProcessExit | undefined> {
   agent.stdin.end();
   let exit = exitMs > 0 ? await waitWithin(clock, exitMs, agent.exited, undefined) : undefined;
   for (const [signal, ms] of [

@@ -26,7 +26,7 @@ export interface StreamOptions {
 }
 
 /** Which requests wait for an answer, on both sides. */
-interface Open {
+interface OpenRequests {
   readonly ours: Set<JsonRpcId>;
   theirs: number;
 }
@@ -36,7 +36,7 @@ interface Open {
  * fails is no error.
  */
 export function createAgentStream({ stdin, stdout }: AgentProcess, options: StreamOptions): Stream {
-  const open: Open = { ours: new Set(), theirs: 0 };
+  const open: OpenRequests = { ours: new Set(), theirs: 0 };
   return {
     readable: ReadableStream.from(readMessages(stdout, open, options)),
     writable: new WritableStream({
@@ -60,7 +60,7 @@ export function createAgentStream({ stdin, stdout }: AgentProcess, options: Stre
  */
 async function* readMessages(
   stdout: Readable,
-  open: Open,
+  open: OpenRequests,
   { limits, onUpdate }: StreamOptions,
 ): AsyncGenerator<AnyMessage> {
   for await (const line of readLines(stdout, limits)) {

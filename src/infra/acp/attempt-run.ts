@@ -13,19 +13,19 @@ import type {
   Observation,
   ObservedChild,
 } from "../../agents/coordination/contracts/observation.ts";
-import type { Order, Start } from "../../agents/coordination/ports/agent-runner.ts";
+import type { AttemptOrder, Start } from "../../agents/coordination/ports/agent-runner.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import type { AcpLimits } from "./acp-limits.ts";
-import { AgentFailure, describeMissingAnswer, type Exit } from "./agent-failure.ts";
+import { AgentFailure, describeMissingAnswer, type ProcessExit } from "./agent-failure.ts";
 import type { AgentNotes } from "./agent-notes.ts";
 import { startAgentProcess, stopProcess, type AgentProcess } from "./agent-process.ts";
-import { openConversation, type Conversation, type Prompted } from "./conversation.ts";
+import { openConversation, type Conversation, type SentPrompt } from "./conversation.ts";
 import { judgeStopReason } from "./stop-reason.ts";
 
 export interface AttemptJob {
-  readonly order: Order;
+  readonly order: AttemptOrder;
   readonly config: AcpAgentConfig;
   readonly cwd: string;
   readonly clock: Clock;
@@ -46,7 +46,7 @@ export interface AttemptRun {
 }
 
 /** How far the attempt is, for those who ask and for those who cancel. */
-type Situation =
+type AttemptSituation =
   | { readonly kind: "starting"; readonly conversation?: Conversation }
   | {
       readonly kind: "running";
@@ -59,8 +59,8 @@ type Situation =
   | { readonly kind: "refused" };
 
 /** The state of an attempt while it runs. */
-interface Course {
-  situation: Situation;
+interface AttemptCourse {
+  situation: AttemptSituation;
   cancelled: boolean;
   /** The process did not go, whatever we did. */
   unreachable: boolean;
@@ -68,7 +68,7 @@ interface Course {
 
 /** Starts an attempt with an ACP agent in the background, and returns at once the run that observes and cancels it. */
 export function startAttempt(job: AttemptJob): AttemptRun {
-  const course: Course = { situation: { kind: "starting" }, cancelled: false, unreachable: false };
+  const course: AttemptCourse = { situation: { kind: "starting" }, cancelled: false, unreachable: false };
   const { promise: started, resolve: onStarted } = Promise.withResolvers<Start>();
   const ending = runAttempt(job, course, onStarted);
   return {
@@ -82,7 +82,7 @@ export function startAttempt(job: AttemptJob): AttemptRun {
 /** Runs an attempt until its process is gone. Returns its ending; nothing where the prompt was never sent. */
 async function runAttempt(
   job: AttemptJob,
-  course: Course,
+  course: AttemptCourse,
   onStarted: (start: Start) => void,
 ): Promise<ChildEnding | undefined> {
   const refuse = (message: string): void => {
@@ -99,8 +99,8 @@ async function runAttempt(
   const { config, programVersion, limits } = job;
   const conversation = openConversation(agent, { permissions: config.permissions, programVersion, limits });
   void closeAfterExit(agent, conversation, job);
-  const running: Running = { job, course, agent, conversation };
-  let prompted: Prompted;
+  const running: RunningAttempt = { job, course, agent, conversation };
+  let prompted: SentPrompt;
   try {
     await job.notes.add(job.order.idempotencyKey, agent.pid);
     prompted = await sendPrompt(job, course, conversation);
@@ -120,7 +120,10 @@ async function runAttempt(
  * Starts the agent's process. Throws AgentFailure where it cannot be started, or one of this attempt may still run
  * since an earlier process of the gateway.
  */
-async function startAgent({ order, config, cwd, isLeft }: AttemptJob, course: Course): Promise<AgentProcess> {
+async function startAgent(
+  { order, config, cwd, isLeft }: AttemptJob,
+  course: AttemptCourse,
+): Promise<AgentProcess> {
   if (await isLeft(order.idempotencyKey)) {
     course.unreachable = true;
     throw new AgentFailure(
@@ -136,9 +139,9 @@ async function startAgent({ order, config, cwd, isLeft }: AttemptJob, course: Co
  */
 async function sendPrompt(
   { order, cwd, clock, limits }: AttemptJob,
-  course: Course,
+  course: AttemptCourse,
   conversation: Conversation,
-): Promise<Prompted> {
+): Promise<SentPrompt> {
   course.situation = { kind: "starting", conversation };
   if (course.cancelled) throw createEarlyCancellation();
   const cancelTimer = clock.wakeAt(addMs(clock.now(), limits.startMs), () =>
@@ -151,9 +154,10 @@ async function sendPrompt(
   }
 }
 
-interface Running {
+/** An attempt at work, with its process and its conversation. */
+interface RunningAttempt {
   readonly job: AttemptJob;
-  readonly course: Course;
+  readonly course: AttemptCourse;
   readonly agent: AgentProcess;
   readonly conversation: Conversation;
 }
@@ -162,10 +166,10 @@ interface Running {
 async function awaitEnding(
   answer: Promise<unknown>,
   child: ObservedChild,
-  running: Running,
+  running: RunningAttempt,
 ): Promise<ChildEnding> {
   const { course, conversation } = running;
-  const stopping: Situation = { kind: "stopping", child };
+  const stopping: AttemptSituation = { kind: "stopping", child };
   let stopReason: unknown;
   try {
     stopReason = await answer;
@@ -187,9 +191,9 @@ async function awaitEnding(
  * exit; nothing where it cannot be killed.
  */
 async function endAgentProcess(
-  { job, course, agent, conversation }: Running,
+  { job, course, agent, conversation }: RunningAttempt,
   error?: unknown,
-): Promise<Exit | undefined> {
+): Promise<ProcessExit | undefined> {
   const { clock, limits, logger, order, notes } = job;
   const exit = await stopProcess(agent, error instanceof AgentFailure ? 0 : limits.exitMs, { clock, limits });
   conversation.close();
@@ -228,14 +232,14 @@ async function closeAfterExit(
  * Returns the child session of an attempt: the session key of its order, and the id of the agent's ACP session, cut to
  * the longest that is allowed, as its run id.
  */
-function createObservedChild({ childSessionKey }: Order, sessionId: string): ObservedChild {
+function createObservedChild({ childSessionKey }: AttemptOrder, sessionId: string): ObservedChild {
   return {
     childSessionKey,
     childRunId: sessionId.slice(0, BOUNDS.sessionKeyCharsMax).toWellFormed(),
   };
 }
 
-function observeSituation(situation: Situation): Observation {
+function observeSituation(situation: AttemptSituation): Observation {
   switch (situation.kind) {
     case "starting":
       return { kind: "unknown" };
@@ -255,7 +259,7 @@ function observeSituation(situation: Situation): Observation {
  */
 async function cancelAttempt(
   { clock, limits }: AttemptJob,
-  course: Course,
+  course: AttemptCourse,
   childEnding: Promise<ChildEnding | undefined>,
 ): Promise<Cancellation> {
   const { situation } = course;

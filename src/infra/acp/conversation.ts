@@ -12,7 +12,7 @@ import {
   type RequestPermissionOutcome,
 } from "@agentclientprotocol/sdk";
 import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
-import type { Order } from "../../agents/coordination/ports/agent-runner.ts";
+import type { AttemptOrder } from "../../agents/coordination/ports/agent-runner.ts";
 import type { AcpLimits } from "./acp-limits.ts";
 import { AgentFailure, convertRequestError } from "./agent-failure.ts";
 import type { AgentProcess } from "./agent-process.ts";
@@ -22,7 +22,8 @@ import { isRecord } from "../../agents/coordination/std/is-record.ts";
 
 const NAME = "openclaw-coordination";
 
-export interface Prompted {
+/** A prompt that the agent has, and its answer to come. */
+export interface SentPrompt {
   readonly sessionId: string;
   /** The stop reason, as the agent gave it. Rejects with an AgentFailure, or with why the connection ended. */
   readonly answer: Promise<unknown>;
@@ -33,7 +34,7 @@ export interface Conversation {
   /** Resolves when the connection has ended, by the agent or by us. */
   readonly closed: Promise<void>;
   /** Resolves when the prompt is in the agent's pipe. Rejects as `Prompted.answer` does. */
-  prompt(order: Order, cwd: string): Promise<Prompted>;
+  prompt(order: AttemptOrder, cwd: string): Promise<SentPrompt>;
   /** Tells the agent to cancel; it answers the prompt then. */
   cancel(sessionId: string): void;
   /** Ends the connection: whatever waits for an answer fails with `reason`. */
@@ -139,7 +140,7 @@ function answerPermission(
 }
 
 /** Returns the task as content, and what the last message must be where the step has an output contract. */
-function createPromptBlocks({ message, outputSchema }: Order): ContentBlock[] {
+function createPromptBlocks({ message, outputSchema }: AttemptOrder): ContentBlock[] {
   const task: ContentBlock = { type: "text", text: message };
   if (!outputSchema) return [task];
   const contract = `Your last message must be one JSON object and nothing else. It must meet this JSON Schema:\n${JSON.stringify(outputSchema)}`;
@@ -150,6 +151,6 @@ function createPromptBlocks({ message, outputSchema }: Order): ContentBlock[] {
  * Returns the metadata of our requests: the envelope under our own key, and the trace context. ACP reserves the key of
  * the latter (https://agentclientprotocol.com/protocol/extensibility).
  */
-function createRequestMeta({ envelope, traceparent }: Order): Record<string, unknown> {
+function createRequestMeta({ envelope, traceparent }: AttemptOrder): Record<string, unknown> {
   return { coordination: envelope, traceparent };
 }

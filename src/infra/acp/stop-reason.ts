@@ -3,9 +3,10 @@ import type { StopReason } from "@agentclientprotocol/sdk";
 import type { ChildEnding } from "../../agents/coordination/contracts/observation.ts";
 import type { LastWords } from "./last-words.ts";
 
-type Verdict = Pick<ChildEnding, "outcome" | "message">;
+/** The end of a child that a stop reason means. */
+type StopMeaning = Pick<ChildEnding, "outcome" | "message">;
 
-const VERDICTS: Readonly<Record<StopReason, Verdict>> = {
+const VERDICTS: Readonly<Record<StopReason, StopMeaning>> = {
   end_turn: { outcome: "completed" },
   cancelled: { outcome: "cancelled", message: "The agent stopped because it was cancelled." },
   max_tokens: { outcome: "failed", message: "The agent reached its limit of tokens." },
@@ -13,7 +14,7 @@ const VERDICTS: Readonly<Record<StopReason, Verdict>> = {
   refusal: { outcome: "failed", message: "The agent refused to go on." },
 };
 
-const UNKNOWN: Verdict = {
+const UNKNOWN: StopMeaning = {
   outcome: "failed",
   message: "The agent stopped for a reason that the protocol does not know.",
 };

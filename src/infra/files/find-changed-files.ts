@@ -22,7 +22,8 @@ const PASSED_OVER: ReadonlySet<string> = new Set([
 /** The clock that stamps files lags behind by up to one tick of the kernel. */
 const TICK_MS = 20;
 
-interface Search {
+/** A search for files that changed since a time, and how far it is. */
+interface FileSearch {
   readonly calls: FileCalls;
   readonly sinceNs: bigint;
   readonly endsAtMs: number;
@@ -41,7 +42,7 @@ export async function findChangedFiles(
   folder: string,
   sinceMs: number,
 ): Promise<FoundChanges> {
-  const search: Search = {
+  const search: FileSearch = {
     calls,
     sinceNs: BigInt(Math.floor(sinceMs) - TICK_MS) * 1_000_000n,
     endsAtMs: performance.now() + SEARCH_MS_MAX,
@@ -60,7 +61,7 @@ export async function findChangedFiles(
  * Adds a folder's changed files to the result, and its subfolders to those still to be scanned. Returns false where a
  * bound was reached.
  */
-async function scanFolder(search: Search, folder: string): Promise<boolean> {
+async function scanFolder(search: FileSearch, folder: string): Promise<boolean> {
   try {
     for await (const { name, kind } of search.calls.entries(folder)) {
       search.lookedAt += 1;
@@ -75,7 +76,7 @@ async function scanFolder(search: Search, folder: string): Promise<boolean> {
   return true;
 }
 
-function isAtBound({ lookedAt, endsAtMs, paths }: Search): boolean {
+function isAtBound({ lookedAt, endsAtMs, paths }: FileSearch): boolean {
   return lookedAt > LOOKED_AT_MAX || paths.length >= FOUND_MAX || performance.now() > endsAtMs;
 }
 
@@ -83,7 +84,7 @@ function isAtBound({ lookedAt, endsAtMs, paths }: Search): boolean {
  * Returns whether a file's inode changed since the search's time; false where it cannot be seen. Unlike the time of
  * the content, no program sets that of the inode.
  */
-async function hasChangedSince({ calls, sinceNs }: Search, path: string): Promise<boolean> {
+async function hasChangedSince({ calls, sinceNs }: FileSearch, path: string): Promise<boolean> {
   try {
     return (await calls.lstat(path)).ctimeNs >= sinceNs;
   } catch {

@@ -6,7 +6,7 @@ import type { FileCalls, FileFacts } from "./file-calls.ts";
 
 export interface LetterCase {
   /** `folders` leads from the root to the folder in question, which exists. `inIt` is an entry of it. */
-  isIgnored(folders: readonly Folder[], inIt?: Entry): Promise<boolean>;
+  isIgnored(folders: readonly Folder[], inIt?: DirectoryEntry): Promise<boolean>;
   /** Returns the answer that was found for the folder before; `undefined` where none was. */
   recall(folder: FileFacts): boolean | undefined;
 }
@@ -16,7 +16,8 @@ interface Folder {
   readonly facts: FileFacts;
 }
 
-interface Entry {
+/** An entry of a folder, with the facts about it. */
+interface DirectoryEntry {
   readonly name: string;
   readonly facts: FileFacts;
 }
@@ -33,7 +34,7 @@ export function createLetterCaseLookup(calls: FileCalls): LetterCase {
   const recall = (folder: FileFacts): boolean | undefined => caseByFolder.get(formatFolderKey(folder));
 
   /** Returns whether the folder ignores case, from memory or by probing; `undefined` where nothing in it tells. */
-  async function findCaseOfFolder(folder: Folder, inIt?: Entry): Promise<boolean | undefined> {
+  async function findCaseOfFolder(folder: Folder, inIt?: DirectoryEntry): Promise<boolean | undefined> {
     const before = recall(folder.facts);
     if (before !== undefined) return before;
     const ignoresCase =
@@ -92,7 +93,7 @@ async function listNamesToProbe(calls: FileCalls, folder: Folder): Promise<reado
 async function probeCaseByEntry(
   calls: FileCalls,
   folder: Folder,
-  entry: Entry,
+  entry: DirectoryEntry,
 ): Promise<boolean | undefined> {
   const other = swapCase(entry.name);
   if (other === entry.name) return undefined;

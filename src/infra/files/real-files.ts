@@ -21,7 +21,7 @@ import { nodeFileCalls, type FileCalls, type FileFacts } from "./file-calls.ts";
 import { findChangedFiles } from "./find-changed-files.ts";
 import { createLetterCaseLookup, type LetterCase } from "./letter-case.ts";
 import { lookAtFile } from "./look-at-file.ts";
-import { walkPath, type Place } from "./walk-path.ts";
+import { walkPath, type PathComponent } from "./walk-path.ts";
 
 /** The longest path that any system takes. `..` and links may make it shorter than its resource may be. */
 const PATH_CHARS_MAX = 32_768;
@@ -163,7 +163,7 @@ async function tryWalkPath(
   calls: FileCalls,
   path: string,
   end: PathEnd | undefined,
-): Promise<readonly Place[] | undefined> {
+): Promise<readonly PathComponent[] | undefined> {
   try {
     return await walkPath(calls, path, end);
   } catch {
@@ -176,7 +176,7 @@ async function tryWalkPath(
 async function formatNameOfPlaces(
   calls: FileCalls,
   letters: LetterCase,
-  places: readonly Place[],
+  places: readonly PathComponent[],
 ): Promise<string> {
   const [root, ...below] = places;
   const names: string[] = [];

@@ -4,7 +4,7 @@ import { readSystemErrorCode } from "../../platform/system-error.ts";
 import type { FileCalls, FileFacts } from "./file-calls.ts";
 
 /** One component of where the path leads. The first of them is the root. */
-export interface Place {
+export interface PathComponent {
   /** As the path or the link had it. */
   readonly name: string;
   /** The whole path up to here, without a link in it. */
@@ -32,10 +32,10 @@ export async function walkPath(
   fileCalls: FileCalls,
   path: string,
   end: PathEnd = "target",
-): Promise<readonly Place[] | undefined> {
+): Promise<readonly PathComponent[] | undefined> {
   const root = fileCalls.path.parse(path).root;
   const calls = fetchFactsAhead(fileCalls, path, root);
-  let places: Place[] = [await lookAtPlace(calls, root, root)];
+  let places: PathComponent[] = [await lookAtPlace(calls, root, root)];
   const ahead = splitIntoComponents(calls, path.slice(root.length));
   const namesBelowLast = countNamesBelowLast(end);
   let links = 0;
@@ -90,7 +90,8 @@ function splitIntoComponents(calls: FileCalls, path: string): string[] {
   return names.filter((name) => name !== "" && name !== ".").reverse();
 }
 
-type Step = { readonly places: Place[]; readonly link?: undefined } | { readonly link: string };
+/** The components after one step along a path, or the link that it came to. */
+type WalkStep = { readonly places: PathComponent[]; readonly link?: undefined } | { readonly link: string };
 
 /**
  * Returns the places with one component more, or a link's target to follow; `undefined` for nowhere. Below the last one that is there
@@ -98,9 +99,9 @@ type Step = { readonly places: Place[]; readonly link?: undefined } | { readonly
  */
 async function stepInto(
   calls: FileCalls,
-  places: Place[],
+  places: PathComponent[],
   { name, isLast }: { readonly name: string; readonly isLast: boolean },
-): Promise<Step | undefined> {
+): Promise<WalkStep | undefined> {
   const here = places.at(-1);
   if (!here || here.what === "file") return undefined;
   if (name === "..") return stepUp(places, here);
@@ -119,18 +120,18 @@ async function stepInto(
 }
 
 /** Returns a place that cannot be looked at: because there is nothing, or for another reason. */
-function createUnseenPlace(path: string, name: string, code: string | undefined): Place {
+function createUnseenPlace(path: string, name: string, code: string | undefined): PathComponent {
   return { name, path, what: code === "ENOENT" ? "missing" : "hidden" };
 }
 
 /** Returns the places without the last one, for `..`; the root stays. `undefined` where the last one is missing. */
-function stepUp(places: Place[], here: Place): Step | undefined {
+function stepUp(places: PathComponent[], here: PathComponent): WalkStep | undefined {
   if (here.what === "missing") return undefined;
   return { places: places.length === 1 ? places : places.slice(0, -1) };
 }
 
 /** Returns what is at a path, of a link itself. Rejects where it cannot be seen. */
-async function lookAtPlace(calls: FileCalls, path: string, name: string): Promise<Place> {
+async function lookAtPlace(calls: FileCalls, path: string, name: string): Promise<PathComponent> {
   const facts = await calls.lstat(path);
   return { name, path, what: facts.isDirectory() ? "folder" : "file", facts };
 }

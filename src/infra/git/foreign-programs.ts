@@ -101,12 +101,13 @@ async function describeChangedPrograms(
   return "the filters and hooks that the settings of git name now (`filter.*`, `hook.*`, `lfs.*`) are not those noted when the worktree was made, and are not run";
 }
 
-type Submodules =
+/** The names of a repository's submodules, or why they cannot be listed. */
+type SubmoduleList =
   | { readonly kind: "listed"; readonly names: readonly string[] }
   | { readonly kind: "failed"; readonly message: string };
 
 /** Lists the names of the submodules in the index of a checkout, or returns git's failure. */
-async function listSubmodules(git: RunGit, place: GitPlace): Promise<Submodules> {
+async function listSubmodules(git: RunGit, place: GitPlace): Promise<SubmoduleList> {
   const staged = await git({ ...place, args: ["ls-files", "--stage", "-z"] });
   return staged.kind === "failed" ? staged : { kind: "listed", names: readSubmodules(staged.output) };
 }

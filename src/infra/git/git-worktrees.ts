@@ -55,7 +55,8 @@ export interface GitWorktreesOptions {
   readonly program?: string;
 }
 
-interface Dependencies {
+/** The folder of all worktrees, and the means to run git in it. */
+interface WorktreeDependencies {
   readonly root: string;
   readonly git: RunGit;
   /** By the folder of git's own files, which all checkouts of a repository share. */
@@ -69,7 +70,7 @@ interface Dependencies {
 export function createGitWorktrees({ root, clock, program }: GitWorktreesOptions): Worktrees {
   const git = createRunGit(clock, program);
   const turns = createTurnsByName();
-  const dependencies: Dependencies = { root, git, turns };
+  const dependencies: WorktreeDependencies = { root, git, turns };
   return {
     findObstacle: async (folder) => {
       const look = await lookAtRepository(git, folder);
@@ -109,7 +110,10 @@ async function listWorktrees(root: string): Promise<WorktreeOnMachine[]> {
 }
 
 /** Returns a worktree with its folder, the folder that git keeps of it in its repository, and its note. */
-async function locateWorktree(dependencies: Dependencies, worktree: OpenWorktree): Promise<WorktreeOnDisk> {
+async function locateWorktree(
+  dependencies: WorktreeDependencies,
+  worktree: OpenWorktree,
+): Promise<WorktreeOnDisk> {
   const { name, repository } = worktree;
   const gitDir = joinTreeDir(await locateGitDir(dependencies, repository), name);
   const note = await readWorktreeNote(dependencies.root, name).catch(() => undefined);
@@ -125,7 +129,7 @@ function joinTreeDir(gitDir: string, name: string): string {
 }
 
 /** Finds the folder of git's own files. Where git does not say it, a linked checkout has a file in the place that is returned. */
-async function locateGitDir({ git }: Dependencies, repository: string): Promise<string> {
+async function locateGitDir({ git }: WorktreeDependencies, repository: string): Promise<string> {
   return (await readGitDir(git, repository)) ?? join(repository, ".git");
 }
 
@@ -142,7 +146,7 @@ interface ToOpen {
  * Makes the worktree of an attempt, after removing what is left under its name. Refuses where its repository or the
  * folder for worktrees cannot be used, what is left cannot be removed, or git fails.
  */
-async function openWorktree(dependencies: Dependencies, toOpen: ToOpen): Promise<WorktreeOpened> {
+async function openWorktree(dependencies: WorktreeDependencies, toOpen: ToOpen): Promise<WorktreeOpened> {
   const { name, folder } = toOpen;
   const { signal, ...attempt } = toOpen.attempt;
   const look = await lookAtRepository(dependencies.git, folder);
@@ -174,7 +178,7 @@ interface LookedAt extends UsableRepository {
 
 /** Checks the worktree out on a branch of its own, and notes the programs that git's settings name then. */
 async function makeWorktree(
-  { root, git }: Dependencies,
+  { root, git }: WorktreeDependencies,
   { name, merged }: ToOpen,
   { top, below, head, gitDir, note }: LookedAt,
 ): Promise<WorktreeOpened> {
@@ -198,7 +202,7 @@ async function makeRootFolder(root: string): Promise<void> {
 }
 
 /** Removes a worktree with its branch and its note. Returns a sentence where it could not be removed. */
-async function removeWorktree(dependencies: Dependencies, name: string): Promise<string | undefined> {
+async function removeWorktree(dependencies: WorktreeDependencies, name: string): Promise<string | undefined> {
   const tree = join(dependencies.root, name);
   try {
     const note = await readWorktreeNote(dependencies.root, name);
@@ -219,7 +223,7 @@ async function removeWorktree(dependencies: Dependencies, name: string): Promise
  * gone. @throws Error where what git keeps of the worktree, or its branch, cannot be removed
  */
 async function removeFromRepository(
-  { root, git }: Dependencies,
+  { root, git }: WorktreeDependencies,
   gitDir: string,
   name: string,
 ): Promise<void> {
@@ -242,7 +246,11 @@ async function isBranchGone(git: RunGit, gitDir: string, branch: string): Promis
 }
 
 /** Deletes a note from before a time where neither folder nor branch nor what git keeps of the worktree is there. */
-async function deleteStaleNote(dependencies: Dependencies, name: string, before: number): Promise<void> {
+async function deleteStaleNote(
+  dependencies: WorktreeDependencies,
+  name: string,
+  before: number,
+): Promise<void> {
   const { root, git } = dependencies;
   const note = await readWorktreeNote(root, name);
   if (

@@ -172,13 +172,14 @@ async function awaitGitEnd(child: ChildProcess, { args, input }: GitCall, clock:
   }
 }
 
-interface Heard {
+/** The output of a program so far, and what it wrote of errors. */
+interface CollectedOutput {
   readonly output: () => Buffer;
   readonly complaint: () => string;
 }
 
 /** Collects what git writes; calls `stop` where its output is too large. */
-function collectOutput({ stdout, stderr }: ChildProcess, stop: (why: string) => void): Heard {
+function collectOutput({ stdout, stderr }: ChildProcess, stop: (why: string) => void): CollectedOutput {
   const chunks: Buffer[] = [];
   let bytes = 0;
   let complaint = "";

@@ -68,7 +68,8 @@ export async function compareWorktree(git: RunGit, worktree: WorktreeOnDisk): Pr
   return { kind: "compared", changes: await listChanges(git, worktree, sides) };
 }
 
-interface Sides {
+/** The files that differ, and their versions in the worktree and in the repository. */
+interface WorktreeSides {
   readonly files: ReadonlyMap<string, DifferingFile>;
   readonly theirs: ReadonlyMap<string, string>;
   readonly ours: ReadonlyMap<string, string>;
@@ -80,7 +81,7 @@ interface Sides {
 async function listChanges(
   git: RunGit,
   worktree: WorktreeOnDisk,
-  { files, theirs, ours, isOnDisk }: Sides,
+  { files, theirs, ours, isOnDisk }: WorktreeSides,
 ): Promise<WorktreeChange[]> {
   const changes: WorktreeChange[] = [];
   for (const [path, { base: stored }] of files) {

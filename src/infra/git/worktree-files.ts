@@ -135,7 +135,8 @@ async function replaceFile({ tree, repository }: WrittenPlaces, write: WorktreeW
   }
 }
 
-interface Staging {
+/** A file that is to be staged, with its source and target. */
+interface FileStaging {
   readonly source: string;
   readonly target: string;
   readonly text: string | undefined;
@@ -144,7 +145,7 @@ interface Staging {
 }
 
 /** Writes the new content beside the file, with the rights to read and write of the file that it replaces. */
-async function writeStagedFile(staged: string, { source, target, text, mode }: Staging): Promise<void> {
+async function writeStagedFile(staged: string, { source, target, text, mode }: FileStaging): Promise<void> {
   if (text === undefined) await copyFile(source, staged);
   else await writeFile(staged, text);
   const before = await lstat(target).catch(() => undefined);

@@ -39,7 +39,8 @@ const NOT_PUBLIC_6 = [
   ["3fff::", 20],
 ] as const;
 
-type Ranges = readonly (readonly [network: string, bits: number])[];
+/** Ranges of network addresses, each by its network and the length of its prefix. */
+type AddressRanges = readonly (readonly [network: string, bits: number])[];
 
 const notPublic4 = createBlockList(NOT_PUBLIC_4, "ipv4");
 const notPublic6 = createBlockList(NOT_PUBLIC_6, "ipv6");
@@ -53,7 +54,7 @@ export function isPublicAddress(address: string): boolean {
   return false;
 }
 
-function createBlockList(ranges: Ranges, family: "ipv4" | "ipv6"): BlockList {
+function createBlockList(ranges: AddressRanges, family: "ipv4" | "ipv6"): BlockList {
   const list = new BlockList();
   for (const [network, bits] of ranges) list.addSubnet(network, bits, family);
   return list;

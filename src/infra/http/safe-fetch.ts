@@ -36,7 +36,8 @@ export interface SafeInit extends RequestInit {
 /** A drop-in for `fetch`. Rejects with `OutboundError`, also while the body is read. */
 export type SafeFetch = (input: string | URL | Request, init?: SafeInit) => Promise<Response>;
 
-interface Sent {
+/** A request with its whole body, ready to be sent. */
+interface OutgoingRequest {
   readonly url: URL;
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -45,7 +46,7 @@ interface Sent {
 
 interface Exchange {
   readonly dependencies: SafeFetchDependencies;
-  readonly sent: Sent;
+  readonly sent: OutgoingRequest;
   readonly ending: CallBounds;
   readonly onBroken: (error: OutboundError) => void;
   /** Set once the connection stands: what fails before was delivered to nobody. */
@@ -86,7 +87,7 @@ export function createSafeFetch(dependencies: SafeFetchDependencies): SafeFetch 
  * Reads a whole request: the URL without its fragment, the body, and the headers that are not the connection's. Throws
  * OutboundError where the address or a header cannot be read.
  */
-async function readWholeRequest(input: string | URL | Request, init: RequestInit): Promise<Sent> {
+async function readWholeRequest(input: string | URL | Request, init: RequestInit): Promise<OutgoingRequest> {
   // The error does not quote the request: a URL may hold a secret.
   const request = tryCreateRequest(input, init);
   if (!request) throw new OutboundError("address_not_allowed", "The address or a header cannot be read.");

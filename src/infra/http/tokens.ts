@@ -3,7 +3,7 @@ import { OutboundError } from "./outbound-error.ts";
 import type { SafeFetch } from "./safe-fetch.ts";
 
 /** Bearer tokens by origin, such as `https://peer.example`. */
-export type Tokens = Readonly<Record<string, string>>;
+export type TokensByOrigin = Readonly<Record<string, string>>;
 
 export type ReadVariable = (name: string) => string | undefined;
 
@@ -32,7 +32,7 @@ export function resolveSecret(text: string, readVariable: ReadVariable): string 
 
 /** The tokens of the origins that may be called with one, and why others may not be called: none is called without its token. */
 export interface ResolvedTokens {
-  readonly tokens: Tokens;
+  readonly tokens: TokensByOrigin;
   /** By origin: the end of a sentence about its token. */
   readonly problems: Readonly<Record<string, string>>;
 }
@@ -46,7 +46,7 @@ const HEADER_WORD = /^[\x21-\x7e]+$/;
  * Returns the tokens that operators wrote for other sides by the origin of their address, and the problem of each
  * origin whose token cannot be used.
  */
-export function resolveTokens(written: Tokens, readVariable: ReadVariable): ResolvedTokens {
+export function resolveTokens(written: TokensByOrigin, readVariable: ReadVariable): ResolvedTokens {
   const tokens = new Map<string, string>();
   const problems = new Map<string, string>();
   for (const [address, text] of Object.entries(written)) {
@@ -66,7 +66,7 @@ export function resolveTokens(written: Tokens, readVariable: ReadVariable): Reso
  */
 export function withTokens(
   fetch: SafeFetch,
-  tokens: Tokens,
+  tokens: TokensByOrigin,
   problems: ResolvedTokens["problems"] = {},
 ): SafeFetch {
   return async (input, init) => {

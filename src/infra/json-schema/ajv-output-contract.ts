@@ -9,7 +9,7 @@ import type { OutputContract, OutputProblem } from "../../agents/coordination/po
 import { describeErrors } from "./describe-errors.ts";
 import { areDistinct } from "./distinct-items.ts";
 import { createLinearPattern, type LinearPattern } from "./linear-pattern.ts";
-import { createUsableSchema, WORK, type Fields, type WorkOf } from "./usable-schema.ts";
+import { createUsableSchema, WORK, type SchemaKeywords, type WorkOf } from "./usable-schema.ts";
 import { createWorkBudget, WorkExceeded, type WorkMeter } from "./work-meter.ts";
 
 /** In characters of schemas and instructions of patterns, each of which takes up to 100 bytes. */
@@ -18,7 +18,8 @@ const CACHED_MAX = 256;
 /** Characters whose number is found in the time of a unit. */
 const CHARS_PER_UNIT = 32;
 
-interface Compiled {
+/** A schema that was compiled, and checks outputs. */
+interface CompiledSchema {
   readonly weight: number;
   validate(outputs: unknown): readonly ErrorObject[];
   /** Gives back what the last check left behind. */
@@ -31,9 +32,9 @@ interface Compiled {
  * problem, too. Schemas that were compiled are kept for later checks.
  */
 export function createAjvOutputContract(): OutputContract {
-  const cache = new Map<string, Compiled>();
+  const cache = new Map<string, CompiledSchema>();
   const work = createWorkBudget();
-  const compiledOf = (schema: Fields): Compiled => {
+  const compiledOf = (schema: SchemaKeywords): CompiledSchema => {
     const key = JSON.stringify(schema);
     const compiled = cache.get(key) ?? compileSchema(schema, key.length, work.meter);
     keepInCache(cache, key, compiled);
@@ -52,7 +53,7 @@ export function createAjvOutputContract(): OutputContract {
 }
 
 /** Lists what is wrong with outputs; one problem that is `isUnchecked` where the check takes too long. */
-function listOutputProblems(compiled: Compiled, outputs: unknown): readonly OutputProblem[] {
+function listOutputProblems(compiled: CompiledSchema, outputs: unknown): readonly OutputProblem[] {
   try {
     return describeErrors(compiled.validate(outputs), { outputs, names: compiled.names });
   } catch (error) {
@@ -75,7 +76,7 @@ function createUnusableSchemaProblem(error: unknown): OutputProblem {
 }
 
 /** Puts a schema last into the cache, and drops those that were used longest ago beyond the bounds. */
-function keepInCache(cache: Map<string, Compiled>, key: string, compiled: Compiled): void {
+function keepInCache(cache: Map<string, CompiledSchema>, key: string, compiled: CompiledSchema): void {
   cache.delete(key);
   cache.set(key, compiled);
   let sum = 0;
@@ -88,7 +89,7 @@ function keepInCache(cache: Map<string, Compiled>, key: string, compiled: Compil
 }
 
 /** Compiles a schema with an ajv of its own, because an ajv never forgets what it compiled. */
-function compileSchema(schema: Fields, chars: number, meter: WorkMeter): Compiled {
+function compileSchema(schema: SchemaKeywords, chars: number, meter: WorkMeter): CompiledSchema {
   const patterns: LinearPattern[] = [];
   const regExp = Object.assign(
     (source: string): LinearPattern => {

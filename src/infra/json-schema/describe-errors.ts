@@ -3,16 +3,18 @@ import type { ErrorObject } from "ajv";
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import type { OutputProblem } from "../../agents/coordination/ports/output-contract.ts";
 
-type Params = Readonly<Record<string, unknown>>;
+/** The parameters of a validation error; each keyword has its own. */
+type ErrorParameters = Readonly<Record<string, unknown>>;
 
-interface Checked {
+/** The outputs that were checked, and the names of properties that may be shown. */
+interface CheckedOutputs {
   readonly outputs: unknown;
   /** Names of properties that may be shown, because the schema has them. */
   readonly names: ReadonlySet<string>;
 }
 
 /** Returns ajv's errors about a value as problems, each with its place and once, and not more than the bound. */
-export function describeErrors(errors: readonly ErrorObject[], checked: Checked): OutputProblem[] {
+export function describeErrors(errors: readonly ErrorObject[], checked: CheckedOutputs): OutputProblem[] {
   const problems = new Map<string, OutputProblem>();
   for (const found of pickMainErrors(errors)) {
     const path = formatProblemPath(found, checked);
@@ -23,7 +25,8 @@ export function describeErrors(errors: readonly ErrorObject[], checked: Checked)
   return [...problems.values()];
 }
 
-interface Found {
+/** An error that is worth telling. */
+interface MainError {
   readonly error: ErrorObject;
   /** The types of alternatives that differ in nothing else. */
   readonly types?: readonly string[];
@@ -36,14 +39,14 @@ const SUMMARIES = [...ALTERNATIVES, "contains", "propertyNames"];
  * Returns the errors that help an author. Ajv lists what went wrong inside of a summary before it; only what helps is
  * left of that.
  */
-function pickMainErrors(errors: readonly ErrorObject[]): Found[] {
-  const helpful: Found[] = [];
+function pickMainErrors(errors: readonly ErrorObject[]): MainError[] {
+  const helpful: MainError[] = [];
   for (const error of errors) {
     if (!SUMMARIES.includes(error.keyword)) {
       if (error.keyword !== "if") helpful.push({ error });
       continue;
     }
-    const inner: Found[] = [];
+    const inner: MainError[] = [];
     for (let last = helpful.at(-1); last && isInside(last.error, error); last = helpful.at(-1)) {
       inner.push(last);
       helpful.pop();
@@ -64,8 +67,8 @@ function isInside(inner: ErrorObject, outer: ErrorObject): boolean {
  * Returns the errors of alternatives that help: where some are a wrong type of the value itself, the others, or else
  * one that names all types; where none is, the summary itself.
  */
-function summarizeAlternatives(error: ErrorObject, inner: readonly Found[]): Found[] {
-  const isOfType = (each: Found): boolean =>
+function summarizeAlternatives(error: ErrorObject, inner: readonly MainError[]): MainError[] {
+  const isOfType = (each: MainError): boolean =>
     each.error.instancePath === error.instancePath && each.error.keyword === "type";
   const others = inner.filter((each) => !isOfType(each));
   const types = inner.filter(isOfType).flatMap((each) => each.types ?? listExpectedTypes(each.error));
@@ -76,13 +79,13 @@ function summarizeAlternatives(error: ErrorObject, inner: readonly Found[]): Fou
 }
 
 function listExpectedTypes({ params }: ErrorObject): string[] {
-  const { type } = params as Params;
+  const { type } = params as ErrorParameters;
   return Array.isArray(type) ? type.map(String) : String(type).split(",");
 }
 
 /** Formats where in the outputs an error is, as in `a[0].b`; a name that the schema does not have is `*`. */
-function formatProblemPath({ error }: Found, { outputs, names }: Checked): string {
-  const missing = (error.params as Params)["missingProperty"];
+function formatProblemPath({ error }: MainError, { outputs, names }: CheckedOutputs): string {
+  const missing = (error.params as ErrorParameters)["missingProperty"];
   const keys = error.instancePath.split("/").slice(1);
   let path = "";
   let valueAtPath: unknown = outputs;
@@ -90,7 +93,9 @@ function formatProblemPath({ error }: Found, { outputs, names }: Checked): strin
     const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
     path += Array.isArray(valueAtPath) ? `[${key}]` : `.${maskUnknownName(key, names)}`;
     valueAtPath =
-      typeof valueAtPath === "object" && valueAtPath !== null ? (valueAtPath as Params)[key] : undefined;
+      typeof valueAtPath === "object" && valueAtPath !== null
+        ? (valueAtPath as ErrorParameters)[key]
+        : undefined;
   }
   if (typeof missing === "string") path += `.${maskUnknownName(missing)}`;
   return path.replace(/^\./u, "").slice(0, BOUNDS.problemPathCharsMax) || "(root)";
@@ -101,33 +106,33 @@ function maskUnknownName(name: string, names?: ReadonlySet<string>): string {
   return names && !names.has(name) ? "*" : name.slice(0, BOUNDS.nameCharsMax).toWellFormed();
 }
 
-function describeAjvError({ error, types }: Found): string {
+function describeAjvError({ error, types }: MainError): string {
   const { keyword, params, data } = error;
   const write = Object.hasOwn(SENTENCES, keyword) ? SENTENCES[keyword] : undefined;
   if (keyword === "type")
     return `expected ${(types ?? listExpectedTypes(error)).join(" or ")}, got ${nameType(data)}`;
-  return write?.(params as Params) ?? `expected what ${keyword.slice(0, BOUNDS.nameCharsMax)} says`;
+  return write?.(params as ErrorParameters) ?? `expected what ${keyword.slice(0, BOUNDS.nameCharsMax)} says`;
 }
 
-const describeAtLeast = (unit: string) => (params: Params) =>
+const describeAtLeast = (unit: string) => (params: ErrorParameters) =>
   `expected at least ${formatLimit(params, unit)}, got fewer`;
-const describeAtMost = (unit: string) => (params: Params) =>
+const describeAtMost = (unit: string) => (params: ErrorParameters) =>
   `expected at most ${formatLimit(params, unit)}, got more`;
 
-function formatLimit({ limit }: Params, unit: string): string {
+function formatLimit({ limit }: ErrorParameters, unit: string): string {
   return `${String(limit)} ${unit}${limit === 1 ? "" : "s"}`;
 }
 
-const LIMIT = ({ comparison, limit }: Params): string => {
-  const words: Params = { "<=": "at most", ">=": "at least", "<": "less than", ">": "more than" };
+const LIMIT = ({ comparison, limit }: ErrorParameters): string => {
+  const words: ErrorParameters = { "<=": "at most", ">=": "at least", "<": "less than", ">": "more than" };
   return `expected ${String(words[String(comparison)])} ${String(limit)}`;
 };
 
 const UNKNOWN_PROPERTY = (): string => "expected no property that the schema does not name";
-const UNKNOWN_ITEM = ({ limit, len }: Params): string =>
+const UNKNOWN_ITEM = ({ limit, len }: ErrorParameters): string =>
   `expected at most ${String(limit ?? len)} items, got more`;
 
-const SENTENCES: Readonly<Record<string, (params: Params) => string>> = {
+const SENTENCES: Readonly<Record<string, (params: ErrorParameters) => string>> = {
   required: () => "expected a value, got nothing",
   dependentRequired: () => "expected a value beside another one, got nothing",
   additionalProperties: UNKNOWN_PROPERTY,

@@ -3,7 +3,7 @@
  * anything to ajv; every schema says what looking at a value costs; places that `$ref` leads to are definitions of their own.
  */
 
-export type Fields = Readonly<Record<string, unknown>>;
+export type SchemaKeywords = Readonly<Record<string, unknown>>;
 
 export const WORK = "x-work";
 
@@ -16,7 +16,7 @@ export interface WorkOf {
 }
 
 export interface UsableSchema {
-  readonly schema: Fields;
+  readonly schema: SchemaKeywords;
   /** All names of properties that the schema knows. */
   readonly names: ReadonlySet<string>;
 }
@@ -41,8 +41,8 @@ const CHILD_UNITS = 4;
  * Copies a JSON Schema into the form that ajv is given, and returns it with the names of the properties that it knows.
  * @throws Error where it is no schema, or a `$ref` leads nowhere.
  */
-export function createUsableSchema(root: Fields): UsableSchema {
-  const copying: Copying = { root, targets: listTargets(root), defs: new Map(), names: new Set() };
+export function createUsableSchema(root: SchemaKeywords): UsableSchema {
+  const copying: SchemaCopy = { root, targets: listTargets(root), defs: new Map(), names: new Set() };
   const $ref = referToDefinition("", copying);
   const $defs: Record<string, unknown> = {};
   // The map grows while it is walked.
@@ -51,8 +51,9 @@ export function createUsableSchema(root: Fields): UsableSchema {
   return { schema: { $ref, $defs }, names: copying.names };
 }
 
-interface Copying {
-  readonly root: Fields;
+/** A schema that is being copied, and the names of its definitions so far. */
+interface SchemaCopy {
+  readonly root: SchemaKeywords;
   readonly targets: ReadonlySet<string>;
   /** Pointer to the name of its definition. */
   readonly defs: Map<string, string>;
@@ -60,7 +61,7 @@ interface Copying {
 }
 
 /** Returns the reference to the definition of a place. A place that is new is noted, to be copied later. */
-function referToDefinition(pointer: string, { defs }: Copying): string {
+function referToDefinition(pointer: string, { defs }: SchemaCopy): string {
   const name = defs.get(pointer) ?? `s${defs.size}`;
   defs.set(pointer, name);
   return `#/$defs/${name}`;
@@ -70,7 +71,7 @@ function referToDefinition(pointer: string, { defs }: Copying): string {
  * Copies the keywords of a schema that ajv is given, and adds what a look at a value costs. Throws where it is no
  * schema, or a `$ref` leads nowhere.
  */
-function copySchema(schema: unknown, pointer: string, copying: Copying): unknown {
+function copySchema(schema: unknown, pointer: string, copying: SchemaCopy): unknown {
   if (typeof schema === "boolean") return schema;
   if (!isFields(schema)) throw new Error("this is not a schema");
   const copy: Record<string, unknown> = {};
@@ -87,7 +88,7 @@ function copySchema(schema: unknown, pointer: string, copying: Copying): unknown
 function copyKeywordValue(
   key: string,
   value: unknown,
-  { pointer, copying }: { readonly pointer: string; readonly copying: Copying },
+  { pointer, copying }: { readonly pointer: string; readonly copying: SchemaCopy },
 ): unknown {
   if (PLAIN.includes(key)) return value;
   if (key === "$ref") return referToDefinition(readPointer(value), copying);
@@ -101,13 +102,13 @@ function copyKeywordValue(
  * Returns the copy of a schema, or a reference where others refer to it, too. It is copied once, however often it is
  * named.
  */
-function copyOrReferTo(schema: unknown, pointer: string, copying: Copying): unknown {
+function copyOrReferTo(schema: unknown, pointer: string, copying: SchemaCopy): unknown {
   return copying.targets.has(pointer)
     ? { $ref: referToDefinition(pointer, copying) }
     : copySchema(schema, pointer, copying);
 }
 
-function copyMap(map: Fields, pointer: string, copying: Copying): Fields {
+function copyMap(map: SchemaKeywords, pointer: string, copying: SchemaCopy): SchemaKeywords {
   return Object.fromEntries(
     Object.entries(map).map(([name, child]) => [
       name,
@@ -117,7 +118,7 @@ function copyMap(map: Fields, pointer: string, copying: Copying): Fields {
 }
 
 /** Returns the units of work that a look at a value by this schema costs, without those of its children. */
-function estimateWork(schema: Fields): WorkOf {
+function estimateWork(schema: SchemaKeywords): WorkOf {
   const has = (key: string): boolean => Object.hasOwn(schema, key);
   const count = (key: string): number => (isObject(schema[key]) ? Object.keys(schema[key]).length : 0);
   const plain = PLAIN.reduce((sum, key) => sum + countValues(schema[key]), 0);
@@ -147,12 +148,12 @@ function countValues(root: unknown): number {
  * Lists every place that a text under `$ref` names, even where it is no reference, because a place too many costs
  * nothing.
  */
-function listTargets(root: Fields): ReadonlySet<string> {
+function listTargets(root: SchemaKeywords): ReadonlySet<string> {
   const targets = new Set<string>([""]);
   const pending: unknown[] = [root];
   for (let value = pending.pop(); value !== undefined; value = pending.pop()) {
     if (!isObject(value)) continue;
-    const { $ref } = value as Fields;
+    const { $ref } = value as SchemaKeywords;
     if (typeof $ref === "string" && $ref.startsWith("#")) targets.add(decodeRef($ref) ?? "");
     for (const child of Object.values(value)) pending.push(child);
   }
@@ -175,12 +176,12 @@ function decodeRef($ref: string): string | undefined {
   }
 }
 
-function findSchema(root: Fields, pointer: string): unknown {
+function findSchema(root: SchemaKeywords, pointer: string): unknown {
   let at: unknown = root;
   for (const part of pointer.split("/").slice(1)) {
     const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
     if (!isObject(at) || !Object.hasOwn(at, key)) throw new Error("$ref leads nowhere");
-    at = (at as Fields)[key];
+    at = (at as SchemaKeywords)[key];
   }
   return at;
 }
@@ -193,6 +194,6 @@ function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-function isFields(value: unknown): value is Fields {
+function isFields(value: unknown): value is SchemaKeywords {
   return isObject(value) && !Array.isArray(value);
 }

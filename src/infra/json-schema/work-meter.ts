@@ -13,7 +13,8 @@ export interface WorkMeter {
   spendOnPattern(units: number): void;
 }
 
-export interface Work {
+/** A meter of the work of a check, which can begin again. */
+export interface WorkBudget {
   readonly meter: WorkMeter;
   restart(): void;
 }
@@ -27,7 +28,7 @@ const PATTERN_UNITS_MAX = 20_000_000;
  * Creates the budget of work that one check may take, with its meter, which throws once it is spent; `restart` fills
  * it again.
  */
-export function createWorkBudget(): Work {
+export function createWorkBudget(): WorkBudget {
   let left = UNITS_MAX;
   let patternLeft = PATTERN_UNITS_MAX;
   return {

@@ -71,7 +71,8 @@ export function createPQueueLanes(limits: LaneLimits, clock: Clock, providers?: 
   };
 }
 
-type Lanes = Readonly<Record<Lane, RequestLane>>;
+/** The queue of each lane. */
+type LanesByName = Readonly<Record<Lane, RequestLane>>;
 
 interface LanesDependencies {
   readonly clock: Clock;
@@ -79,7 +80,7 @@ interface LanesDependencies {
   readonly onRoom: (lane: Lane) => void;
 }
 
-function createLanes(limits: LaneLimits, { clock, places, onRoom }: LanesDependencies): Lanes {
+function createLanes(limits: LaneLimits, { clock, places, onRoom }: LanesDependencies): LanesByName {
   const { queueMax, agingMs, perSessionMax, perAgentMax } = limits;
   const hasCaps = perSessionMax !== undefined || perAgentMax !== undefined;
   const make = (lane: Lane): RequestLane =>
@@ -95,7 +96,7 @@ function createLanes(limits: LaneLimits, { clock, places, onRoom }: LanesDepende
       },
       onRoom: () => onRoom(lane),
     });
-  const lanes: Lanes = { control: make("control"), data: make("data"), escalation: make("escalation") };
+  const lanes: LanesByName = { control: make("control"), data: make("data"), escalation: make("escalation") };
   return lanes;
 }
 
@@ -129,7 +130,8 @@ function sortStartableLanes(lanes: readonly RequestLane[]): RequestLane[] {
     .map(({ lane }) => lane);
 }
 
-interface Underway {
+/** Counts the work that is under way, and tells when there is none. */
+interface UnderwayCount {
   during<T>(work: () => Promise<T>): Promise<T>;
   idle(): Promise<void>;
 }
@@ -138,7 +140,7 @@ interface Underway {
  * Counts the work that was handed in and has not settled, whether or not it still waits or has given back its place.
  * Whoever waits for the work itself goes on before whoever waits for idleness.
  */
-function createUnderwayCount(): Underway {
+function createUnderwayCount(): UnderwayCount {
   let count = 0;
   let waiters: (() => void)[] = [];
   const settle = (): void => {

@@ -45,7 +45,8 @@ export interface RequestLaneDependencies {
   readonly onRoom: () => void;
 }
 
-interface Counts {
+/** Counts of the requests of a lane. */
+interface LaneCounts {
   running: number;
   admitted: number;
   refused: number;
@@ -64,7 +65,7 @@ export function createRequestLane(dependencies: RequestLaneDependencies): Reques
     concurrency,
     queueClass: createRequestQueueClass(waiting),
   });
-  const counts: Counts = { running: 0, admitted: 0, refused: 0, waitedMsTotal: 0, waitedMsMax: 0 };
+  const counts: LaneCounts = { running: 0, admitted: 0, refused: 0, waitedMsTotal: 0, waitedMsMax: 0 };
   const bound = createBound(() => waiting.countFilling(), dependencies);
   const giveBack = (request: LaneRequest): void => {
     counts.running -= 1;
@@ -102,14 +103,15 @@ export function createRequestLane(dependencies: RequestLaneDependencies): Reques
   return lane;
 }
 
-interface Bound {
+/** Watches the length of a lane's queue, and tells when it has room again. */
+interface QueueBound {
   backlog(): Backlog;
   recount(): void;
   left(): void;
 }
 
 /** Creates the bound of the lane, which says whether it is full and when it no longer is. */
-function createBound(waiting: () => number, { queueMax, onRoom }: RequestLaneDependencies): Bound {
+function createBound(waiting: () => number, { queueMax, onRoom }: RequestLaneDependencies): QueueBound {
   let wasFull = false;
   const readBacklog = (): Backlog => ({ waiting: waiting(), queueMax, wasFull });
   return {
@@ -128,7 +130,7 @@ function createBound(waiting: () => number, { queueMax, onRoom }: RequestLaneDep
   };
 }
 
-function countAdmitted(counts: Counts, waitedMs: number): void {
+function countAdmitted(counts: LaneCounts, waitedMs: number): void {
   // A clock that was put back has not taken waiting away.
   const waited = Math.max(0, waitedMs);
   counts.running += 1;
@@ -172,7 +174,7 @@ async function performWork<T>(
 }
 
 function createLaneMetrics(
-  { running, admitted, refused, waitedMsTotal, waitedMsMax }: Counts,
+  { running, admitted, refused, waitedMsTotal, waitedMsMax }: LaneCounts,
   { concurrency, queueMax, waiting }: Pick<LaneMetrics, "concurrency" | "queueMax" | "waiting">,
 ): LaneMetrics {
   const waitedMs = { total: waitedMsTotal, max: waitedMsMax };

@@ -28,19 +28,20 @@ export interface WaitingRequests {
   takeNext(): WaitingRequest | undefined;
 }
 
-type Heap = BinaryHeap<WaitingRequest>;
+/** Requests that wait, the best first. */
+type RequestHeap = BinaryHeap<WaitingRequest>;
 
 /**
  * Creates the queue of requests that wait for a place, and of which `takeNext` takes the first by rank that may hold
  * one.
  */
 export function createWaitingRequests(places: HeldPlaces, agingMs: number): WaitingRequests {
-  const heaps = new Map<string, Heap>();
+  const heaps = new Map<string, RequestHeap>();
   let arrivals = 0;
   let count = 0;
   /** The heap with the next request, as long as nothing changed since it was looked for. */
-  let nextHeap: { readonly version: number; readonly heap: Heap | undefined } | undefined;
-  const findNextHeap = (): Heap | undefined => {
+  let nextHeap: { readonly version: number; readonly heap: RequestHeap | undefined } | undefined;
+  const findNextHeap = (): RequestHeap | undefined => {
     if (nextHeap?.version !== places.version())
       nextHeap = { version: places.version(), heap: findHeapToStart(heaps.values(), places) };
     return nextHeap.heap;
@@ -71,7 +72,7 @@ export function createWaitingRequests(places: HeldPlaces, agingMs: number): Wait
 }
 
 /** Counts the requests whose provider does not hold them back. Those of one heap have the same provider. */
-function countFillingRequests(heaps: Iterable<Heap>, places: HeldPlaces): number {
+function countFillingRequests(heaps: Iterable<RequestHeap>, places: HeldPlaces): number {
   let count = 0;
   for (const heap of heaps) {
     const first = heap.first();
@@ -85,14 +86,14 @@ function compareWaiting(a: WaitingRequest, b: WaitingRequest): number {
 }
 
 /** Returns the heap whose first request may start before those of all others; `undefined` where none may. */
-function findHeapToStart(heaps: Iterable<Heap>, places: HeldPlaces): Heap | undefined {
-  let best: Heap | undefined;
+function findHeapToStart(heaps: Iterable<RequestHeap>, places: HeldPlaces): RequestHeap | undefined {
+  let best: RequestHeap | undefined;
   for (const heap of heaps) if (isOpenBefore(heap, best, places)) best = heap;
   return best;
 }
 
 /** True when the first request of `heap` may start, and comes before that of `other`. */
-function isOpenBefore(heap: Heap, other: Heap | undefined, places: HeldPlaces): boolean {
+function isOpenBefore(heap: RequestHeap, other: RequestHeap | undefined, places: HeldPlaces): boolean {
   const first = heap.first();
   const rival = other?.first();
   if (!first || (rival && compareWaiting(first, rival) >= 0)) return false;

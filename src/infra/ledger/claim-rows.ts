@@ -21,7 +21,7 @@ export interface ClaimRow {
 }
 
 /** The names that a claim on one resource overlaps: those, and a range. */
-export interface Reach {
+export interface ClaimReach {
   readonly names: readonly string[];
   readonly from: string;
   readonly before: string;
@@ -81,7 +81,7 @@ function createClaimConflictError(detail: string): CoordinationError {
  * below it by path: `/` is the byte before `0`, so what begins with `file:/a/` lies between `file:/a/` and `file:/a0`.
  * Only roots end in `/`, such as `file:/` and `file:c:/`.
  */
-export function computeReach(resource: string): Reach {
+export function computeReach(resource: string): ClaimReach {
   if (!isFileResource(resource)) return { names: [resource], from: "", before: "" };
   const above = listNamesAbove(resource);
   const isRoot = resource.endsWith("/");

@@ -34,9 +34,10 @@ export function listEventLabels(event: RunEvent): Label[] {
   }
 }
 
-type Opening = Extract<RunEvent, { type: "coordination.created" }>["payload"];
+/** The payload of the fact that opened the coordination. */
+type CreatedPayload = Extract<RunEvent, { type: "coordination.created" }>["payload"];
 
-function listOpeningLabels({ ownerSession, ownerAgent, trace, parent, forkedFrom }: Opening): Label[] {
+function listOpeningLabels({ ownerSession, ownerAgent, trace, parent, forkedFrom }: CreatedPayload): Label[] {
   return [
     { kind: "start", value: "" },
     { kind: "session", value: ownerSession },

@@ -85,7 +85,8 @@ export function hashChainedRow(previous: Buffer, runId: string, row: EventRow): 
   return Buffer.from(hash("sha256", text, "binary"), "latin1");
 }
 
-export interface Growth {
+/** Events that are to be chained by hash to those that a run has. */
+export interface ChainGrowth {
   readonly runId: string;
   readonly events: readonly StorableEvent[];
   /** As it is stored; of a new run that is a fork. */
@@ -97,7 +98,7 @@ export interface Growth {
  * `head`: the hash of the run's last stored event; absent for a new run.
  */
 export function chainRows(
-  { runId, events, origin }: Growth,
+  { runId, events, origin }: ChainGrowth,
   head: Buffer | undefined,
 ): { readonly rows: readonly (EventRow & { readonly hash: Buffer })[]; readonly newest: Buffer } {
   let newest = head ?? computeGenesisHash(origin ?? null);

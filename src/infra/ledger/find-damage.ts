@@ -24,7 +24,8 @@ export type ReadHashed = (
   bounds: SliceBounds,
 ) => Promise<HashedSlice>;
 
-interface Range {
+/** The part of a run's log that is looked at for damage. */
+interface CheckedRange {
   readonly runId: string;
   readonly before: number;
   /** Throws for what is no event of such a run. */
@@ -32,20 +33,24 @@ interface Range {
 }
 
 /** Where the next slice begins, and the hash before it. */
-interface Reached {
+interface ReachedEvent {
   readonly sequence: number;
   readonly hash: Buffer;
 }
 
-type Slice = Reached | { readonly damage: EventDamage | undefined };
+/** The result of checking a slice: where the next one begins, or the damage. */
+type SliceCheck = ReachedEvent | { readonly damage: EventDamage | undefined };
 
 /**
  * Reads a run's events before a sequence, in slices that let other work run, and returns the first one that is not as
  * it was appended, with how it differs; `undefined` where all are intact.
  */
-export async function findEventDamage(read: ReadHashed, range: Range): Promise<EventDamage | undefined> {
+export async function findEventDamage(
+  read: ReadHashed,
+  range: CheckedRange,
+): Promise<EventDamage | undefined> {
   const { runId, before } = range;
-  let reached: Reached | undefined;
+  let reached: ReachedEvent | undefined;
   while (before > 0) {
     const hashed = await read({ runId, before, from: reached?.sequence ?? 0 }, AT_ONCE_MAX);
     const slice = checkSlice(hashed, range, reached);
@@ -57,7 +62,11 @@ export async function findEventDamage(read: ReadHashed, range: Range): Promise<E
 }
 
 /** Checks a slice of a log against its hashes. Returns its damage, or where the next slice begins. */
-function checkSlice({ head, rows }: HashedSlice, range: Range, reached: Reached | undefined): Slice {
+function checkSlice(
+  { head, rows }: HashedSlice,
+  range: CheckedRange,
+  reached: ReachedEvent | undefined,
+): SliceCheck {
   if (!head) return createDamage(0, "event_missing");
   const stored = parseStoredOrigin(head.origin);
   if (stored.kind === "unreadable") return createDamage(0, "event_unreadable");
@@ -71,13 +80,18 @@ function checkSlice({ head, rows }: HashedSlice, range: Range, reached: Reached 
   return slice.sequence === from.sequence ? createDamage(slice.sequence, "event_missing") : slice;
 }
 
-interface Walk {
+/** Where a run has its events from, and where the slice begins. */
+interface ChainWalk {
   readonly origin: RunOrigin | undefined;
-  readonly from: Reached;
+  readonly from: ReachedEvent;
 }
 
 /** Follows the chain of rows. Returns the damage of the first wrong one, or the place behind the last. */
-function checkChainedRows(rows: readonly HashedRow[], range: Range, { origin, from }: Walk): Slice {
+function checkChainedRows(
+  rows: readonly HashedRow[],
+  range: CheckedRange,
+  { origin, from }: ChainWalk,
+): SliceCheck {
   let reached = from;
   for (const row of rows) {
     const problem = findRowProblem(row, { ...range, origin, reached });
@@ -87,18 +101,19 @@ function checkChainedRows(rows: readonly HashedRow[], range: Range, { origin, fr
   return reached;
 }
 
-function createDamage(sequence: number, problem: EventDamage["problem"]): Slice {
+function createDamage(sequence: number, problem: EventDamage["problem"]): SliceCheck {
   return { damage: { sequence, problem } };
 }
 
-interface Expected extends Range {
+/** The place in the chain that the next row must fit to. */
+interface ExpectedRow extends CheckedRange {
   readonly origin: RunOrigin | undefined;
-  readonly reached: Reached;
+  readonly reached: ReachedEvent;
 }
 
 function findRowProblem(
   row: HashedRow,
-  { runId, origin, reached, decode }: Expected,
+  { runId, origin, reached, decode }: ExpectedRow,
 ): EventDamage["problem"] | undefined {
   if (row.sequence !== reached.sequence) return "event_missing";
   if (!hashChainedRow(reached.hash, runId, row).equals(row.hash)) return "event_changed";
@@ -115,7 +130,10 @@ function findRowProblem(
  * Returns the damage of a log that does not end as the run's row says. Its last event could have been exchanged
  * together with its hash.
  */
-function findEndDamage({ length, head_hash }: HeadRow, { sequence, hash }: Reached): EventDamage | undefined {
+function findEndDamage(
+  { length, head_hash }: HeadRow,
+  { sequence, hash }: ReachedEvent,
+): EventDamage | undefined {
   if (sequence !== length || hash.equals(head_hash)) return undefined;
   return { sequence: sequence - 1, problem: "event_changed" };
 }

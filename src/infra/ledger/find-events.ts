@@ -17,7 +17,7 @@ import {
   formatStartTime,
   joinConditions,
   createLabelValues,
-  type Query,
+  type SqlQuery,
   type QueryDialect,
   type QuerySource,
 } from "./query-sql.ts";
@@ -30,14 +30,15 @@ const COLUMNS = `event.event_key, run.run_id, event.sequence, event.type, event.
 
 const BEGINNING: EventPlace = { startedAtMs: -1, ordinal: -1, stepId: "", position: -1 };
 
-type Filtered = Pick<EventsQuery, "filter" | "runId">;
+/** The filter of a query for events, and the run it is confined to. */
+type EventSelection = Pick<EventsQuery, "filter" | "runId">;
 
 /** How the events of a query are found. */
-type Lead =
+type SearchLead =
   { readonly kind: "cause" | "run" | "time" } | { readonly kind: "label"; readonly label: WantedLabel };
 
 /** Chooses by what the events of a query are found: cause, coordination, time or a label. */
-function chooseLead({ filter, runId }: Filtered): Lead {
+function chooseLead({ filter, runId }: EventSelection): SearchLead {
   if (filter.cause?.eventId !== undefined) return { kind: "cause" };
   if (runId !== undefined) return { kind: "run" };
   const [label] = listWantedLabels(filter);
@@ -86,7 +87,7 @@ async function readEventsByTime(
  * Returns the SQL and values that find a page of events in the order of their times: with `same` those of the very
  * time that the last page reached, with `later` those of later times.
  */
-export function createTimeQuery(query: EventsQuery, dialect: QueryDialect, part: "same" | "later"): Query {
+export function createTimeQuery(query: EventsQuery, dialect: QueryDialect, part: "same" | "later"): SqlQuery {
   const { filter, after } = query;
   const reachedMs = after?.startedAtMs ?? (filter.since ?? 0) - 1;
   const isSame = part === "same";
@@ -106,7 +107,7 @@ export function createTimeQuery(query: EventsQuery, dialect: QueryDialect, part:
  * Returns the SQL and values that find a page of the events that one event caused, or where the filter names no such
  * event, of the events of one coordination.
  */
-export function createRunOrCauseQuery(query: EventsQuery, dialect: QueryDialect): Query {
+export function createRunOrCauseQuery(query: EventsQuery, dialect: QueryDialect): SqlQuery {
   const { filter } = query;
   const after = query.after ?? BEGINNING;
   const { kind } = chooseLead(query);
@@ -135,7 +136,7 @@ const IN_TIME = ["event.timestamp_ms >= @since", "event.timestamp_ms < @until"];
 const IS_BEHIND =
   "event.sequence > coalesce((select reached.sequence from event as reached where reached.event_key = @after), -1)";
 
-function createTimeBounds({ filter }: Filtered): Query["values"] {
+function createTimeBounds({ filter }: EventSelection): SqlQuery["values"] {
   return { since: filter.since ?? 0, until: filter.until ?? TIME_MAX };
 }
 
@@ -143,7 +144,7 @@ interface EventsSql {
   readonly from: string;
   readonly conditions: readonly string[];
   readonly order: string;
-  readonly values: Query["values"];
+  readonly values: SqlQuery["values"];
   /** Absent: all that the filter asks for. */
   readonly labels?: readonly WantedLabel[];
 }
@@ -153,7 +154,7 @@ function createFilteredQuery(
   { filter, limit }: Pick<EventsQuery, "filter" | "limit">,
   dialect: QueryDialect,
   { from, conditions, order, values, labels = listWantedLabels(filter) }: EventsSql,
-): Query {
+): SqlQuery {
   const place = {
     runKey: "event.run_key",
     startedAtMs: formatStartTime("event.run_key"),
@@ -175,7 +176,8 @@ interface LabelRow {
   readonly step_id: string;
 }
 
-interface Labelled {
+/** A search for events by a label, and the dialect of its SQL. */
+interface LabelSearch {
   readonly dialect: QueryDialect;
   readonly label: WantedLabel;
 }
@@ -188,7 +190,7 @@ const STEP_MAX = "\u{10ffff}";
 async function findLabelledEvents(
   source: QuerySource,
   query: EventsQuery,
-  { dialect, label }: Labelled,
+  { dialect, label }: LabelSearch,
 ): Promise<Awaited<ReturnType<LedgerQueries["findEvents"]>>> {
   const items: RunEvent[] = [];
   for await (const row of readLabelPlaces(source, { dialect, label, after: query.after })) {
@@ -214,7 +216,7 @@ function isSamePlace(
 /** Yields where a label is, the place that was reached included. A run that has it hides those of its steps. */
 async function* readLabelPlaces(
   source: QuerySource,
-  { dialect, label, after }: Labelled & { readonly after: EventPlace | undefined },
+  { dialect, label, after }: LabelSearch & { readonly after: EventPlace | undefined },
 ): AsyncGenerator<LabelRow> {
   const { sql } = createLabelPlacesQuery(dialect);
   const { startedAtMs, ordinal, stepId } = after ?? BEGINNING;
@@ -238,7 +240,7 @@ async function* readLabelPlaces(
  * Returns the SQL that lists the coordinations and steps that have a label, in the order in which the coordinations
  * were opened; the caller binds the values.
  */
-export function createLabelPlacesQuery(dialect: QueryDialect): Pick<Query, "sql"> {
+export function createLabelPlacesQuery(dialect: QueryDialect): Pick<SqlQuery, "sql"> {
   const sql = `
     select started_at_ms, run_key, step_id
     from run_label
@@ -258,7 +260,7 @@ export function createLabelledEventsQuery(
   query: EventsQuery,
   dialect: QueryDialect,
   place: EventPlace,
-): Query {
+): SqlQuery {
   const { ordinal, stepId, position } = place;
   const isWhole = stepId === "";
   const ofStep = ["event.node_id = @stepId", "event.event_key > @after"];
@@ -333,7 +335,7 @@ export async function readEventArrivals(
  * Returns the SQL and values that find a page of the events that match a filter and were appended behind a position,
  * up to `newest`.
  */
-export function createAppendedQuery(query: AppendedQuery, dialect: QueryDialect, newest: number): Query {
+export function createAppendedQuery(query: AppendedQuery, dialect: QueryDialect, newest: number): SqlQuery {
   const { filter, runId, after } = query;
   const cause = filter.cause?.eventId;
   return createFilteredQuery(query, dialect, {

@@ -11,7 +11,7 @@ import {
   formatStartTime,
   joinConditions,
   createLabelValues,
-  type Query,
+  type SqlQuery,
   type QueryDialect,
   type QuerySource,
 } from "./query-sql.ts";
@@ -44,7 +44,7 @@ export async function findRuns(
  * Returns the SQL and values that find a page of matching coordinations, last opened first. Goes over the open ones
  * where only those are asked for, no label is rare and they have an index; else over the rarest label.
  */
-export function createRunsQuery(query: RunsQuery, dialect: QueryDialect): Query {
+export function createRunsQuery(query: RunsQuery, dialect: QueryDialect): SqlQuery {
   const labels = listWantedLabels(query.filter);
   const [first = { kind: "start", value: "" } as const, ...others] = labels;
   const isByStatus = query.status === "running" && !isRareLabel(first) && dialect.hasKinds;
@@ -57,7 +57,7 @@ function createLabelledRunsQuery(
   query: RunsQuery,
   dialect: QueryDialect,
   labels: readonly WantedLabel[],
-): Query {
+): SqlQuery {
   const { filter, status, after, limit } = query;
   const place = { runKey: "label.run_key", startedAtMs: "label.started_at_ms" };
   const conditions = [
@@ -94,7 +94,11 @@ function createLabelledRunsQuery(
   };
 }
 
-function createOpenRunsQuery(query: RunsQuery, dialect: QueryDialect, labels: readonly WantedLabel[]): Query {
+function createOpenRunsQuery(
+  query: RunsQuery,
+  dialect: QueryDialect,
+  labels: readonly WantedLabel[],
+): SqlQuery {
   const { filter, after, limit } = query;
   const place = { runKey: "run.run_key", startedAtMs: formatStartTime("run.run_key") };
   const conditions = [
@@ -148,7 +152,7 @@ function formatCauseConditions(
   ];
 }
 
-function createCauseValues({ filter }: RunsQuery): Query["values"] {
+function createCauseValues({ filter }: RunsQuery): SqlQuery["values"] {
   const { cause } = filter;
   if (cause?.eventId === undefined) return {};
   return { causeRun: cause.coordinationId, causeEvent: cause.eventId };

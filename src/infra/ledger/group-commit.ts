@@ -10,13 +10,15 @@ export interface GroupCommit<T> {
   drained(): Promise<void>;
 }
 
-interface Waiting<T> {
+/** An item that waits to be committed, and the functions that end its wait. */
+interface WaitingItem<T> {
   readonly item: T;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
 
-type Errors = readonly (Error | undefined)[];
+/** By item of a group: why it was not committed; `undefined` where it was. */
+type CommitErrors = readonly (Error | undefined)[];
 
 /** Bounds what is committed in one transaction. */
 export interface GroupBounds<T> {
@@ -31,10 +33,10 @@ export interface GroupBounds<T> {
  * error of each item that was left out, in order; where it throws, the whole group is rejected.
  */
 export function createGroupCommit<T>(
-  commit: (items: readonly T[]) => Errors | Promise<Errors>,
+  commit: (items: readonly T[]) => CommitErrors | Promise<CommitErrors>,
   bounds: GroupBounds<T>,
 ): GroupCommit<T> {
-  let waiting: Waiting<T>[] = [];
+  let waiting: WaitingItem<T>[] = [];
   let scheduled: Promise<void> | undefined;
 
   const flush = async (): Promise<void> => {
@@ -75,7 +77,7 @@ export function createGroupCommit<T>(
 
 /** Counts the waiting items that the bounds allow in the next group, which has one at least. */
 function countNextGroup<T>(
-  waiting: readonly Waiting<T>[],
+  waiting: readonly WaitingItem<T>[],
   { groupMax, charsMax = Infinity, countChars = () => 0 }: GroupBounds<T>,
 ): number {
   let chars = 0;

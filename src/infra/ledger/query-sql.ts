@@ -4,7 +4,8 @@
  */
 import type { WantedLabel } from "./wanted-labels.ts";
 
-export interface Query {
+/** An SQL query with the values of its parameters. */
+export interface SqlQuery {
   readonly sql: string;
   readonly values: Readonly<Record<string, string | number>>;
 }
@@ -28,14 +29,14 @@ export interface QueryDialect {
 /** A ledger that is queried. */
 export interface QuerySource {
   dialect(): Promise<QueryDialect>;
-  all<Row>(query: Query): Promise<Row[]>;
+  all<Row>(query: SqlQuery): Promise<Row[]>;
 }
 
 /**
  * Returns the kinds and values of labels under the names by which the SQL refers to them: `kind0` and `value0` for the
  * first.
  */
-export function createLabelValues(labels: readonly WantedLabel[]): Query["values"] {
+export function createLabelValues(labels: readonly WantedLabel[]): SqlQuery["values"] {
   return Object.fromEntries(
     labels.flatMap(({ kind, value }, index) => [
       [`kind${index}`, kind],

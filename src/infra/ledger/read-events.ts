@@ -10,7 +10,8 @@ import { rebuildEvent, type EventRow } from "./event-row.ts";
 import type { RowSlice, SliceBounds } from "./row-slice.ts";
 import { readStoredOrigin } from "./stored-origin.ts";
 
-interface Range {
+/** A run, and the part of its events that is read. */
+interface EventRange {
   readonly runId: string;
   readonly from: number;
   readonly limit: number;
@@ -22,7 +23,7 @@ export interface EventSlice extends RowSlice<EventRow> {
 }
 
 /** Reads events from a place on, at most `limit`, within bounds. */
-export type ReadSlice = (range: Range, bounds: SliceBounds) => Promise<EventSlice>;
+export type ReadSlice = (range: EventRange, bounds: SliceBounds) => Promise<EventSlice>;
 
 const EVENTS_AT_ONCE_MAX = 250;
 const CHARS_AT_ONCE_MAX = 262_144;
@@ -35,7 +36,7 @@ const CHARS_PER_TURN = 32_768;
  */
 export async function readEvents<T>(
   readSlice: ReadSlice,
-  { runId, from, limit }: Range,
+  { runId, from, limit }: EventRange,
   decode: (value: unknown) => T,
 ): Promise<T[]> {
   const events: T[] = [];

@@ -27,7 +27,8 @@ export interface McpDependencies {
   readonly timeoutMs: number;
 }
 
-type Sdk = Awaited<ReturnType<typeof loadMcpSdk>>;
+/** The MCP SDK as it was loaded. */
+type McpSdk = Awaited<ReturnType<typeof loadMcpSdk>>;
 
 /** The client's own timer is of real time; it only must not come first. */
 const NEVER_MS = 2_147_483_647;
@@ -59,7 +60,7 @@ export function createMcpLister(dependencies: McpDependencies): ToolCaller["list
 async function runInSession<T>(
   dependencies: McpDependencies,
   call: McpQuery,
-  work: (session: Session) => Promise<T>,
+  work: (session: ServerSession) => Promise<T>,
 ): Promise<T | OutboundFailure> {
   const url = URL.parse(call.url);
   if (!url)
@@ -87,15 +88,17 @@ async function loadMcpSdk() {
   return { Client, StreamableHTTPClientTransport, StreamableHTTPError, McpError };
 }
 
-interface Calling {
-  readonly sdk: Sdk;
+/** A call of a server, with its bounds. */
+interface ServerCall {
+  readonly sdk: McpSdk;
   readonly url: URL;
   readonly call: McpQuery;
   readonly bounds: CallBounds;
 }
 
-interface Session {
-  readonly client: InstanceType<Sdk["Client"]>;
+/** A connection to a server, with the options of each of its calls. */
+interface ServerSession {
+  readonly client: InstanceType<McpSdk["Client"]>;
   readonly trace: Readonly<Record<string, string>>;
   readonly options: { readonly signal: AbortSignal; readonly timeout: number };
 }
@@ -103,8 +106,8 @@ interface Session {
 /** Connects a client, does the work with it, and ends the session and the client. */
 async function withClient<T>(
   dependencies: McpDependencies,
-  { sdk, url, call, bounds }: Calling,
-  work: (session: Session) => Promise<T>,
+  { sdk, url, call, bounds }: ServerCall,
+  work: (session: ServerSession) => Promise<T>,
 ): Promise<T> {
   const { signal } = bounds;
   const trace = createTraceHeaders(call);
@@ -138,7 +141,7 @@ async function withClient<T>(
 const CALL_ID = "openclaw/callId";
 
 async function callTool(
-  { client, trace, options }: Session,
+  { client, trace, options }: ServerSession,
   { tool, args, callId }: McpCall,
 ): Promise<McpAnswer> {
   const _meta = { ...trace, ...(callId !== undefined && { [CALL_ID]: callId }) };
@@ -150,7 +153,7 @@ async function callTool(
 const PAGES_MAX = 20;
 const TOOLS_MAX = 500;
 
-async function listTools({ client, trace, options }: Session): Promise<McpTools> {
+async function listTools({ client, trace, options }: ServerSession): Promise<McpTools> {
   const tools: McpTools["tools"][number][] = [];
   let cursor: string | undefined;
   for (let page = 0; page < PAGES_MAX && tools.length < TOOLS_MAX; page += 1) {
@@ -222,7 +225,7 @@ function failWithoutAnswer(
   return new Response(body, { status, headers });
 }
 
-type ToolResult = Awaited<ReturnType<InstanceType<Sdk["Client"]>["callTool"]>>;
+type ToolResult = Awaited<ReturnType<InstanceType<McpSdk["Client"]>["callTool"]>>;
 
 function createMcpAnswer(result: ToolResult): McpAnswer {
   const content = Array.isArray(result.content) ? (result.content as McpAnswer["content"]) : [];
@@ -240,7 +243,7 @@ function createMcpAnswer(result: ToolResult): McpAnswer {
 }
 
 /** Returns an error as a failure: by why the call ended from here, else by the status or the server's code. */
-function classifyMcpError(error: unknown, bounds: CallBounds, sdk: Sdk): OutboundFailure {
+function classifyMcpError(error: unknown, bounds: CallBounds, sdk: McpSdk): OutboundFailure {
   const status = error instanceof sdk.StreamableHTTPError ? (error.code ?? 0) : 0;
   const failure = classifyThrown(bounds.error() ?? error, status);
   if (failure) return failure;

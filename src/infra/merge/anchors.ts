@@ -12,7 +12,7 @@ export interface Anchor {
  * all three. `kinds`: one more than the highest number that stands for a line.
  */
 export function findAnchors(
-  texts: { readonly base: Lines; readonly left: Lines; readonly right: Lines },
+  texts: { readonly base: LineIds; readonly left: LineIds; readonly right: LineIds },
   kinds: number,
 ): readonly Anchor[] {
   const left = findPlacesOfSingles(texts.left, kinds);
@@ -27,13 +27,14 @@ export function findAnchors(
   return findLongestRise(alike, ({ right: place }) => place);
 }
 
-type Lines = readonly number[];
+/** The lines of a text, by numbers that are the same for equal lines. */
+type LineIds = readonly number[];
 
 const NONE = -1;
 const MANY = -2;
 
 /** Returns by the number of a line where it stands, if it occurs once; a negative number for any other. */
-function findPlacesOfSingles(lines: Lines, kinds: number): Int32Array {
+function findPlacesOfSingles(lines: LineIds, kinds: number): Int32Array {
   const places = new Int32Array(kinds).fill(NONE);
   for (const [at, line] of lines.entries()) places[line] = places[line] === NONE ? at : MANY;
   return places;

@@ -53,7 +53,8 @@ function mergeSidesByFormat(
   return mergeByFormat(format, { base, left, right }, mergeLeaf);
 }
 
-interface Choice {
+/** The merge by format, and the merge by line that may take its place. */
+interface MergeOptions {
   readonly texts: TextsToMerge;
   readonly byFormat: MergedByFormat;
   readonly mergeByLine: () => TextMerged;
@@ -63,7 +64,7 @@ interface Choice {
  * Returns the merge by format where it is sure and differs from the one by line, else the one by line; an obstacle
  * where it is unsure for a package manifest, or where the merge by line breaks the format.
  */
-function chooseMerge(format: TextFormat, { texts, byFormat, mergeByLine }: Choice): TextMerged {
+function chooseMerge(format: TextFormat, { texts, byFormat, mergeByLine }: MergeOptions): TextMerged {
   const { path = "" } = texts;
   if (byFormat.kind === "unsure") {
     if (isPackageManifest(path)) return OVERLAP;

@@ -19,7 +19,8 @@ const LINES_MAX = 60_000;
 /** Steps of the comparisons of what has no anchor in it: 20 ms. */
 const WORK_MAX = 50_000_000;
 
-interface Texts {
+/** The text of the base and of both sides. */
+interface TextSides {
   readonly base: string;
   readonly left: string;
   readonly right: string;
@@ -53,7 +54,7 @@ function isTooLarge(text: string): boolean {
  * Merges two sides of which each changed one range. Both are taken where a line lies between them, else their lines
  * are compared.
  */
-function mergeRanges({ base, left, right }: Texts): TextMerged {
+function mergeRanges({ base, left, right }: TextSides): TextMerged {
   const inLeft = findChangeOfSide(base, left);
   const inRight = findChangeOfSide(base, right);
   const [first, second] = inLeft.start <= inRight.start ? [inLeft, inRight] : [inRight, inLeft];
@@ -77,7 +78,7 @@ function findChangeOfSide(base: string, side: string): { start: number; end: num
   return { start, end, made: side.slice(start, otherEnd) };
 }
 
-function mergeLineBlocks(blocks: Texts): TextMerged {
+function mergeLineBlocks(blocks: TextSides): TextMerged {
   const numbered = numberLines([blocks.base, blocks.left, blocks.right], LINES_MAX);
   if (!numbered) return { kind: "obstacle", obstacle: "too_large" };
   const [base = [], left = [], right = []] = numbered.texts;

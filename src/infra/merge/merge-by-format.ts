@@ -5,10 +5,16 @@
  *    the values of the two sides say together. The values are merged without the pieces.
  * 2. The work is bounded by `charsMax` of the format.
  */
-import { mergeBlocks, mergeMargin, mapSides, type MergeLeaf, type Sides } from "./pieces/merge-pieces.ts";
+import {
+  mergeBlocks,
+  mergeMargin,
+  mapSides,
+  type MergeLeaf,
+  type ThreeSides,
+} from "./pieces/merge-pieces.ts";
 import { formatBlock, hasSamePieces, type Block } from "./pieces/pieces.ts";
-import type { Cut, TextFormat } from "./pieces/text-format.ts";
-import { isSameValue, mergeValues, type Value } from "./pieces/merged-values.ts";
+import type { TextCut, TextFormat } from "./pieces/text-format.ts";
+import { isSameValue, mergeValues, type ComparableValue } from "./pieces/merged-values.ts";
 
 export type MergedByFormat =
   | { readonly kind: "merged"; readonly text: string }
@@ -24,7 +30,7 @@ const UNREADABLE = { kind: "unsure", isReadable: false } as const;
  */
 export function mergeByFormat(
   format: TextFormat,
-  texts: Sides<string>,
+  texts: ThreeSides<string>,
   mergeLeaf: MergeLeaf,
 ): MergedByFormat {
   const allTexts = [texts.base, texts.left, texts.right];
@@ -47,7 +53,7 @@ export function isBrokenForFormat(format: TextFormat, text: string): boolean {
 }
 
 /** Cuts the texts, merges their pieces and joins them; unsure unless the joined text can be cut into the same. */
-function mergePieces(format: TextFormat, texts: Sides<string>, mergeLeaf: MergeLeaf): MergedByFormat {
+function mergePieces(format: TextFormat, texts: ThreeSides<string>, mergeLeaf: MergeLeaf): MergedByFormat {
   const cuts = cutSides(format, texts);
   if (typeof cuts === "string") return { kind: "unsure", isReadable: cuts !== "broken" };
   const unsure = { kind: "unsure", isReadable: true } as const;
@@ -59,19 +65,19 @@ function mergePieces(format: TextFormat, texts: Sides<string>, mergeLeaf: MergeL
   return isMergeProven(format, { text, root, cuts }) ? { kind: "merged", text } : unsure;
 }
 
-function rootOf({ root }: Cut): Block {
+function rootOf({ root }: TextCut): Block {
   return root;
 }
 
 /** Cuts the three texts. Returns "broken" where one cannot be read, else "unsure" where one cannot be cut. */
-function cutSides(format: TextFormat, texts: Sides<string>): Sides<CutText> | "unsure" | "broken" {
+function cutSides(format: TextFormat, texts: ThreeSides<string>): ThreeSides<CutText> | "unsure" | "broken" {
   const { base, left, right } = mapSides(texts, (text) => cutText(format, text));
   if (base === "broken" || left === "broken" || right === "broken") return "broken";
   if (base === "unsure" || left === "unsure" || right === "unsure") return "unsure";
   return { base, left, right };
 }
 
-interface CutText extends Cut {
+interface CutText extends TextCut {
   /** The ends of lines at the end of the text, which its pieces do not have. */
   readonly end: string;
 }
@@ -109,18 +115,19 @@ function joinText({ linesAtEnd }: TextFormat, root: Block, end: string): string 
   return linesAtEnd === 0 ? text : text.slice(0, countCharsBeforeLineEnds(text)) + end;
 }
 
-interface Made {
+/** A merged text, with the texts it was made of. */
+interface MergeProposal {
   readonly text: string;
   readonly root: Block;
-  readonly cuts: Sides<Cut>;
+  readonly cuts: ThreeSides<TextCut>;
 }
 
 /** Cuts a merged text again, and returns whether its pieces and its value are what was merged. */
-function isMergeProven(format: TextFormat, { text, root, cuts }: Made): boolean {
+function isMergeProven(format: TextFormat, { text, root, cuts }: MergeProposal): boolean {
   const again = cutText(format, text);
   if (typeof again === "string" || !hasSamePieces(root, again.root) || again.fixed !== cuts.base.fixed)
     return false;
-  const values = mapSides<Cut, Value | undefined>(cuts, ({ value }) => value);
+  const values = mapSides<TextCut, ComparableValue | undefined>(cuts, ({ value }) => value);
   if (again.value === undefined) return values.base === undefined;
   const expected = mergeValues(values);
   return expected !== undefined && isSameValue(expected.value, again.value);

@@ -2,7 +2,8 @@
 import { diff3MergeRegions } from "node-diff3";
 import { findAnchors } from "./anchors.ts";
 
-export type Lines = readonly number[];
+/** The lines of a text, by numbers that are the same for equal lines. */
+export type LineIds = readonly number[];
 
 export interface ThreeTexts {
   readonly base: number[];
@@ -10,7 +11,7 @@ export interface ThreeTexts {
   readonly right: number[];
 }
 
-export type LinesMerged = { readonly lines: Lines } | "overlapping_changes" | "too_large";
+export type LinesMerged = { readonly lines: LineIds } | "overlapping_changes" | "too_large";
 
 /**
  * Merges the numbered lines of two sides with their base, gap by gap between unchanged lines, and returns the merged
@@ -52,7 +53,7 @@ function* splitAtAnchors({ base, left, right }: ThreeTexts, kinds: number): Iter
 }
 
 /** Returns the merged lines where at most one side changed, or both in the same way; else `undefined`. */
-function mergeWithoutComparing({ base, left, right }: ThreeTexts): Lines | undefined {
+function mergeWithoutComparing({ base, left, right }: ThreeTexts): LineIds | undefined {
   if (isSameLines(left, base) || isSameLines(left, right)) return right;
   return isSameLines(right, base) ? left : undefined;
 }
@@ -61,7 +62,7 @@ function mergeWithoutComparing({ base, left, right }: ThreeTexts): Lines | undef
  * Returns how many steps comparing two texts takes. The library compares each line, at all of its places, with as many
  * rows as the texts can have lines in common.
  */
-function estimateMergeSteps(base: Lines, side: Lines): number {
+function estimateMergeSteps(base: LineIds, side: LineIds): number {
   const places = new Map<number, number>();
   for (const line of side) places.set(line, (places.get(line) ?? 0) + 1);
   const rows = Math.min(base.length, side.length);
@@ -71,7 +72,7 @@ function estimateMergeSteps(base: Lines, side: Lines): number {
 }
 
 /** Merges the lines of one gap; `undefined` where both sides changed the same or adjoining lines otherwise. */
-function mergeGap({ base, left, right }: ThreeTexts): Lines | undefined {
+function mergeGap({ base, left, right }: ThreeTexts): LineIds | undefined {
   const merged: number[] = [];
   for (const region of diff3MergeRegions(left, base, right)) {
     const lines = region.stable ? region.bufferContent : pickSameLines(region.aContent, region.bContent);
@@ -81,10 +82,10 @@ function mergeGap({ base, left, right }: ThreeTexts): Lines | undefined {
   return merged;
 }
 
-function pickSameLines(left: Lines, right: Lines): Lines | undefined {
+function pickSameLines(left: LineIds, right: LineIds): LineIds | undefined {
   return isSameLines(left, right) ? left : undefined;
 }
 
-function isSameLines(a: Lines, b: Lines): boolean {
+function isSameLines(a: LineIds, b: LineIds): boolean {
   return a.length === b.length && a.every((line, at) => line === b[at]);
 }

@@ -38,9 +38,11 @@ export interface ChatModelDependencies {
   readonly readVariable: ReadVariable;
 }
 
-type Sdk = Awaited<ReturnType<typeof loadAiSdk>>;
+/** The AI SDK as it was loaded. */
+type AiSdk = Awaited<ReturnType<typeof loadAiSdk>>;
 
-interface Failed {
+/** Why a call of a model failed, and how long to wait before another one. */
+interface FailedCall {
   readonly failure: OutboundFailure;
   readonly waitMs?: number | undefined;
 }
@@ -81,18 +83,18 @@ async function loadAiSdk() {
 }
 
 /** The last exchange as it was, whatever the library makes of it. */
-interface Seen {
+interface LastExchange {
   status: number;
   waitMs?: number | undefined;
 }
 
 /** Sends a request once. Returns the answer, or the failure with the wait that the server asks for. */
 async function askOnce(
-  sdk: Sdk,
+  sdk: AiSdk,
   { config, fetch, readVariable }: ChatModelDependencies,
   request: ChatRequest,
-): Promise<ChatAnswer | Failed> {
-  const lastExchange: Seen = { status: 0 };
+): Promise<ChatAnswer | FailedCall> {
+  const lastExchange: LastExchange = { status: 0 };
   const apiKey = config.apiKey === undefined ? undefined : resolveVariable(config.apiKey, readVariable);
   const provider = sdk.createOpenAICompatible({
     name: PROVIDER,
@@ -131,7 +133,11 @@ function chooseModel({ model, agents = {} }: ModelConfig, request: ModelChoice):
  * Lets the SDK generate an answer, of a schema where the request has one. An answer that does not fit it is returned,
  * too.
  */
-async function generateCompletion(sdk: Sdk, model: LanguageModel, request: ChatRequest): Promise<Completion> {
+async function generateCompletion(
+  sdk: AiSdk,
+  model: LanguageModel,
+  request: ChatRequest,
+): Promise<Completion> {
   const { schema } = request;
   const settings = {
     model,
@@ -182,7 +188,7 @@ function pickSampling({ temperature, topP, seed, stop }: ChatRequest) {
 }
 
 /** Returns an error as a failure: given up, else what the fetch threw, else by the last HTTP status. */
-function classifyModelError(error: unknown, { status }: Seen, signal: AbortSignal): OutboundFailure {
+function classifyModelError(error: unknown, { status }: LastExchange, signal: AbortSignal): OutboundFailure {
   if (signal.aborted) return createOutboundFailure({ code: "aborted", message: "The call was given up." });
   return (
     classifyThrown(error, status) ??

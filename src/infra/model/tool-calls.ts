@@ -3,7 +3,8 @@ import type { AssistantContent, JSONSchema7, jsonSchema, ModelMessage, ToolSet }
 import type { ChatCallAsked, ChatMessage, ChatRequest } from "../../agents/coordination/ports/outbound.ts";
 import { isRecord } from "../../agents/coordination/std/is-record.ts";
 
-interface Sdk {
+/** The function of the AI SDK that wraps a JSON schema. */
+interface SchemaLibrary {
   readonly jsonSchema: typeof jsonSchema;
 }
 
@@ -34,7 +35,7 @@ export function convertChatMessages(messages: readonly ChatMessage[]): ModelMess
  * Returns the tools of a chat request as the AI SDK takes them, without `execute`, so that the SDK hands the model's
  * calls back; an empty record without tools.
  */
-export function convertTools(sdk: Sdk, { tools = [] }: ChatRequest): { readonly tools?: ToolSet } {
+export function convertTools(sdk: SchemaLibrary, { tools = [] }: ChatRequest): { readonly tools?: ToolSet } {
   if (tools.length === 0) return {};
   const entries = tools.map(({ name, description, parameters }) => [
     name,

@@ -29,7 +29,7 @@ export interface OtlpOptions {
 }
 
 /** The fate of a request: what is `refused` will be refused again. */
-export type Sent =
+export type SendOutcome =
   | {
       readonly kind: "sent";
       /** Spans of the request that the collector left out, and why. */
@@ -45,7 +45,7 @@ export type Sent =
 
 export interface SpanSender {
   /** Sends a request, which ends within `sendMs`. */
-  send(spans: readonly Span[]): Promise<Sent>;
+  send(spans: readonly Span[]): Promise<SendOutcome>;
 }
 
 const SEND_MS = 30_000;
@@ -109,14 +109,16 @@ function formatTracesUrl(endpoint: string): string {
 const REFUSALS: ReadonlySet<number> = new Set([400, 413, 422]);
 
 /** Returns the fate of a request by the status of its answer. */
-function classifyAnswer({ status, described, retryAfterMs, body }: CollectorAnswer): Sent {
+function classifyAnswer({ status, described, retryAfterMs, body }: CollectorAnswer): SendOutcome {
   if (status >= 200 && status < 300) return { kind: "sent", ...readLeftOutSpans(body) };
   if (REFUSALS.has(status)) return { kind: "refused", why: described };
   return { kind: "unavailable", why: described, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 
 /** Reads how many spans of an accepted request the collector left out, and why ("partial success"). */
-function readLeftOutSpans(body: Uint8Array): Pick<Extract<Sent, { readonly kind: "sent" }>, "leftOut"> {
+function readLeftOutSpans(
+  body: Uint8Array,
+): Pick<Extract<SendOutcome, { readonly kind: "sent" }>, "leftOut"> {
   const { rejectedSpans: count = 0, errorMessage = "" } = decodeAnswer(body)?.partialSuccess ?? {};
   if (count === 0) return {};
   return {

@@ -15,7 +15,7 @@ import {
   readUnmetGoals,
   pageSchema,
   snapshotSchema,
-  type Page,
+  type PeerEventPage,
 } from "./peer-answers.ts";
 import {
   createAbortedFailure,
@@ -25,7 +25,8 @@ import {
   type PeerDependencies,
 } from "./peer-call.ts";
 
-interface Waiting {
+/** The wait for the end of a run at a peer, and what was heard of it. */
+interface PeerRunWait {
   readonly dependencies: PeerDependencies;
   readonly peerUrl: string;
   /** The path of the run, below the root. */
@@ -41,7 +42,8 @@ interface Waiting {
   news: number;
 }
 
-type Look =
+/** The result of asking a peer once for news of a run. */
+type PollResult =
   | { readonly kind: "over"; readonly outcome: PeerRunEnded | OutboundFailure }
   | { readonly kind: "news" }
   | { readonly kind: "quiet" }
@@ -74,7 +76,7 @@ export async function awaitRunEnd(
   signal: AbortSignal,
 ): Promise<PeerRunEnded | OutboundFailure> {
   const counts = { last: -1, faults: 0, quiet: 0, news: 0 };
-  const waiting: Waiting = { dependencies, peerUrl, path: runPath, signal, ...counts };
+  const waiting: PeerRunWait = { dependencies, peerUrl, path: runPath, signal, ...counts };
   while (waiting.news < NEWS_MAX && !signal.aborted) {
     const startedAtMs = dependencies.clock.now();
     const pollOutcome = await pollRun(waiting);
@@ -90,7 +92,7 @@ export async function awaitRunEnd(
     : createOutboundFailure({ code: "malformed", message: "The peer's run has no end." });
 }
 
-function countOutcome(waiting: Waiting, kind: Look["kind"]): void {
+function countOutcome(waiting: PeerRunWait, kind: PollResult["kind"]): void {
   waiting.faults = kind === "fault" ? waiting.faults + 1 : 0;
   waiting.quiet = kind === "news" ? 0 : waiting.quiet + 1;
   if (kind === "news") waiting.news += 1;
@@ -100,12 +102,16 @@ function countOutcome(waiting: Waiting, kind: Look["kind"]): void {
 function createGivenUpOutcome({
   end,
   failure,
-}: Extract<Look, { kind: "fault" }>): PeerRunEnded | OutboundFailure {
+}: Extract<PollResult, { kind: "fault" }>): PeerRunEnded | OutboundFailure {
   return end ?? stripRetryFields(failure);
 }
 
 /** Returns how long to wait before the next look, in ms (P2). */
-function computeWaitMs(look: Exclude<Look, { kind: "over" }>, { quiet }: Waiting, tookMs: number): number {
+function computeWaitMs(
+  look: Exclude<PollResult, { kind: "over" }>,
+  { quiet }: PeerRunWait,
+  tookMs: number,
+): number {
   switch (look.kind) {
     case "news":
       return Math.max(0, ASK_EVERY_MS_MIN - tookMs);
@@ -117,7 +123,7 @@ function computeWaitMs(look: Exclude<Look, { kind: "over" }>, { quiet }: Waiting
 }
 
 /** Asks the peer once for new events, or for the snapshot where it cannot answer that. */
-async function pollRun(waiting: Waiting): Promise<Look> {
+async function pollRun(waiting: PeerRunWait): Promise<PollResult> {
   const { dependencies, peerUrl, path, signal } = waiting;
   const since = waiting.last < 0 ? "" : `lastSequence=${waiting.last}&`;
   const pollPath = `${path}/events/poll?${since}timeout=${HOLD_SECONDS}`;
@@ -127,7 +133,7 @@ async function pollRun(waiting: Waiting): Promise<Look> {
 }
 
 /** Reads a page of events up to the end of the run, and remembers the last sequence. */
-async function judgePage(waiting: Waiting, page: Page): Promise<Look> {
+async function judgePage(waiting: PeerRunWait, page: PeerEventPage): Promise<PollResult> {
   const news = page.events.filter(({ sequence }) => sequence > waiting.last);
   for (const event of news) {
     const end = readEndFromEvent(event);
@@ -143,9 +149,9 @@ async function judgePage(waiting: Waiting, page: Page): Promise<Look> {
  * fails to answer now.
  */
 async function completeEnd(
-  waiting: Waiting,
+  waiting: PeerRunWait,
   end: NonNullable<ReturnType<typeof readEndFromEvent>>,
-): Promise<Look> {
+): Promise<PollResult> {
   const snapshot = await requestSnapshot(waiting);
   if (snapshot.kind === "answer") {
     const { variables = {} } = snapshot.body;
@@ -169,7 +175,7 @@ function isPollUnusable({ code, status }: PeerFailure): boolean {
   return code === "malformed" || code === "too_large" || [404, 405, 406, 501].includes(status ?? 0);
 }
 
-async function pollSnapshot(waiting: Waiting): Promise<Look> {
+async function pollSnapshot(waiting: PeerRunWait): Promise<PollResult> {
   const snapshot = await requestSnapshot(waiting);
   if (snapshot.kind !== "answer") return judgeFailure(snapshot);
   const outcome = readEndFromSnapshot(snapshot.body);
@@ -181,7 +187,7 @@ function requestSnapshot({
   peerUrl,
   path,
   signal,
-}: Waiting): ReturnType<typeof requestPeerSnapshot> {
+}: PeerRunWait): ReturnType<typeof requestPeerSnapshot> {
   return requestPeerSnapshot(dependencies, peerUrl, path, signal);
 }
 
@@ -196,7 +202,7 @@ export function requestPeerSnapshot(
 }
 
 /** Returns that the wait is over where the peer refused or the call was given up; else a fault, to be waited out. */
-function judgeFailure(failure: PeerFailure): Look {
+function judgeFailure(failure: PeerFailure): PollResult {
   return failure.kind === "refused" || failure.code === "aborted"
     ? { kind: "over", outcome: stripRetryFields(failure) }
     : { kind: "fault", failure };

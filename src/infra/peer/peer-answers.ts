@@ -38,7 +38,8 @@ export const snapshotSchema = z.object({
     .optional()
     .catch(undefined),
 });
-export type Snapshot = z.output<typeof snapshotSchema>;
+/** A run of a peer, as its host describes it. */
+export type PeerSnapshot = z.output<typeof snapshotSchema>;
 
 const crossHost = z.object({
   executionModel: z.object({ crossHostCausation: z.object({ hostId: name }) }),
@@ -59,8 +60,9 @@ export const pageSchema = z.object({
   events: z.array(eventSchema),
   isComplete: z.boolean().optional(),
 });
-export type Page = z.output<typeof pageSchema>;
-export type PeerEvent = Page["events"][number];
+/** Events of a run of a peer, as its host returns them. */
+export type PeerEventPage = z.output<typeof pageSchema>;
+export type PeerEvent = PeerEventPage["events"][number];
 
 const ENDS: Readonly<Record<string, PeerRunEnded["status"]>> = {
   "run.completed": "completed",
@@ -91,7 +93,7 @@ export function readEndFromEvent(
  * Returns how a peer's run ended, from its snapshot, for peers that show no events; `undefined` where it has not
  * ended.
  */
-export function readEndFromSnapshot(snapshot: Snapshot): PeerRunEnded | undefined {
+export function readEndFromSnapshot(snapshot: PeerSnapshot): PeerRunEnded | undefined {
   const { status, variables = {}, error } = snapshot;
   if (status !== "completed" && status !== "failed" && status !== "cancelled") return undefined;
   return {
@@ -108,6 +110,6 @@ export function readEndFromSnapshot(snapshot: Snapshot): PeerRunEnded | undefine
  * Returns the goals that a peer's run did not meet before it gave up (RFC 0090 §C), as `unmet`; an empty record where
  * it met all or has none.
  */
-export function readUnmetGoals({ convergence }: Snapshot): Pick<PeerRunEnded, "unmet"> {
+export function readUnmetGoals({ convergence }: PeerSnapshot): Pick<PeerRunEnded, "unmet"> {
   return convergence?.goalSatisfied === false ? { unmet: convergence.unmet } : {};
 }

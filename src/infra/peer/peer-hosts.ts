@@ -87,7 +87,7 @@ async function createPeerRun(
     body: { workflowId, inputs, ...(configurable && { configurable }) },
     signal,
   } as const;
-  const trying: Trying = {
+  const trying: StartTries = {
     tries: 0,
     mayBeStored: request.mayBeStored === true,
     startedAtMs: dependencies.clock.now(),
@@ -106,7 +106,8 @@ async function createPeerRun(
   }
 }
 
-interface Trying {
+/** The tries to start a run at a peer so far. */
+interface StartTries {
   tries: number;
   /** An earlier try may have created the run: only the same key brings its id. */
   mayBeStored: boolean;
@@ -117,7 +118,7 @@ interface Trying {
 function canTryAgain(
   { clock }: PeerDependencies,
   { runSignal }: PeerRunRequest,
-  { tries, mayBeStored, startedAtMs }: Trying,
+  { tries, mayBeStored, startedAtMs }: StartTries,
 ): boolean {
   if (tries < TRIES_MAX) return true;
   return mayBeStored && runSignal?.aborted !== true && clock.now() - startedAtMs < TRYING_MS_MAX;

@@ -19,7 +19,7 @@ import {
 } from "../ledger/find-events.ts";
 import { findRuns } from "../ledger/find-runs.ts";
 import type { OpenedLedger } from "../ledger/opened-ledger.ts";
-import type { Grown } from "./database/grow-log.ts";
+import type { GrownLog } from "./database/grow-log.ts";
 import {
   addClaimChanges,
   findClaimChangeConflict,
@@ -28,7 +28,7 @@ import {
   addWantedClaims,
 } from "./database/claim-queries.ts";
 import type { SendQuery } from "./database/connect.ts";
-import type { Group } from "./database/group.ts";
+import type { GroupState } from "./database/group.ts";
 import { createRunOwners } from "./database/owner-table.ts";
 import { openDatabase, type OpenOptions } from "./database/open-server.ts";
 import { createPostgresQuerySource } from "./database/postgres-dialect.ts";
@@ -124,7 +124,7 @@ const COORDINATIONS: RunRules<RunEvent, Summary, AppendRequest> = {
 };
 
 /** Adds what an append brings beside its events to its group: labels, references, texts and claims. */
-function addBesideLog(request: AppendRequest, { runKey }: Grown, group: Group): void {
+function addBesideLog(request: AppendRequest, { runKey }: GrownLog, group: GroupState): void {
   const { events, summary } = request;
   const { rows } = group;
   for (const event of events)

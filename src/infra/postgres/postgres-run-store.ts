@@ -18,16 +18,16 @@ import {
   type RunKind,
   type RunRow,
 } from "../ledger/stored-run.ts";
-import { growRun, type Grown } from "./database/grow-log.ts";
+import { growRun, type GrownLog } from "./database/grow-log.ts";
 import { createPrunedRunTraces } from "./database/pruned-table.ts";
 import type { SendQuery } from "./database/connect.ts";
 import {
   countChars,
   formatEventKey,
-  type Group,
-  type Head,
-  type Wanted,
-  type Write,
+  type GroupState,
+  type LogHead,
+  type NeededRows,
+  type GroupedWrite,
 } from "./database/group.ts";
 import { createHashedReader, createSliceReader, RUN_COLUMNS } from "./database/read-log-rows.ts";
 import type { OpenLedger } from "./database/commit-queue.ts";
@@ -41,14 +41,15 @@ export interface RunRules<Event, Summary, Append> {
   /** Checks an append by itself, before it is queued. @throws InvariantViolation */
   readonly check?: (request: Append) => void;
   /** Names what `findConflict` must know beside the log. */
-  readonly want: (request: Append, wanted: Wanted) => void;
+  readonly want: (request: Append, wanted: NeededRows) => void;
   /** Returns why an append cannot be made to the log that is there, with nothing written yet. */
-  readonly findConflict: (request: Append, head: Head | undefined, group: Group) => Error | undefined;
+  readonly findConflict: (request: Append, head: LogHead | undefined, group: GroupState) => Error | undefined;
   /** Adds what lies beside the log, in the transaction of the events. */
-  readonly writeBeside: (request: Append, grown: Grown, group: Group) => void;
+  readonly writeBeside: (request: Append, grown: GrownLog, group: GroupState) => void;
 }
 
-type Appended<Event, Summary> = RunAppend<Event, Summary> & { readonly origin?: RunOrigin };
+/** Events that are appended to a run, with its origin where it is a new fork. */
+type StoredAppend<Event, Summary> = RunAppend<Event, Summary> & { readonly origin?: RunOrigin };
 
 /**
  * Creates the store of runs of one kind in a PostgreSQL ledger, which appends to their logs and reads them. `rules`:
@@ -57,7 +58,7 @@ type Appended<Event, Summary> = RunAppend<Event, Summary> & { readonly origin?: 
 export function createPostgresRunStore<
   Event extends StorableEvent,
   Summary,
-  Append extends Appended<Event, Summary>,
+  Append extends StoredAppend<Event, Summary>,
 >(ledger: OpenLedger, rules: RunRules<Event, Summary, Append>): RunStore<Event, Summary, Append> {
   const {
     database: { query },
@@ -114,15 +115,15 @@ interface LostAppend {
 const LOST_MAX = 1_000;
 
 /** Creates the write of an append. After a commit whose answer was lost it finds its own events, and is done. */
-function createAppendWrite<Event extends StorableEvent, Summary, Append extends Appended<Event, Summary>>(
+function createAppendWrite<Event extends StorableEvent, Summary, Append extends StoredAppend<Event, Summary>>(
   request: Append,
   { kind, hasEnded, want, findConflict, writeBeside }: RunRules<Event, Summary, Append>,
   lostAppends: LostAppends,
-): Write {
+): GroupedWrite {
   const { runId, events, summary, origin, owner, basis } = request;
   const place = formatEventKey({ runId, sequence: events[0]?.sequence ?? 0 });
   let newest: Buffer | undefined;
-  const isCommitted = (group: Group): boolean => {
+  const isCommitted = (group: GroupState): boolean => {
     const tried = lostAppends.get(place);
     if (tried?.digest !== hashEvents(events)) return false;
     return group.hashes.get(formatEventKey({ runId, sequence: tried.sequence }))?.equals(tried.hash) === true;

@@ -46,10 +46,15 @@ import {
   CONTENTS_PER_SELECT,
   prepareLedgerReads,
   prepareLedgerWrites,
-  type Reads,
-  type Writes,
+  type ReadStatements,
+  type WriteStatements,
 } from "./database/write-statements.ts";
-import { createWriteQueue, type Group, type OpenLedger, type WriteQueue } from "./database/write-queue.ts";
+import {
+  createWriteQueue,
+  type WriteGroup,
+  type OpenLedger,
+  type WriteQueue,
+} from "./database/write-queue.ts";
 
 export type SqliteLedger = OpenedLedger;
 
@@ -129,7 +134,10 @@ function measureLedgerBytes(path: string): number {
  * Returns a getter of the statements for writing. It throws for a ledger that is open for reading only, which may have
  * an older schema that they cannot be prepared on, and where a newer release has migrated the ledger since.
  */
-function createWriteStatements(database: BetterSqlite3.Database, { path, mode }: OpenOptions): () => Writes {
+function createWriteStatements(
+  database: BetterSqlite3.Database,
+  { path, mode }: OpenOptions,
+): () => WriteStatements {
   const writes = mode === "write" ? prepareLedgerWrites(database) : undefined;
   const version = database.prepare<[], number>("pragma user_version").pluck();
   return () => {
@@ -150,7 +158,7 @@ const COORDINATIONS: RunRules<RunEvent, Summary, AppendRequest> = {
 };
 
 /** Writes what an append brings beside its events: labels, references, texts and claims. */
-function writeBesideLog(request: AppendRequest, runKey: number, { statements, now }: Group): void {
+function writeBesideLog(request: AppendRequest, runKey: number, { statements, now }: WriteGroup): void {
   const { events, summary } = request;
   writeLabels(statements.labels, { events, startedAtMs: summary.createdAtMs, runKey });
   for (const { name, stepId } of request.references)
@@ -167,7 +175,7 @@ function writeBesideLog(request: AppendRequest, runKey: number, { statements, no
 }
 
 /** Returns the run, and the step, that took a name last. */
-function findReference(statements: Reads, name: string): Found | undefined {
+function findReference(statements: ReadStatements, name: string): Found | undefined {
   const row = statements.find.get(name);
   if (!row) return undefined;
   const runId = row.run_id as CoordinationId;
@@ -177,7 +185,7 @@ function findReference(statements: Reads, name: string): Found | undefined {
 /**
  * Lists the runs that hold a name, the newest reference first. Row by row, because one run may hold a name many times.
  */
-function listHolders({ holders }: Reads, name: string, limit: number): CoordinationId[] {
+function listHolders({ holders }: ReadStatements, name: string, limit: number): CoordinationId[] {
   const runIds = new Set<CoordinationId>();
   for (const runId of holders.iterate(name)) {
     if (runIds.size >= limit) break;
@@ -188,7 +196,7 @@ function listHolders({ holders }: Reads, name: string, limit: number): Coordinat
 
 /** Returns texts by their hashes, in portions between which others have their turn. */
 async function readStoredTexts(
-  { contents }: Reads,
+  { contents }: ReadStatements,
   portion: <T>(run: () => T) => Promise<T>,
   sha256s: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
@@ -203,7 +211,7 @@ async function readStoredTexts(
   return texts;
 }
 
-function listReferences(statements: Reads, runId: CoordinationId): Reference[] {
+function listReferences(statements: ReadStatements, runId: CoordinationId): Reference[] {
   return statements.references
     .all(runId)
     .map(({ name, step_id }) => (step_id === null ? { name } : { name, stepId: step_id as StepId }));

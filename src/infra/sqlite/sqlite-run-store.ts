@@ -20,8 +20,8 @@ import {
 import { growRun } from "./database/append-run.ts";
 import { createPrunedRunTraces } from "./database/pruned-rows.ts";
 import { createRunReads, type RunReads } from "./database/run-reads.ts";
-import type { Head } from "./database/write-statements.ts";
-import type { Group, OpenLedger } from "./database/write-queue.ts";
+import type { LogHead } from "./database/write-statements.ts";
+import type { WriteGroup, OpenLedger } from "./database/write-queue.ts";
 
 /** Holds what runs of one kind have of their own. */
 export interface RunRules<Event, Summary, Append> {
@@ -32,12 +32,13 @@ export interface RunRules<Event, Summary, Append> {
   /** Checks an append by itself, before it is queued. @throws InvariantViolation */
   readonly check?: (request: Append) => void;
   /** Returns why an append cannot be made to the log that is there, with nothing written yet. */
-  readonly findConflict: (request: Append, head: Head | undefined, group: Group) => Error | undefined;
+  readonly findConflict: (request: Append, head: LogHead | undefined, group: WriteGroup) => Error | undefined;
   /** Writes what lies beside the log, after the events and in their transaction. */
-  readonly writeBeside: (request: Append, runKey: number, group: Group) => void;
+  readonly writeBeside: (request: Append, runKey: number, group: WriteGroup) => void;
 }
 
-type Appended<Event, Summary> = RunAppend<Event, Summary> & { readonly origin?: RunOrigin };
+/** Events that are appended to a run, with its origin where it is a new fork. */
+type StoredAppend<Event, Summary> = RunAppend<Event, Summary> & { readonly origin?: RunOrigin };
 
 /**
  * Creates the store of runs of one kind in a ledger file, which appends to their logs and reads them. `rules`: what is
@@ -46,7 +47,7 @@ type Appended<Event, Summary> = RunAppend<Event, Summary> & { readonly origin?: 
 export function createSqliteRunStore<
   Event extends StorableEvent,
   Summary,
-  Append extends Appended<Event, Summary>,
+  Append extends StoredAppend<Event, Summary>,
 >(ledger: OpenLedger, rules: RunRules<Event, Summary, Append>): RunStore<Event, Summary, Append> {
   const { database, guarded, queued } = ledger;
   const { kind, decode, check } = rules;
@@ -79,9 +80,9 @@ export function createSqliteRunStore<
 }
 
 /** Writes an append, or returns why nothing of it was written (S1). */
-function writeAppend<Event extends StorableEvent, Summary, Append extends Appended<Event, Summary>>(
+function writeAppend<Event extends StorableEvent, Summary, Append extends StoredAppend<Event, Summary>>(
   request: Append,
-  group: Group,
+  group: WriteGroup,
   { kind, hasEnded, findConflict, writeBeside }: RunRules<Event, Summary, Append>,
 ): Error | undefined {
   const { runId, events, summary, origin, owner, basis } = request;
@@ -105,9 +106,10 @@ function writeAppend<Event extends StorableEvent, Summary, Append extends Append
   return undefined;
 }
 
-type Read = <T>(run: (reads: RunReads) => T) => Promise<T>;
+/** Calls a function with the statements that read runs. */
+type RunReadCall = <T>(run: (reads: RunReads) => T) => Promise<T>;
 
-function createSliceReader(read: Read): ReadSlice {
+function createSliceReader(read: RunReadCall): ReadSlice {
   return ({ runId, from, limit }, bounds) =>
     read(({ events, origin }) => ({
       ...takeSlice(events.iterate(runId, from, limit), bounds),
@@ -115,7 +117,7 @@ function createSliceReader(read: Read): ReadSlice {
     }));
 }
 
-function createHashedReader(read: Read): ReadHashed {
+function createHashedReader(read: RunReadCall): ReadHashed {
   return ({ runId, from, before }, bounds) =>
     read(({ head, hashedEvents }) => ({
       head: head.get(runId),

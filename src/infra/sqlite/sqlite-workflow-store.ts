@@ -44,8 +44,8 @@ export function createSqliteWorkflowStore(ledger: OpenLedger): WorkflowStore {
   const { database, guarded, queued } = ledger;
   const reads = createWorkflowReads(database);
   const writes = createOnceLoader(() => prepareWorkflowWrites(database));
-  const read: Read = (run) => guarded(() => run(reads()));
-  const write: Write = (work) => queued((queue) => queue.run(() => work(writes())));
+  const read: WorkflowReadCall = (run) => guarded(() => run(reads()));
+  const write: WorkflowWriteCall = (work) => queued((queue) => queue.run(() => work(writes())));
   const workspace = createWorkspaceFiles(ledger);
   return {
     ...createSqliteRunStore(ledger, createWorkflowRules(writes, workspace)),
@@ -69,8 +69,10 @@ export function createSqliteWorkflowStore(ledger: OpenLedger): WorkflowStore {
   };
 }
 
-type Read = <T>(run: (reads: WorkflowReads | undefined) => T) => Promise<T>;
-type Write = <T>(work: (writes: WorkflowWrites) => T) => Promise<T>;
+/** Calls a function with the statements that read workflows. */
+type WorkflowReadCall = <T>(run: (reads: WorkflowReads | undefined) => T) => Promise<T>;
+/** Calls a function with the statements that write workflows. */
+type WorkflowWriteCall = <T>(work: (writes: WorkflowWrites) => T) => Promise<T>;
 
 /**
  * Returns a getter of the statements that read definitions of workflows and their memory; it gives `undefined` while

@@ -73,7 +73,8 @@ export function parsePublicKey(text: string, name: string): string {
   return formatPublicKey(parseEd25519Key(name, () => createPublicKey(text)));
 }
 
-export interface Signed {
+/** A text, its signature, and the public key to check it with. */
+export interface SignedText {
   readonly text: string;
   /** SPKI, DER, base64. */
   readonly publicKey: string;
@@ -85,7 +86,7 @@ export interface Signed {
  * Returns whether a signature of a text was made with the private key of a public one; false for a key that cannot be
  * read.
  */
-export function isSignedBy({ text, publicKey, signature }: Signed): boolean {
+export function isSignedBy({ text, publicKey, signature }: SignedText): boolean {
   try {
     const key = createPublicKey({ key: Buffer.from(publicKey, "base64"), type: "spki", format: "der" });
     if (key.asymmetricKeyType !== "ed25519") return false;

@@ -19,7 +19,8 @@ import { readProgramLine } from "./read-answer.ts";
 import { runCheckingProgram, type ProgramEnd } from "./run-program.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
-export interface Running {
+/** The clock and logger of a command that runs, and the signal to stop it. */
+export interface CommandBounds {
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -32,7 +33,7 @@ export interface Running {
 export async function checkCommand(
   check: CheckOf<"command">,
   { key, result }: CheckRequest,
-  { signal, clock, logger }: Running,
+  { signal, clock, logger }: CommandBounds,
 ): Promise<CheckAnswer> {
   const input = inputOf(result);
   if (input.length > VERIFY_LIMITS.inputCharsMax)

@@ -13,17 +13,19 @@ import { isAbsolute, relative, resolve, sep } from "node:path";
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
 import { nameSystemError } from "../../platform/system-error.ts";
 import { nodeFileCalls } from "../files/file-calls.ts";
-import { walkPath, type Place } from "../files/walk-path.ts";
+import { walkPath, type PathComponent } from "../files/walk-path.ts";
 import { createPassOrFailVerdict, type CheckOf } from "./check-answer.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
-export interface Workspace {
+/** The folder in which a check looks for a file. */
+export interface CheckedWorkspace {
   /** Absolute. */
   readonly path: string;
   readonly signal: AbortSignal;
 }
 
-type Look =
+/** The result of looking for a file. */
+type FileLookup =
   | { readonly kind: "file"; readonly sha256?: string }
   /** A folder, a device, a socket. */
   | { readonly kind: "other" | "missing" }
@@ -36,7 +38,7 @@ type Look =
 export async function checkFile(
   check: CheckOf<"file">,
   { key }: CheckRequest,
-  workspace: Workspace,
+  workspace: CheckedWorkspace,
 ): Promise<CheckAnswer> {
   const look = await lookFor(check, workspace);
   if (look.kind === "none") return look.answer;
@@ -45,7 +47,7 @@ export async function checkFile(
   return createPassOrFailVerdict(key, check.sha256 === undefined ? look.kind === "missing" : !isAsked);
 }
 
-async function lookFor(check: CheckOf<"file">, workspace: Workspace): Promise<Look> {
+async function lookFor(check: CheckOf<"file">, workspace: CheckedWorkspace): Promise<FileLookup> {
   const root = await resolveWorkspaceRoot(workspace.path);
   if (root === undefined) return createUndecidedLook("unavailable", "the agent's workspace is not there");
   const path = resolvePathBelow(root, check.path);
@@ -58,7 +60,7 @@ async function lookFor(check: CheckOf<"file">, workspace: Workspace): Promise<Lo
   }
 }
 
-function createUndecidedLook(because: "failed" | "unavailable", message: string): Look {
+function createUndecidedLook(because: "failed" | "unavailable", message: string): FileLookup {
   return { kind: "none", answer: createNoVerdict(because, message) };
 }
 
@@ -79,14 +81,18 @@ function isBelow(root: string, path: string): boolean {
   return way !== "" && way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
-interface Looking {
+/** The file that a check looks for, and the folder it must be in. */
+interface FileSearchRequest {
   readonly root: string;
   readonly check: CheckOf<"file">;
   readonly signal: AbortSignal;
 }
 
 /** Says whether the place that a path leads to is a file, and of what hash where the check asks for one. */
-async function lookAtPlace(places: readonly Place[] | undefined, looking: Looking): Promise<Look> {
+async function lookAtPlace(
+  places: readonly PathComponent[] | undefined,
+  looking: FileSearchRequest,
+): Promise<FileLookup> {
   const place = places?.at(-1);
   if (!place) return createUndecidedLook("failed", "the check's path leads nowhere");
   if (!isBelow(looking.root, place.path))
@@ -99,7 +105,7 @@ async function lookAtPlace(places: readonly Place[] | undefined, looking: Lookin
 }
 
 /** Opens and hashes a file. There is no answer where it was replaced or changed meanwhile, or is too large. */
-async function lookIntoFile(path: string, { root, signal }: Looking): Promise<Look> {
+async function lookIntoFile(path: string, { root, signal }: FileSearchRequest): Promise<FileLookup> {
   // Without waiting for a writer, should a pipe have taken the file's place.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   try {
@@ -120,7 +126,7 @@ async function lookIntoFile(path: string, { root, signal }: Looking): Promise<Lo
   }
 }
 
-function createTooLargeLook(): Look {
+function createTooLargeLook(): FileLookup {
   return createUndecidedLook("failed", `the file has more than ${VERIFY_LIMITS.fileBytesMax} bytes`);
 }
 

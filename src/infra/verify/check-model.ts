@@ -9,7 +9,8 @@ import { createCriticPrompt, type CriticPrompt } from "./critic-prompt.ts";
 import { readCriticAnswer } from "./read-answer.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
-export interface Asking {
+/** The model that is asked, and the signal to stop asking. */
+export interface ModelAccess {
   readonly model?: ModelClient;
   readonly signal: AbortSignal;
 }
@@ -21,7 +22,7 @@ export interface Asking {
 export async function checkModel(
   check: CheckOf<"model">,
   { result, critic, allowSelf }: CheckRequest,
-  { model, signal }: Asking,
+  { model, signal }: ModelAccess,
 ): Promise<CheckAnswer> {
   const criticId = (check.agent as AgentId | undefined) ?? critic;
   if (!model || criticId === undefined) return createNoVerdict("unavailable", "there is no critic to ask");
@@ -42,7 +43,7 @@ export async function checkModel(
 /** Asks a critic until its answer can be read, at most `asksMax` times. */
 async function askCritic(
   model: ModelClient,
-  whom: Pick<Ask, "agentId" | "signal">,
+  whom: Pick<ModelQuestion, "agentId" | "signal">,
   promptOf: (isRepeated: boolean) => CriticPrompt,
   criteria: readonly string[],
 ): Promise<CheckAnswer> {
@@ -60,10 +61,11 @@ async function askCritic(
 
 const CHARS_MAX = VERIFY_LIMITS.answerCharsMax;
 
-type Ask = Omit<Parameters<ModelClient["complete"]>[0], "charsMax">;
+/** A request to a model, without a limit on its answer. */
+type ModelQuestion = Omit<Parameters<ModelClient["complete"]>[0], "charsMax">;
 
 /** Returns the text of the model's answer; `undefined` where it gave none. */
-async function askModelForText(model: ModelClient, ask: Ask): Promise<string | undefined> {
+async function askModelForText(model: ModelClient, ask: ModelQuestion): Promise<string | undefined> {
   try {
     const { text } = await model.complete({ ...ask, charsMax: CHARS_MAX });
     return text;

@@ -6,7 +6,8 @@ import {
 } from "../../agents/coordination/contracts/verification.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
+/** The fields of a verifier's answer, unchecked. */
+type AnswerFields = Readonly<Record<string, unknown>>;
 
 export interface ProgramLine {
   readonly criteria?: readonly string[];
@@ -26,7 +27,7 @@ export function readProgramLine(line: string): ProgramLine | undefined {
   return readStatedFields(fields);
 }
 
-function readStatedFields(fields: Fields): ProgramLine | undefined {
+function readStatedFields(fields: AnswerFields): ProgramLine | undefined {
   const criteria = Object.hasOwn(fields, "criteria") ? readCriterionKeys(fields["criteria"]) : [];
   const confidence = Object.hasOwn(fields, "confidence") ? fields["confidence"] : undefined;
   if (!criteria || (confidence !== undefined && !isConfidence(confidence))) return undefined;
@@ -61,11 +62,11 @@ function unwrapCodeBlock(text: string): string {
   return inner;
 }
 
-function parseJsonObject(text: string): Fields | undefined {
+function parseJsonObject(text: string): AnswerFields | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Fields)
+      ? (value as AnswerFields)
       : undefined;
   } catch {
     return undefined;

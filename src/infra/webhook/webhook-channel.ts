@@ -38,7 +38,7 @@ export interface WebhookDependencies {
 }
 
 /** The parts of a message that are the same in every try. */
-interface Message {
+interface WebhookMessage {
   readonly url: URL;
   readonly id: string;
   readonly body: Uint8Array;
@@ -107,7 +107,7 @@ function createNoticeMessage(
   { config, answerUrl }: WebhookDependencies,
   notice: ChannelNotice,
   url: URL,
-): Message {
+): WebhookMessage {
   const token = createAnswerToken(config.secret, notice.question.questionId);
   const body = formatQuestionBody(notice, config.answers ? { token, url: answerUrl } : undefined);
   return { url, id: createWebhookId(notice.noticeId), body: Buffer.from(body) };
@@ -127,7 +127,7 @@ function createWebhookId(noticeId: string): string {
  */
 async function sendOnce(
   { config, clock, resolve = resolveAllAddresses }: WebhookDependencies,
-  message: Message,
+  message: WebhookMessage,
   signal: AbortSignal,
 ): Promise<TryOutcome> {
   const timeout = new AbortController();
@@ -163,7 +163,11 @@ async function sendOnce(
   }
 }
 
-function createSignedHeaders(secret: string, { id, body }: Message, seconds: number): Record<string, string> {
+function createSignedHeaders(
+  secret: string,
+  { id, body }: WebhookMessage,
+  seconds: number,
+): Record<string, string> {
   const timestamp = String(seconds);
   return {
     "content-type": "application/json",

@@ -17,8 +17,8 @@ import {
   createJsonAnswer,
   defineRoute,
   SSE_HEADERS,
-  type Answer,
-  type Ask,
+  type RouteAnswer,
+  type RouteRequest,
   type JsonAnswer,
   type ProtocolFace,
 } from "../openwop/http/route.ts";
@@ -117,7 +117,10 @@ interface FaceDependencies extends HandlerDependencies {
   readonly streams: Set<AbortController>;
 }
 
-async function answerRpcMessage(dependencies: FaceDependencies, ask: Ask<RpcMessage>): Promise<Answer> {
+async function answerRpcMessage(
+  dependencies: FaceDependencies,
+  ask: RouteRequest<RpcMessage>,
+): Promise<RouteAnswer> {
   const { streams, clock } = dependencies;
   const leaving = new AbortController();
   const handler = createTaskHandler(dependencies, createA2aRequest(ask, leaving.signal));
@@ -199,7 +202,7 @@ function formatRpcError(error: unknown, version: string): unknown {
     : JsonRpcTransportHandler.mapToJSONRPCError(error);
 }
 
-function createA2aRequest({ caller, header, signal }: Ask, leaving: AbortSignal): A2aRequest {
+function createA2aRequest({ caller, header, signal }: RouteRequest, leaving: AbortSignal): A2aRequest {
   const parent = readParentHeader(header(PARENT_HEADER));
   return {
     caller,

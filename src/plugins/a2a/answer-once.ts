@@ -24,7 +24,7 @@ import {
   readMessageContent,
   readQuestionName,
   type AnsweredQuestion,
-  type Content,
+  type MessageContent,
 } from "./read-message.ts";
 import { createRefusalError } from "./refusal-error.ts";
 
@@ -83,7 +83,7 @@ const OTHER_QUESTION =
 async function giveAnswer(
   host: A2aParts["host"],
   caller: Caller,
-  content: Content,
+  content: MessageContent,
   question: AnsweredQuestion,
 ): Promise<WorkOutcome<A2AError | undefined>> {
   const resolved = await host.resolve(caller, question.runId, question, createAnswerValue(content, question));

@@ -5,11 +5,12 @@ import type { WorkflowDefinition } from "../../agents/coordination/contracts/wor
 import { isRecord } from "../../agents/coordination/std/is-record.ts";
 import { QUESTION_NAMES, type QuestionName, type ShownQuestion } from "../openwop/runs/run-question.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
+/** Named values of a message, unchecked. */
+type MessageFields = Readonly<Record<string, unknown>>;
 
 /** The parts of a message: its data, one object, and its texts, one below the other. */
-export interface Content {
-  readonly data?: Fields;
+export interface MessageContent {
+  readonly data?: MessageFields;
   readonly text?: string;
 }
 
@@ -17,8 +18,8 @@ export interface Content {
  * Returns the data and the text of an A2A message's parts, each joined; without a member for what it has none of.
  * @throws A2AError for parts that are neither text nor data
  */
-export function readMessageContent({ parts }: Message): Content {
-  let data: Fields | undefined;
+export function readMessageContent({ parts }: Message): MessageContent {
+  let data: MessageFields | undefined;
   const texts: string[] = [];
   for (const { content } of parts) {
     if (content?.$case === "text") texts.push(content.value);
@@ -36,7 +37,10 @@ const TEXT_INPUTS = ["message", "text", "input", "task", "prompt"];
  * Returns the inputs of a run that a message starts: its data, and its text as the variable that is meant for a text,
  * unless the data has that or there is none.
  */
-export function createRunInputs({ data = {}, text }: Content, { variables }: WorkflowDefinition): Fields {
+export function createRunInputs(
+  { data = {}, text }: MessageContent,
+  { variables }: WorkflowDefinition,
+): MessageFields {
   const texts = variables.filter(({ type }) => type === "string").map(({ name }) => name);
   const name = TEXT_INPUTS.find((each) => texts.includes(each)) ?? texts[0];
   const isWanted = text !== undefined && name !== undefined && !Object.hasOwn(data, name);
@@ -67,7 +71,7 @@ export function chooseSkillWorkflow(
  * where it names none. @throws A2AError for a name that is no text
  */
 export function readQuestionName({ metadata }: Message): QuestionName {
-  const fields = (metadata ?? {}) as Fields;
+  const fields = (metadata ?? {}) as MessageFields;
   const name: Partial<Record<keyof QuestionName, string>> = {};
   for (const field of QUESTION_NAMES) {
     const value = fields[field];
@@ -99,7 +103,10 @@ export function createAnsweredQuestion(question: ShownQuestion): AnsweredQuestio
  * Returns the value that a message gives as the answer to a question: its data, or its text as the action of an
  * approval, as the only part's answer, or as it is.
  */
-export function createAnswerValue({ data, text = "" }: Content, { kind, onlyId }: AnsweredQuestion): unknown {
+export function createAnswerValue(
+  { data, text = "" }: MessageContent,
+  { kind, onlyId }: AnsweredQuestion,
+): unknown {
   if (data) return data;
   if (kind === "approval" || kind === "low-confidence") return { action: text.trim() };
   return onlyId === undefined ? text : { answers: { [onlyId]: text } };

@@ -321,12 +321,13 @@ async function readRunOfTask({ host }: A2aParts, { caller }: A2aRequest, id: unk
   return found.kind === "refused" ? throwRefusal(found) : found.value;
 }
 
-type Guard = <T>(where: string, work: () => Promise<T>) => Promise<T>;
+/** Calls a function, and logs what it throws before the client is answered with an error. */
+type FaultGuard = <T>(where: string, work: () => Promise<T>) => Promise<T>;
 
 export const FAULT_MESSAGE = "An unexpected error occurred.";
 
 /** Returns a function that does work, and logs a fault of ours under an id that alone is told (N3). */
-function createFaultGuard({ logger }: A2aParts): Guard {
+function createFaultGuard({ logger }: A2aParts): FaultGuard {
   return async (where, work) => {
     try {
       return await work();
@@ -341,7 +342,7 @@ function createFaultGuard({ logger }: A2aParts): Guard {
 
 /** Yields what the stream does, with each of its steps under the guard. */
 async function* guardStream(
-  guard: Guard,
+  guard: FaultGuard,
   where: string,
   work: () => AsyncGenerator<StreamResponse>,
 ): AsyncGenerator<StreamResponse> {

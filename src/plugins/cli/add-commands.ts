@@ -7,9 +7,9 @@ import type { CliHost, CommandGroup } from "./terminal/cli-host.ts";
 import { formatMessage } from "./terminal/printable.ts";
 
 /** By the word that calls it, in the order in which `--help` lists them. */
-type Commands = Readonly<Record<string, () => Promise<(command: CommandGroup, host: CliHost) => void>>>;
+type CommandLoaders = Readonly<Record<string, () => Promise<(command: CommandGroup, host: CliHost) => void>>>;
 
-const COMMANDS: Commands = {
+const COMMANDS: CommandLoaders = {
   enable: async () => (await import("./switch-command.ts")).addEnableCommand,
   disable: async () => (await import("./switch-command.ts")).addDisableCommand,
   status: async () => (await import("./status-command.ts")).addStatusCommand,
@@ -40,11 +40,12 @@ const COMMANDS: Commands = {
   mcp: async () => (await import("./workflows/mcp-command.ts")).addMcpCommand,
 };
 
-interface Wanted {
+/** The commands that are to be added. */
+interface WantedCommands {
   /** The word that was called: where it is a command, no other one is loaded. */
   readonly called?: string | undefined;
   /** Commands that only this program has. */
-  readonly more?: Commands;
+  readonly more?: CommandLoaders;
 }
 
 /**
@@ -54,7 +55,7 @@ interface Wanted {
 export async function addCoordinationCommands(
   command: CommandGroup,
   host: CliHost,
-  { called, more = {} }: Wanted = {},
+  { called, more = {} }: WantedCommands = {},
 ): Promise<void> {
   command.configureOutput({
     // Commander repeats arguments as they came.
@@ -62,7 +63,7 @@ export async function addCoordinationCommands(
       write(`${formatMessage(text, host.stderr.terminal.unicode)}\n`);
     },
   });
-  const all: Commands = { ...COMMANDS, ...more };
+  const all: CommandLoaders = { ...COMMANDS, ...more };
   const one = called !== undefined && Object.hasOwn(all, called) ? all[called] : undefined;
   for (const load of one ? [one] : Object.values(all)) (await load())(command, host);
 }

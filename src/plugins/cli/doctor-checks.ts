@@ -6,7 +6,7 @@ import {
   type CoordinationError,
 } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationView } from "../../agents/coordination/runtime/log/coordination-view.ts";
-import type { Switches } from "../openclaw/host/operator-config.ts";
+import type { CoordinationSwitches } from "../openclaw/host/operator-config.ts";
 import {
   formatBytes,
   formatCount,
@@ -14,7 +14,8 @@ import {
   formatInstant,
 } from "../../agents/coordination/std/quantities.ts";
 
-export interface Check {
+/** The result of one check of the installation, with advice where it is not good. */
+export interface DoctorCheck {
   readonly name: string;
   readonly status: "ok" | "warn" | "fail";
   readonly message: string;
@@ -32,7 +33,7 @@ const DISK_BYTES = { fail: 64_000_000, warn: 1_000_000_000 } as const;
  * Returns the check of the Node.js version: `fail` where it cannot run the ledger, `warn` where it is older than
  * OpenClaw asks for.
  */
-export function checkNodeVersion(version: string): Check {
+export function checkNodeVersion(version: string): DoctorCheck {
   const name = "node";
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const { advice } = ERROR_CODES.RUNTIME_UNSUPPORTED;
@@ -49,7 +50,10 @@ export function checkNodeVersion(version: string): Check {
  * Returns the checks that the configuration lets coordination work, such as that it is switched on. `switches`: an
  * error for a file that cannot be read, a failure; `undefined` where none is found, a warning.
  */
-export function checkConfig(switches: Switches | CoordinationError | undefined, program: string): Check[] {
+export function checkConfig(
+  switches: CoordinationSwitches | CoordinationError | undefined,
+  program: string,
+): DoctorCheck[] {
   const enable = `Run \`${program} enable\`.`;
   if (!switches) {
     const message = "OpenClaw's configuration cannot be read from here";
@@ -70,7 +74,7 @@ export function checkConfig(switches: Switches | CoordinationError | undefined, 
     name: string,
     isGood: boolean,
     texts: { readonly good: string; readonly bad: string; readonly advice?: string },
-  ): Check => {
+  ): DoctorCheck => {
     if (isGood) return { name, status: "ok", message: texts.good };
     // A missing part matters only to somebody who wants coordination.
     return { name, status: isWanted ? "fail" : "warn", message: texts.bad, advice: texts.advice ?? enable };
@@ -98,7 +102,7 @@ export function checkConfig(switches: Switches | CoordinationError | undefined, 
 }
 
 /** Checks for settings of tools that the host's own handling overrides; empty when every entry has an effect. */
-function checkIgnoredToolSettings({ conflicts }: Phase1Config): Check[] {
+function checkIgnoredToolSettings({ conflicts }: Phase1Config): DoctorCheck[] {
   const ignored = HOST_TOOLS.filter((tool) => Object.hasOwn(conflicts.tools, tool));
   if (ignored.length === 0) return [];
   return [
@@ -112,7 +116,7 @@ function checkIgnoredToolSettings({ conflicts }: Phase1Config): Check[] {
 }
 
 /** Warns where notices go to the host alone, which carries approvals but no questions in words. Empty otherwise. */
-function checkNotifyChannels({ escalations: { notify } }: Phase1Config): Check[] {
+function checkNotifyChannels({ escalations: { notify } }: Phase1Config): DoctorCheck[] {
   if (notify.length === 0 || notify.some(({ channel }) => channel !== "host")) return [];
   return [
     {
@@ -129,7 +133,7 @@ function checkNotifyChannels({ escalations: { notify } }: Phase1Config): Check[]
  * Returns a warning about the webhooks in `names`, which are off because their secret is missing or too short: it
  * names the first three. Empty where there is none.
  */
-export function checkWebhookSecrets(names: readonly string[]): Check[] {
+export function checkWebhookSecrets(names: readonly string[]): DoctorCheck[] {
   if (names.length === 0) return [];
   return [
     {
@@ -155,7 +159,7 @@ export function checkOwnerAndMode(
   name: string,
   found: FileFacts | undefined,
   wanted: { readonly path: string; readonly mode: number; readonly uid: number | undefined },
-): Check {
+): DoctorCheck {
   const { path, uid } = wanted;
   if (!found) return { name, status: "ok", message: `${path} does not exist yet` };
   // Root reads everything; the gateway may well be another user.
@@ -177,7 +181,7 @@ export function checkOwnerAndMode(
  * Returns the check with a failure lowered to a warning, and without its advice: a folder around a named file, such as
  * /tmp, may have to be so.
  */
-export function lowerToWarning({ name, status, message }: Check): Check {
+export function lowerToWarning({ name, status, message }: DoctorCheck): DoctorCheck {
   return { name, status: status === "fail" ? "warn" : status, message };
 }
 
@@ -185,14 +189,14 @@ export function lowerToWarning({ name, status, message }: Check): Check {
  * Returns the failed check of a file that is no plain one, as a list; empty where there is no fault. `fault`: what is
  * wrong, as the end of a sentence.
  */
-export function checkPlainFile(name: string, path: string, fault: string | undefined): Check[] {
+export function checkPlainFile(name: string, path: string, fault: string | undefined): DoctorCheck[] {
   if (fault === undefined) return [];
   const advice = "Put a plain file of your own in its place, or remove it.";
   return [{ name, status: "fail", message: `${path} ${fault}`, advice }];
 }
 
 /** Returns the failed check of a file that the system does not let this user look at. */
-export function createInaccessibleCheck(name: string, path: string, code: string): Check {
+export function createInaccessibleCheck(name: string, path: string, code: string): DoctorCheck {
   const { advice } = ERROR_CODES.LEDGER_UNAVAILABLE;
   return { name, status: "fail", message: `${path} cannot be looked at (${code})`, advice };
 }
@@ -201,7 +205,10 @@ export function createInaccessibleCheck(name: string, path: string, code: string
  * Returns the check of how opening the ledger went: `fail` with the error's advice, else `ok`, also where there is no
  * ledger yet. `server`: where the ledger is, unless it is a file.
  */
-export function checkLedgerOpened(opened: "absent" | "opened" | CoordinationError, server?: string): Check {
+export function checkLedgerOpened(
+  opened: "absent" | "opened" | CoordinationError,
+  server?: string,
+): DoctorCheck {
   const name = "ledger";
   if (opened === "absent")
     return { name, status: "ok", message: "no ledger yet; the first spawn creates it" };
@@ -223,7 +230,7 @@ interface BackupFacts {
  * Returns the check of OpenClaw's last backup: `warn` where it is unknown or over 14 days old. Only `openclaw backup
  * create` records any.
  */
-export function checkBackupAge({ kind, atMs, archive = "" }: BackupFacts, now: number): Check {
+export function checkBackupAge({ kind, atMs, archive = "" }: BackupFacts, now: number): DoctorCheck {
   const name = "backup";
   const advice = "Run `openclaw backup create`, or `openclaw coordination ledger backup FILE`.";
   if (kind === "unreadable")
@@ -243,7 +250,7 @@ const NETWORK_FILE_SYSTEMS: ReadonlySet<number> = new Set([0x69_69, 0x51_7b, 0xf
  * Returns the check that a ledger is not on a network file system, which fails. `fileSystem`: the number of its type
  * that statfs gives.
  */
-export function checkFileSystem(fileSystem: number): Check {
+export function checkFileSystem(fileSystem: number): DoctorCheck {
   const name = "durability";
   if (!NETWORK_FILE_SYSTEMS.has(fileSystem)) {
     const message = "local disk; every writer sets WAL with synchronous=FULL and reads it back";
@@ -254,7 +261,7 @@ export function checkFileSystem(fileSystem: number): Check {
 }
 
 /** Returns the check of the disk's free space, `warn` or `fail` below the two limits. */
-export function checkDiskSpace(freeBytes: number): Check {
+export function checkDiskSpace(freeBytes: number): DoctorCheck {
   const name = "disk";
   const message = `${formatBytes(freeBytes)} free`;
   if (freeBytes >= DISK_BYTES.warn) return { name, status: "ok", message };
@@ -279,7 +286,7 @@ interface HealthFacts {
 export function checkHealth(
   health: HealthFacts = { state: "ok", uncoordinatedSpawns: 0 },
   isOld = false,
-): Check {
+): DoctorCheck {
   const name = "health";
   const { state, failure, uncoordinatedSpawns } = health;
   if (!failure && state === "ok") return { name, status: "ok", message: "the gateway reported no failure" };
@@ -308,7 +315,7 @@ export function findErrorAdvice(code: string): string | undefined {
  * Returns the check that no open step of the running coordinations is past its deadline; else `warn` with the first of
  * them.
  */
-export function checkOverdueSteps(views: readonly CoordinationView[], now: number): Check {
+export function checkOverdueSteps(views: readonly CoordinationView[], now: number): DoctorCheck {
   const name = "overdue-steps";
   const overdue = views.flatMap(({ coordinationId, steps }) =>
     steps
@@ -330,7 +337,7 @@ export function checkOverdueSteps(views: readonly CoordinationView[], now: numbe
  * Returns two checks of the open questions: that none has waited more than half of its time, and that no notice of one
  * of them failed.
  */
-export function checkQuestions(views: readonly CoordinationView[], now: number): Check[] {
+export function checkQuestions(views: readonly CoordinationView[], now: number): DoctorCheck[] {
   const open = views.flatMap(({ coordinationId, escalations }) =>
     escalations
       .filter(({ closed }) => !closed)
@@ -361,7 +368,7 @@ function createQuestionCheck(
   name: string,
   found: readonly { readonly id: string }[],
   { good, bad, advice }: { readonly good: string; readonly bad: string; readonly advice: string },
-): Check {
+): DoctorCheck {
   if (found.length === 0) return { name, status: "ok", message: good };
   const message = `${formatCount(found.length, "open question")} ${bad}: ${joinFirstIds(found.map(({ id }) => id))}`;
   return { name, status: "warn", message, advice };
@@ -372,6 +379,6 @@ function joinFirstIds(ids: readonly string[]): string {
   return ids.slice(0, 3).join(", ") + (ids.length > 3 ? ", ..." : "");
 }
 
-function createFailedCheck(name: string, { code, message, advice }: CoordinationError): Check {
+function createFailedCheck(name: string, { code, message, advice }: CoordinationError): DoctorCheck {
   return { name, status: "fail", message: `${code}: ${message}`, advice };
 }

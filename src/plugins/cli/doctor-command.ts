@@ -10,7 +10,7 @@ import { findFileFault } from "../../platform/plain-file.ts";
 import {
   readCoordinationSwitches,
   type ReadConfig,
-  type Switches,
+  type CoordinationSwitches,
 } from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import {
@@ -28,7 +28,7 @@ import {
   createInaccessibleCheck,
   checkWebhookSecrets,
   lowerToWarning,
-  type Check,
+  type DoctorCheck,
 } from "./doctor-checks.ts";
 import {
   KEY_FILES,
@@ -79,7 +79,7 @@ async function runDoctor(host: CliHost, options: ReaderOptions): Promise<void> {
   else await host.stdout.write(renderChecks(checks, host.stdout.terminal));
 }
 
-async function runAllChecks(host: CliHost, options: ReaderOptions): Promise<Check[]> {
+async function runAllChecks(host: CliHost, options: ReaderOptions): Promise<DoctorCheck[]> {
   const read = await readConfigOrError(host);
   const path = await describeLedgerPath(host, options);
   const { readHealthBeside } = await importLedgerReader();
@@ -111,7 +111,7 @@ async function readConfigOrError(host: CliHost): Promise<ReadConfig | Coordinati
 }
 
 /** Lists the webhooks that have no secret under the variables of this process. */
-async function findWebhooksWithoutSecret(switches: Switches | undefined): Promise<string[]> {
+async function findWebhooksWithoutSecret(switches: CoordinationSwitches | undefined): Promise<string[]> {
   const phase1 = switches?.phase1;
   if (!phase1 || isCoordinationError(phase1)) return [];
   const { listWebhooksOff } = await import("../channels.ts");
@@ -122,7 +122,7 @@ async function findWebhooksWithoutSecret(switches: Switches | undefined): Promis
  * Checks the folder of the path, its keys, the ledger there and the disk. `hasLedger` is false where it is on a
  * server.
  */
-function checkFiles(path: string, { ledger }: ReaderOptions, hasLedger: boolean): Check[] {
+function checkFiles(path: string, { ledger }: ReaderOptions, hasLedger: boolean): DoctorCheck[] {
   const uid = process.getuid?.();
   const folder = dirname(path);
   const listPrivacy = (name: string, file: string, mode: number) =>
@@ -149,7 +149,7 @@ function checkFiles(path: string, { ledger }: ReaderOptions, hasLedger: boolean)
 }
 
 /** Runs checks of a file; an error of the file system, such as a lack of rights, becomes a failed check. */
-function tryFileCheck(name: string, path: string, look: () => Check[]): Check[] {
+function tryFileCheck(name: string, path: string, look: () => DoctorCheck[]): DoctorCheck[] {
   try {
     return look();
   } catch (error) {
@@ -163,7 +163,7 @@ function tryFileCheck(name: string, path: string, look: () => Check[]): Check[] 
  * Checks OpenClaw's last backup. Empty unless the ledger is the file in the state folder, and exists: the host backs
  * up no other.
  */
-async function checkLastBackup(host: CliHost, path: string): Promise<Check[]> {
+async function checkLastBackup(host: CliHost, path: string): Promise<DoctorCheck[]> {
   const { readLastBackup } = await importLedgerReader();
   const { joinLedgerPath } = await import("../ledger-setting.ts");
   const stateDir = await host.stateDir();
@@ -175,7 +175,7 @@ async function checkLastBackup(host: CliHost, path: string): Promise<Check[]> {
  * Opens the ledger and checks the steps and questions of at most 1,000 running coordinations; an error on opening or
  * reading becomes the only check.
  */
-async function checkLedgerContent(host: CliHost, options: ReaderOptions): Promise<Check[]> {
+async function checkLedgerContent(host: CliHost, options: ReaderOptions): Promise<DoctorCheck[]> {
   try {
     return await withLedger(host, options, async (reader) => {
       const views: CoordinationView[] = [];
@@ -201,13 +201,13 @@ async function checkLedgerContent(host: CliHost, options: ReaderOptions): Promis
   }
 }
 
-const LOOKS: Readonly<Record<Check["status"], { sign: string; ascii: string; tone: Tone }>> = {
+const LOOKS: Readonly<Record<DoctorCheck["status"], { sign: string; ascii: string; tone: Tone }>> = {
   ok: { sign: "✓", ascii: "+", tone: "good" },
   warn: { sign: "!", ascii: "!", tone: "warning" },
   fail: { sign: "✗", ascii: "x", tone: "bad" },
 };
 
-function renderChecks(checks: readonly Check[], terminal: Terminal): string {
+function renderChecks(checks: readonly DoctorCheck[], terminal: Terminal): string {
   const paint = createPaint(terminal);
   const lines = checks.flatMap(({ name, status, message, advice }) => {
     const { sign, ascii, tone } = LOOKS[status];

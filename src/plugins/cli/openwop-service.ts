@@ -1,9 +1,13 @@
 /** Owns: what the command line says about OpenWOP in the gateway: whether it is served and where, and what is wrong with it. */
 import type { Phase1Config } from "../../agents/coordination/contracts/config/config.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
-import { isCoordinating, type ReadConfig, type Switches } from "../openclaw/host/operator-config.ts";
+import {
+  isCoordinating,
+  type ReadConfig,
+  type CoordinationSwitches,
+} from "../openclaw/host/operator-config.ts";
 import { formatOpenWopBaseUrl } from "../openclaw/openwop/openwop-address.ts";
-import type { Check } from "./doctor-checks.ts";
+import type { DoctorCheck } from "./doctor-checks.ts";
 import { formatCount } from "../../agents/coordination/std/quantities.ts";
 
 export interface OpenWopStatus {
@@ -21,7 +25,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
  */
 export function readOpenWopStatus(
   read: ReadConfig | undefined,
-  switches: Switches | undefined,
+  switches: CoordinationSwitches | undefined,
   env: Environment,
 ): OpenWopStatus {
   if (!read || !switches) return { served: null };
@@ -46,9 +50,9 @@ export interface OpenWopPlace {
  * configuration names; empty where OpenWOP is not enabled.
  */
 export async function checkOpenWop(
-  switches: Switches | undefined,
+  switches: CoordinationSwitches | undefined,
   { stateDir, env }: OpenWopPlace,
-): Promise<Check[]> {
+): Promise<DoctorCheck[]> {
   const phase1 = switches?.phase1;
   if (!phase1 || isCoordinationError(phase1) || !phase1.openwop.enabled) return [];
   const { readBearerTokens, readPeerTokens, readInstalledAgents, readWorkflowDefinitions } =
@@ -80,7 +84,7 @@ export async function checkOpenWop(
   ];
 }
 
-function checkPeerTokens(work: () => object): Promise<Check> {
+function checkPeerTokens(work: () => object): Promise<DoctorCheck> {
   return runAsCheck("openwop-peer-tokens", "warn", {
     work,
     good: (tokens) => formatCount(Object.keys(tokens).length, "token"),
@@ -92,14 +96,15 @@ const SET_VARIABLE =
   "Set the variable for the gateway's process; this command sees its own environment only.";
 const MEND_FILES = "OpenWOP is not served before they are mended; the next request reads them again.";
 
-const OFF: Check = {
+const OFF: DoctorCheck = {
   name: "openwop",
   status: "warn",
   message: "openwop.enabled has no effect while coordination is off",
   advice: "Set coordination.phase1.enabled too.",
 };
 
-interface Trying<T> {
+/** Work that a check tries, with its words for success and its advice for a failure. */
+interface TriedWork<T> {
   readonly work: () => T | Promise<T>;
   readonly good: (result: T) => string;
   readonly advice: string;
@@ -109,8 +114,8 @@ interface Trying<T> {
 async function runAsCheck<T>(
   name: string,
   status: "warn" | "fail",
-  { work, good, advice }: Trying<T>,
-): Promise<Check> {
+  { work, good, advice }: TriedWork<T>,
+): Promise<DoctorCheck> {
   try {
     return { name, status: "ok", message: good(await work()) };
   } catch (error) {

@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import type { OperatorConfig } from "../openclaw/host/operator-config.ts";
-import type { CliHost, Output, Terminal } from "./terminal/cli-host.ts";
+import type { CliHost, CliOutput, Terminal } from "./terminal/cli-host.ts";
 import type { Environment } from "./terminal/state-dir.ts";
 
 /** Where nothing tells the width, as in a pipe. */
@@ -31,7 +31,8 @@ export function createProcessHost(dependencies: {
   };
 }
 
-interface Stream {
+/** A stream of the process, as far as it tells of a terminal. */
+interface TerminalStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
 }
@@ -40,7 +41,10 @@ interface Stream {
  * Returns the function that asks a person on stderr to confirm, because stdout may belong to a program; an empty
  * record where stdin is no terminal, and `isQuestionHidden` where stderr is none.
  */
-export function createConfirm(stdin: Stream, stderr: Stream): Pick<CliHost, "confirm" | "isQuestionHidden"> {
+export function createConfirm(
+  stdin: TerminalStream,
+  stderr: TerminalStream,
+): Pick<CliHost, "confirm" | "isQuestionHidden"> {
   if (stdin.isTTY !== true) return {};
   return stderr.isTTY === true ? { confirm: askOnTerminal } : { isQuestionHidden: true };
 }
@@ -48,7 +52,7 @@ export function createConfirm(stdin: Stream, stderr: Stream): Pick<CliHost, "con
 /**
  * Returns what the terminal of a stream can show: its width, colours and Unicode, by the stream and the environment.
  */
-export function detectTerminal(stream: Stream, env: Environment): Terminal {
+export function detectTerminal(stream: TerminalStream, env: Environment): Terminal {
   const isTTY = stream.isTTY === true;
   return {
     isTTY,
@@ -74,7 +78,7 @@ function isUtf8Environment(env: Environment): boolean {
 }
 
 /** Creates an output whose `write` resolves to false once its reader is gone. */
-function createOutput(stream: NodeJS.WriteStream, terminal: Terminal): Output {
+function createOutput(stream: NodeJS.WriteStream, terminal: Terminal): CliOutput {
   let readerGone = false;
   // Without a listener a reader that goes away, such as `head`, would crash the process.
   stream.on("error", (error: NodeJS.ErrnoException) => {

@@ -1,7 +1,11 @@
 /** Owns: `status`. It changes and creates nothing, and answers also where there is no ledger or no readable one. */
 import type { Phase1Config } from "../../agents/coordination/contracts/config/config.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
-import { isCoordinating, readCoordinationSwitches, type Switches } from "../openclaw/host/operator-config.ts";
+import {
+  isCoordinating,
+  readCoordinationSwitches,
+  type CoordinationSwitches,
+} from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import { findErrorAdvice } from "./doctor-checks.ts";
 import { describeUsage } from "./timeline/budget-text.ts";
@@ -46,7 +50,8 @@ import {
   type ReaderOptions,
 } from "./terminal/run-command.ts";
 
-type Status = Awaited<ReturnType<typeof collectStatus>>;
+/** Everything that `status` shows. */
+type CollectedStatus = Awaited<ReturnType<typeof collectStatus>>;
 
 /** Adds the command `status`, which shows whether spawns are coordinated, and how the ledger is doing. */
 export function addStatusCommand(parent: CommandGroup, host: CliHost): void {
@@ -112,7 +117,7 @@ interface SwitchStatus {
   readonly problem?: string;
 }
 
-function createSwitchStatus(switches: Switches | undefined): SwitchStatus {
+function createSwitchStatus(switches: CoordinationSwitches | undefined): SwitchStatus {
   if (!switches) return { enabled: null, strict: null };
   const { phase1 } = switches;
   if (isCoordinationError(phase1)) return { enabled: false, strict: null, problem: phase1.message };
@@ -139,11 +144,12 @@ function createPolicyStatus({ policies }: Phase1Config): Partial<SwitchStatus> {
 }
 
 /** Returns why the plugin does not load although coordination is switched on; `undefined` where it does. */
-function findLoadBlocker({ pluginEnabled, excluded }: Switches): string | undefined {
+function findLoadBlocker({ pluginEnabled, excluded }: CoordinationSwitches): string | undefined {
   return excluded ?? (pluginEnabled ? undefined : "plugins.entries.coordination.enabled is not true");
 }
 
-type Contents = LedgerProblem & (ContentsReport | UnknownContents);
+/** The contents of a ledger, or why they are not known. */
+type LedgerContents = LedgerProblem & (ContentsReport | UnknownContents);
 
 interface LedgerProblem {
   /** `null`: nobody can tell, as of one on a server that does not answer. */
@@ -176,7 +182,7 @@ const UNKNOWN = {
 } as const;
 
 /** Counts what the ledger holds; zero where there is none, `null` with the error where it cannot be read. */
-async function readLedgerContents(host: CliHost, options: ReaderOptions): Promise<Contents> {
+async function readLedgerContents(host: CliHost, options: ReaderOptions): Promise<LedgerContents> {
   try {
     return await withLedger(host, options, async (reader) => ({
       exists: true,
@@ -193,7 +199,7 @@ async function readLedgerContents(host: CliHost, options: ReaderOptions): Promis
   }
 }
 
-function renderStatus(status: Status, terminal: Terminal, now: number): string {
+function renderStatus(status: CollectedStatus, terminal: Terminal, now: number): string {
   const paint = createPaint(terminal);
   const { configPath } = status;
   const contents = describeRunningWork(status, paint);
@@ -224,12 +230,12 @@ function renderStatus(status: Status, terminal: Terminal, now: number): string {
 }
 
 /** Renders where OpenWOP is served and for how many tenants; empty when it is not. */
-function renderOpenWopLines({ openwop: { served, url = "", tenants = 0 } }: Status): string[] {
+function renderOpenWopLines({ openwop: { served, url = "", tenants = 0 } }: CollectedStatus): string[] {
   return served ? [`${url} for ${formatCount(tenants, "tenant")}`] : [];
 }
 
 /** Renders an alarm with the failure and what to do where the gateway is degraded; else empty. */
-function renderAlarm({ health, oldHealth }: Status, paint: Paint, terminal: Terminal): string[] {
+function renderAlarm({ health, oldHealth }: CollectedStatus, paint: Paint, terminal: Terminal): string[] {
   const { state, failure, uncoordinatedSpawns } = health;
   if (state !== "degraded" || oldHealth) return [];
   const failureText = failure
@@ -246,7 +252,7 @@ function renderAlarm({ health, oldHealth }: Status, paint: Paint, terminal: Term
 
 /** Describes whether coordination is on, for which agents and under which policy packs, or why it is off. */
 function describeSwitch(
-  { enabled, strict, agents, policy, policyRules = [], problem }: Status,
+  { enabled, strict, agents, policy, policyRules = [], problem }: CollectedStatus,
   paint: Paint,
 ): string {
   if (enabled === null) return "unknown: OpenClaw's configuration cannot be read from here";
@@ -261,7 +267,7 @@ function describeSwitch(
   return problem === undefined ? "off" : `${paint.tone("bad", "off")}: ${problem}`;
 }
 
-function describeLedgerState({ ledger }: Status, paint: Paint, unicode: boolean): string {
+function describeLedgerState({ ledger }: CollectedStatus, paint: Paint, unicode: boolean): string {
   const path = formatPrintable(ledger.path, unicode);
   if (ledger.exists === false) return `${path} (not created yet)`;
   if (ledger.error) {
@@ -272,7 +278,7 @@ function describeLedgerState({ ledger }: Status, paint: Paint, unicode: boolean)
 }
 
 /** Describes the running coordinations and what is open in them; `undefined` where the ledger cannot be read. */
-function describeRunningWork(status: Status, paint: Paint): string | undefined {
+function describeRunningWork(status: CollectedStatus, paint: Paint): string | undefined {
   const { running, openSteps, openConflicts, refusedCalls } = status;
   if (running === null) return undefined;
   const refused =
@@ -283,7 +289,7 @@ function describeRunningWork(status: Status, paint: Paint): string | undefined {
   return `${formatCount(running, "coordination")}, ${formatCount(openSteps, "open step")}${open}${refused}${used}`;
 }
 
-function renderNewestProgress(status: Status, { unicode }: Terminal, now: number): string[] {
+function renderNewestProgress(status: CollectedStatus, { unicode }: Terminal, now: number): string[] {
   const found = "progress" in status ? (status.progress ?? []) : [];
   return found.map(({ coordinationId, progress, ...step }) =>
     formatPrintable(`${coordinationId} ${nameStep(step)}: ${describeProgress(progress, now)}`, unicode),
@@ -291,7 +297,7 @@ function renderNewestProgress(status: Status, { unicode }: Terminal, now: number
 }
 
 /** Describes the open questions and when the next is due; `undefined` when there are none. */
-function describeWaitingQuestions(status: Status, paint: Paint, now: number): string | undefined {
+function describeWaitingQuestions(status: CollectedStatus, paint: Paint, now: number): string | undefined {
   const { openQuestions } = status;
   if (!openQuestions) return undefined;
   const { answerByMs = now } = status;
@@ -301,7 +307,7 @@ function describeWaitingQuestions(status: Status, paint: Paint, now: number): st
 }
 
 /** Describes how many coordinations have children that did not run as asked; `undefined` when there are none. */
-function describeMismatches({ mismatches }: Status, paint: Paint): string | undefined {
+function describeMismatches({ mismatches }: CollectedStatus, paint: Paint): string | undefined {
   if (!mismatches) return undefined;
   return paint.tone(
     "warning",
@@ -309,7 +315,7 @@ function describeMismatches({ mismatches }: Status, paint: Paint): string | unde
   );
 }
 
-function describeHealth(status: Status, paint: Paint, unicode: boolean): string {
+function describeHealth(status: CollectedStatus, paint: Paint, unicode: boolean): string {
   const { health, oldHealth, unwritable, gateway = "running" } = status;
   const { state, failure, uncoordinatedSpawns } = health;
   const since = failure ? `${failure.code} at ${formatInstant(failure.atMs)}` : "a failure";

@@ -8,9 +8,9 @@ import {
   hasUnresolvedVariable,
   isCoordinating,
   readCoordinationSwitches,
-  type Switches,
+  type CoordinationSwitches,
 } from "../openclaw/host/operator-config.ts";
-import type { Check } from "./doctor-checks.ts";
+import type { DoctorCheck } from "./doctor-checks.ts";
 import { importLedgerReader, resolveSidecarPath } from "./ledger/open-ledger.ts";
 import type { CliHost } from "./terminal/cli-host.ts";
 import type { ReaderOptions } from "./terminal/run-command.ts";
@@ -60,7 +60,7 @@ export const ABSENCES = {
 export async function findGatewayPresence(
   host: CliHost,
   options: ReaderOptions,
-  switches: Switches | undefined,
+  switches: CoordinationSwitches | undefined,
 ): Promise<GatewayPresence | undefined> {
   // Beside a ledger that is named another gateway may have reported.
   if (options.ledger !== undefined || !switches || !isCoordinating(switches)) return undefined;
@@ -85,7 +85,7 @@ const START_ADVICE: Readonly<Record<keyof typeof ABSENCES, string>> = {
 };
 
 /** Returns the check that a gateway runs with coordination, a warning where none does; empty where nobody can tell. */
-export function checkGateway(gateway: GatewayPresence | undefined): Check[] {
+export function checkGateway(gateway: GatewayPresence | undefined): DoctorCheck[] {
   if (gateway === undefined) return [];
   const name = "gateway";
   return gateway === "running"
@@ -98,7 +98,7 @@ export function checkGateway(gateway: GatewayPresence | undefined): Check[] {
  * the gateway reported last is of the time before; false where a ledger is named, or the configuration is not valid.
  */
 export function isSwitchedOff(
-  switches: Switches | undefined,
+  switches: CoordinationSwitches | undefined,
   takenUp: boolean | undefined,
   { ledger }: ReaderOptions,
 ): boolean {
@@ -111,7 +111,7 @@ export function isSwitchedOff(
  * Returns the check that the gateway goes by the written configuration, a warning where it goes by another one; empty
  * where that is not known.
  */
-export function checkTakenUp(takenUp: boolean | undefined): Check[] {
+export function checkTakenUp(takenUp: boolean | undefined): DoctorCheck[] {
   if (takenUp === undefined) return [];
   const name = "taken-up";
   return takenUp

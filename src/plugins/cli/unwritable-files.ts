@@ -2,7 +2,7 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { ERROR_CODES } from "../../agents/coordination/contracts/errors.ts";
-import type { Check } from "./doctor-checks.ts";
+import type { DoctorCheck } from "./doctor-checks.ts";
 import { isFileLedger, resolveLedgerPath, resolveSidecarPath } from "./ledger/open-ledger.ts";
 import type { CliHost } from "./terminal/cli-host.ts";
 import type { ReaderOptions } from "./terminal/run-command.ts";
@@ -25,7 +25,7 @@ export async function findUnwritableFile(host: CliHost, options: ReaderOptions):
  * Returns the failed check of a file that this user cannot write, as a list; empty where there is none. `unwritable`:
  * the sentence about it.
  */
-export function checkWritable(unwritable: string | undefined): Check[] {
+export function checkWritable(unwritable: string | undefined): DoctorCheck[] {
   if (unwritable === undefined) return [];
   const { advice } = ERROR_CODES.LEDGER_UNAVAILABLE;
   return [{ name: "writable", status: "fail", message: unwritable, advice }];

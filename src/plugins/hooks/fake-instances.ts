@@ -9,7 +9,8 @@ export interface FakeInstances {
   readonly end: (ending: "reload" | "disable") => void;
 }
 
-interface Instance {
+/** An instance of a plugin in a test, and the ways it can end. */
+interface FakeInstance {
   readonly api: CoordinationHooksApi;
   readonly cleanUp: (reason: string) => void;
   readonly dispose: () => void;
@@ -20,7 +21,7 @@ interface Instance {
  * plugin is disabled.
  */
 export function createFakeInstances(pluginId: string, log: (message: string) => void): FakeInstances {
-  let instances: readonly Instance[] = [];
+  let instances: readonly FakeInstance[] = [];
   const open = (): CoordinationHooksApi => {
     const instance = createFakeInstance(pluginId, log);
     instances = [...instances, instance];
@@ -42,7 +43,7 @@ export function createFakeInstances(pluginId: string, log: (message: string) => 
   };
 }
 
-function createFakeInstance(id: string, log: (message: string) => void): Instance {
+function createFakeInstance(id: string, log: (message: string) => void): FakeInstance {
   const controller = new AbortController();
   const cleanUps: ((context: { reason: string }) => void)[] = [];
   const disposals: (() => void)[] = [];

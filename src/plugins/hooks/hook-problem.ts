@@ -24,7 +24,8 @@ export interface ProblemDependencies {
   readonly onProblem?: ((problem: HookProblem) => void) | undefined;
 }
 
-interface Problem {
+/** Why a hook has a problem, in words. */
+interface ProblemCause {
   readonly because: HookProblem["because"];
   /** The hook's mistake, as the rest of a sentence. */
   readonly what: string;
@@ -38,7 +39,7 @@ interface Problem {
 export function reportProblem(
   { logger, onProblem }: ProblemDependencies,
   { plugin, kind, entry }: AskedHook,
-  { because, what: detail, error }: Problem,
+  { because, what: detail, error }: ProblemCause,
 ): HookProblem {
   const message = `the hook ${kind} of the plugin ${plugin} ${detail}`;
   const problem = { plugin, hook: kind, because, message, ...(error !== undefined && { error }) };

@@ -35,7 +35,7 @@ export interface HookEntry {
 }
 
 /** The registrations of one plugin, each of an instance of it. */
-export interface Slot<Entry> {
+export interface PluginSlot<Entry> {
   /** The newest last. */
   readonly entries: readonly Entry[];
   /** The last one, where the plugin is being loaded again. */
@@ -45,7 +45,7 @@ export interface Slot<Entry> {
 }
 
 /** The hooks of one plugin. */
-export type HookSlot = Slot<HookEntry>;
+export type HookSlot = PluginSlot<HookEntry>;
 
 /** All plugins with hooks, shared by every copy of this module in the process. */
 export interface HookRegistry {
@@ -54,17 +54,18 @@ export interface HookRegistry {
 }
 
 /** Why the hooks of an instance ended. */
-export type Ending = "reloaded" | "withdrawn" | "disabled";
+export type HookEnding = "reloaded" | "withdrawn" | "disabled";
 
 const KEY = Symbol.for("openclaw-coordination.hooks");
-type Holder = { [KEY]?: HookRegistry | undefined };
+/** The global object, where all instances of the plugin find the registry of hooks. */
+type HooksHolder = { [KEY]?: HookRegistry | undefined };
 
 /**
  * Returns the hooks that plugins have registered in this process, by the id of the plugin; `undefined` where none ever
  * registered a hook.
  */
 export function findHookSlots(): ReadonlyMap<string, HookSlot> | undefined {
-  return (globalThis as Holder)[KEY]?.slots;
+  return (globalThis as HooksHolder)[KEY]?.slots;
 }
 
 /**
@@ -84,7 +85,7 @@ export function putEntry(entry: HookEntry): void {
  * Ends one registration of a plugin's hooks in the registry; all older ones, too, where the plugin was disabled (K2).
  * One that has ended already has only one effect: a disabled plugin is not waited for.
  */
-export function endEntry(entry: HookEntry, ending: Ending): void {
+export function endEntry(entry: HookEntry, ending: HookEnding): void {
   const slots = accessSlots();
   const slot = slots.get(entry.pluginId);
   const rest = slot && endInSlot(slot, entry, ending);
@@ -96,7 +97,11 @@ export function endEntry(entry: HookEntry, ending: Ending): void {
  * Returns a plugin's slot without the ended entry (K1 to K3), marked as left when the last one ended by a reload;
  * `undefined` where the plugin is not to be waited for.
  */
-export function endInSlot<Entry>(slot: Slot<Entry>, entry: Entry, ending: Ending): Slot<Entry> | undefined {
+export function endInSlot<Entry>(
+  slot: PluginSlot<Entry>,
+  entry: Entry,
+  ending: HookEnding,
+): PluginSlot<Entry> | undefined {
   const at = slot.entries.indexOf(entry);
   if (at === -1 && ending !== "disabled") return slot;
   const isDisabled = ending === "disabled" || slot.isDisabled === true;
@@ -118,7 +123,7 @@ export function markPluginLeft(pluginId: string, atMs: number): void {
 
 /** Removes all hooks that a plugin has registered from the registry of this process, without waiting for its return. */
 export function forgetPlugin(pluginId: string): void {
-  (globalThis as Holder)[KEY]?.slots.delete(pluginId);
+  (globalThis as HooksHolder)[KEY]?.slots.delete(pluginId);
 }
 
 /**
@@ -126,7 +131,7 @@ export function forgetPlugin(pluginId: string): void {
  * holds it
  */
 function accessSlots(): Map<string, HookSlot> {
-  const registry = ((globalThis as Holder)[KEY] ??= { version: 1, slots: new Map() });
+  const registry = ((globalThis as HooksHolder)[KEY] ??= { version: 1, slots: new Map() });
   assertVersion(registry, 1);
   return registry.slots;
 }

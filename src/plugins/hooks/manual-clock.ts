@@ -9,7 +9,8 @@ export interface ManualClock {
   readonly advance: (ms: number) => Promise<void>;
 }
 
-interface Wake {
+/** A call that is due at a time of the clock. */
+interface PendingWake {
   readonly atMs: number;
   readonly run: () => void;
 }
@@ -17,8 +18,8 @@ interface Wake {
 /** Creates a clock that stands still until `advance` moves it, which runs the wakes that fall due on the way. */
 export function createManualClock(startMs: number): ManualClock & { readonly clock: Clock } {
   let nowMs = startMs;
-  const wakes = new Set<Wake>();
-  const findNextWake = (untilMs: number): Wake | undefined =>
+  const wakes = new Set<PendingWake>();
+  const findNextWake = (untilMs: number): PendingWake | undefined =>
     [...wakes].filter(({ atMs }) => atMs <= untilMs).toSorted((a, b) => a.atMs - b.atMs)[0];
   return {
     now: () => nowMs,

@@ -6,7 +6,7 @@ import { HOOK_LIMITS } from "./hook-limits.ts";
 import { reportProblem, type ProblemDependencies } from "./hook-problem.ts";
 import type { AnswerReceipt, EscalateAnswer, EscalateContext } from "./hook-types.ts";
 import { copyIsolated } from "./isolated-copy.ts";
-import { readPeoplesAnswer, type Read } from "./read-answers.ts";
+import { readPeoplesAnswer, type ReadResult } from "./read-answers.ts";
 import { runHook } from "./run-hook.ts";
 
 /** An answer that a plugin brings, as it is to be recorded. */
@@ -21,7 +21,8 @@ export interface PluginAnswer {
 /** Records an answer, whether or not it counts; `undefined` where it does. */
 export type TakeAnswer = (answer: PluginAnswer) => Promise<AnswerRefusal | undefined>;
 
-interface Telling {
+/** A notice for a plugin, and the function that takes its answers. */
+interface NoticeDelivery {
   readonly notice: ChannelNotice;
   readonly plugin: string;
   readonly take: TakeAnswer;
@@ -33,7 +34,7 @@ interface Telling {
  */
 export async function notifyPlugin(
   dependencies: ProblemDependencies,
-  telling: Telling,
+  telling: NoticeDelivery,
 ): Promise<NoticeOutcome> {
   const { plugin, notice } = telling;
   const hook = await awaitEscalateHook(dependencies, telling);
@@ -72,7 +73,7 @@ export async function notifyPlugin(
  */
 async function awaitEscalateHook(
   { clock }: ProblemDependencies,
-  { plugin, notice }: Telling,
+  { plugin, notice }: NoticeDelivery,
 ): Promise<AskedHook | "closed" | undefined> {
   const found = findHook(plugin, "escalate", clock.now());
   if (found?.backByMs === undefined) return found;
@@ -81,7 +82,7 @@ async function awaitEscalateHook(
   return (await notice.isOpen()) ? hook : "closed";
 }
 
-function readReturnedAnswer(returned: unknown): Read<EscalateAnswer | undefined> {
+function readReturnedAnswer(returned: unknown): ReadResult<EscalateAnswer | undefined> {
   return returned === undefined ? { kind: "read", value: undefined } : readPeoplesAnswer(returned);
 }
 
@@ -91,8 +92,8 @@ function readReturnedAnswer(returned: unknown): Read<EscalateAnswer | undefined>
  */
 function createAnswerTaker(
   dependencies: ProblemDependencies,
-  { notice, plugin, take }: Telling,
-): (peoplesAnswer: Read<EscalateAnswer>) => Promise<AnswerReceipt> {
+  { notice, plugin, take }: NoticeDelivery,
+): (peoplesAnswer: ReadResult<EscalateAnswer>) => Promise<AnswerReceipt> {
   let answers = 0;
   return async (peoplesAnswer) => {
     answers += 1;

@@ -29,14 +29,15 @@ interface ObserverQueue {
 export type ObserverQueues = Map<string, ObserverQueue>;
 
 const KEY = Symbol.for("openclaw-coordination.observer-queues");
-type Holder = { [KEY]?: ObserverQueues };
+/** The global object, where all instances of the plugin find the queues of observers. */
+type QueuesHolder = { [KEY]?: ObserverQueues };
 
 /**
  * Returns the queues of events that wait for `observe` hooks in this process, by plugin; they are created at the first
  * call and outlive a reload of the coordination plugin.
  */
 export function accessObserverQueues(): ObserverQueues {
-  return ((globalThis as Holder)[KEY] ??= new Map());
+  return ((globalThis as QueuesHolder)[KEY] ??= new Map());
 }
 
 /** All observers of a process. */

@@ -6,10 +6,11 @@ import { HOOK_LIMITS } from "./hook-limits.ts";
 import type { ArbitrateAnswer, DecideAnswer, EscalateAnswer, VerifyAnswer } from "./hook-types.ts";
 
 /** A value that was read from an answer, or why it could not be. */
-export type Read<T> =
+export type ReadResult<T> =
   { readonly kind: "read"; readonly value: T } | { readonly kind: "malformed"; readonly why: string };
 
-type Fields = Readonly<Record<string, unknown>>;
+/** The fields of a hook's answer, unchecked. */
+type HookAnswerFields = Readonly<Record<string, unknown>>;
 
 const CRITERION = /^[A-Za-z0-9@][A-Za-z0-9._:@/-]*$/;
 
@@ -19,7 +20,7 @@ class Malformed extends Error {}
  * Returns what an `arbitrate` hook answered as a checked award with its reason, `undefined` where it has no opinion,
  * or the problem with a malformed answer.
  */
-export function readRuling(answer: unknown): Read<ArbitrateAnswer | undefined> {
+export function readRuling(answer: unknown): ReadResult<ArbitrateAnswer | undefined> {
   return tryRead(() => {
     if (answer === undefined) return undefined;
     const { award, reason } = pickFields(answer, ["award", "reason"]);
@@ -34,7 +35,7 @@ export function readRuling(answer: unknown): Read<ArbitrateAnswer | undefined> {
  * Returns what a `verify` hook answered as a checked verdict with its criteria, or the problem with a malformed
  * answer.
  */
-export function readVerdict(answer: unknown): Read<VerifyAnswer> {
+export function readVerdict(answer: unknown): ReadResult<VerifyAnswer> {
   return tryRead(() => {
     const fields = pickFields(answer, ["verdict", "criteria", "confidence", "target"]);
     const { target } = fields;
@@ -52,7 +53,7 @@ export function readVerdict(answer: unknown): Read<VerifyAnswer> {
  * Returns what a `decide` hook answered as a checked action, `undefined` where it has no opinion, or the problem with
  * a malformed answer.
  */
-export function readDecision(answer: unknown): Read<DecideAnswer | undefined> {
+export function readDecision(answer: unknown): ReadResult<DecideAnswer | undefined> {
   return tryRead(() => {
     if (answer === undefined) return undefined;
     const fields = pickFields(answer, ["action", "reason", "confidence"]);
@@ -69,7 +70,7 @@ export function readDecision(answer: unknown): Read<DecideAnswer | undefined> {
  * Returns the answer of people that an `escalate` hook passed on, checked and bounded, or the problem with a malformed
  * one.
  */
-export function readPeoplesAnswer(value: unknown): Read<EscalateAnswer> {
+export function readPeoplesAnswer(value: unknown): ReadResult<EscalateAnswer> {
   return tryRead(() => {
     const fields = pickFields(value, ["answer", "text", "by"]);
     const answer = readOneOf("answer", fields["answer"], ["approve", "deny", "answer"]);
@@ -85,7 +86,7 @@ export function readPeoplesAnswer(value: unknown): Read<EscalateAnswer> {
 }
 
 /** Returns what `read` reads, or why the answer is malformed. */
-function tryRead<T>(read: () => T): Read<T> {
+function tryRead<T>(read: () => T): ReadResult<T> {
   try {
     return { kind: "read", value: read() };
   } catch (error) {
@@ -94,12 +95,12 @@ function tryRead<T>(read: () => T): Read<T> {
 }
 
 /** Reads each of the named fields once. @throws Malformed where there are others */
-function pickFields(answer: unknown, names: readonly string[]): Fields {
+function pickFields(answer: unknown, names: readonly string[]): HookAnswerFields {
   if (typeof answer !== "object" || answer === null || Array.isArray(answer))
     throw new Malformed("it is no object");
   const unknown = Reflect.ownKeys(answer).find((key) => typeof key !== "string" || !names.includes(key));
   if (unknown !== undefined) throw new Malformed(`it has fields other than ${names.join(", ")}`);
-  return Object.fromEntries(names.map((name) => [name, (answer as Fields)[name]]));
+  return Object.fromEntries(names.map((name) => [name, (answer as HookAnswerFields)[name]]));
 }
 
 function readOneOf<const T extends string>(name: string, value: unknown, allowed: readonly T[]): T {
@@ -108,7 +109,7 @@ function readOneOf<const T extends string>(name: string, value: unknown, allowed
   return found;
 }
 
-function readConfidence({ confidence }: Fields): { readonly confidence?: number } {
+function readConfidence({ confidence }: HookAnswerFields): { readonly confidence?: number } {
   if (confidence === undefined) return {};
   if (typeof confidence !== "number" || !(confidence >= 0 && confidence <= 1))
     throw new Malformed("`confidence` is no number from 0 to 1");

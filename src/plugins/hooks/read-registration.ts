@@ -3,10 +3,11 @@ import { HOOK_BUDGETS_MS, HOOK_KINDS, HOOK_LIMITS, type HookKind } from "./hook-
 import { HOOKS_VERSION, type HookEntry, type StoredHook } from "./hook-registry.ts";
 import type { CoordinationHooks, CoordinationHooksApi, HookSettings } from "./hook-types.ts";
 
-type Wrong = (problem: string) => TypeError;
+/** Creates the error for a problem of a registration. */
+type ErrorFactory = (problem: string) => TypeError;
 
 /** As far as a caller without types may be wrong about it. */
-type Loose = Readonly<Record<string, unknown>>;
+type UncheckedFields = Readonly<Record<string, unknown>>;
 
 const PLUGIN_ID = /^[a-z0-9][a-z0-9._@/-]*$/;
 
@@ -23,11 +24,12 @@ export function readRegistration(
     throw new TypeError(
       `a plugin with hooks has an id of at most ${HOOK_LIMITS.pluginIdCharsMax} of a-z 0-9 . _ @ / -, the first a letter or a digit, and this one is ${String(id)}`,
     );
-  const createTypeError: Wrong = (problem) => new TypeError(`the hooks of the plugin ${id}: ${problem}`);
+  const createTypeError: ErrorFactory = (problem) =>
+    new TypeError(`the hooks of the plugin ${id}: ${problem}`);
   if (!isObject(hooks)) throw createTypeError("they are no object");
   const unknown = Object.keys(hooks).find((name) => !HOOK_KINDS.some((kind) => kind === name));
   if (unknown !== undefined) throw createTypeError(`there is no hook ${unknown}`);
-  const { priority, budgetMs, ...rest }: Loose = { ...options };
+  const { priority, budgetMs, ...rest }: UncheckedFields = { ...options };
   assertSettingsKnown(rest, createTypeError);
   const usual = readSettings({ priority, budgetMs }, createTypeError);
   const kinds = HOOK_KINDS.filter((kind) => hooks[kind] !== undefined);
@@ -48,7 +50,7 @@ export function readRegistration(
 
 type ReadHook = Omit<StoredHook, "priority"> & { readonly priority?: number };
 
-function readRegisteredHook(hooks: CoordinationHooks, kind: HookKind, wrong: Wrong): ReadHook {
+function readRegisteredHook(hooks: CoordinationHooks, kind: HookKind, wrong: ErrorFactory): ReadHook {
   const registered: unknown = hooks[kind];
   if (typeof registered === "function")
     return { run: (...args): unknown => Reflect.apply(registered, hooks, args) };
@@ -65,14 +67,14 @@ function readRegisteredHook(hooks: CoordinationHooks, kind: HookKind, wrong: Wro
   };
 }
 
-function assertSettingsKnown(rest: Loose, wrong: Wrong): void {
+function assertSettingsKnown(rest: UncheckedFields, wrong: ErrorFactory): void {
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined) throw wrong(`there is no setting ${unknown}`);
 }
 
 function readSettings(
-  { priority, budgetMs }: Loose,
-  wrong: Wrong,
+  { priority, budgetMs }: UncheckedFields,
+  wrong: ErrorFactory,
 ): { readonly priority?: number; readonly budgetMs?: number } {
   if (priority !== undefined && !isWithin(priority, -HOOK_LIMITS.priorityMax, HOOK_LIMITS.priorityMax))
     throw wrong(`\`priority\` is a number from -${HOOK_LIMITS.priorityMax} to ${HOOK_LIMITS.priorityMax}`);
@@ -92,7 +94,7 @@ function isListOfAgents(agents: unknown): agents is readonly string[] {
   );
 }
 
-function isObject(value: unknown): value is Loose {
+function isObject(value: unknown): value is UncheckedFields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

@@ -2,7 +2,7 @@
 import { askHook, type HookAnswer, type HookCall } from "./ask-hook.ts";
 import { awaitHookBack, type AskedHook } from "./asked-hooks.ts";
 import { reportProblem, type HookProblem, type ProblemDependencies } from "./hook-problem.ts";
-import type { Read } from "./read-answers.ts";
+import type { ReadResult } from "./read-answers.ts";
 
 /** The answer of a hook, or the problem with it. */
 export type HookOutcome<T> =
@@ -13,7 +13,7 @@ export type HookOutcome<T> =
 export interface HookRun<T> extends Pick<HookCall, "createArguments" | "signal"> {
   /** Also before the hook's own budget is over. */
   readonly deadlineAtMs?: number | undefined;
-  readonly read: (answer: unknown) => Read<T>;
+  readonly read: (answer: unknown) => ReadResult<T>;
 }
 
 /**
@@ -63,9 +63,13 @@ export async function runHook<T>(
   return createFailure("malformed", `gave an answer that does not count: ${read.why}`);
 }
 
-type Reason = { readonly because: HookProblem["because"]; readonly what: (waitedMs: number) => string };
+/** Why a hook failed, in words that may tell how long it took. */
+type FailureReason = {
+  readonly because: HookProblem["because"];
+  readonly what: (waitedMs: number) => string;
+};
 
-const REASONS: Readonly<Record<Extract<HookAnswer, { kind: "failed" }>["because"], Reason>> = {
+const REASONS: Readonly<Record<Extract<HookAnswer, { kind: "failed" }>["because"], FailureReason>> = {
   timed_out: {
     because: "timed_out",
     what: (waitedMs) => `did not answer within ${Math.max(0, waitedMs)} ms`,

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { answerKindSchema } from "../../agents/coordination/contracts/escalation.ts";
 import type {
-  Answered,
+  HostAnswer,
   Caller,
   ResolvedInterrupt,
   RunSnapshot,
@@ -16,7 +16,7 @@ import {
   createToolResult,
   idSchema,
   readToolArguments,
-  type Fields,
+  type ToolFields,
   type McpDependencies,
   type McpTool,
   type ToolCall,
@@ -38,7 +38,7 @@ const questionAnswerSchema = z.strictObject({
 });
 
 /** MCP wants the schema of an object, and clients show one better than a choice of several. */
-const ANSWER_INPUT: Fields = {
+const ANSWER_INPUT: ToolFields = {
   type: "object",
   properties: {
     runId: { type: "string", description: "The run that waits; with `value`." },
@@ -117,7 +117,7 @@ async function answerRun(
  * it may be that call made again; else returns the refusal.
  */
 function createResolutionResult(
-  outcome: Answered<ResolvedInterrupt>,
+  outcome: HostAnswer<ResolvedInterrupt>,
   callId: string | undefined,
 ): ToolResult {
   if (outcome.kind === "done") return createAnsweredResult(outcome.value);

@@ -11,7 +11,7 @@ import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import {
   createFailureResult,
   createToolResult,
-  type Fields,
+  type ToolFields,
   type McpDependencies,
   type OperatorAccess,
   type ToolResult,
@@ -21,7 +21,7 @@ interface GatewayRequest {
   readonly method: Parameters<OperatorAccess["askGateway"]>[0];
   readonly params: object;
   /** Returns the words about the answer. */
-  readonly describe: (answer: Fields) => string;
+  readonly describe: (answer: ToolFields) => string;
 }
 
 /**
@@ -70,7 +70,7 @@ export function waitForCoordination(
 
 interface FoundCoordination {
   readonly status: string;
-  readonly answer: Fields;
+  readonly answer: ToolFields;
   /** Those that wait for people. */
   readonly questions: readonly unknown[];
 }
@@ -149,7 +149,7 @@ function createCoordinationResult(
       ? "Give a person's decision to `answer` with the questionId"
       : "A person must answer elsewhere: by the operator's page or the command line";
     const count = formatCount(questions.length, "question");
-    const fitted = fitQuestions(questions as readonly Fields[], answer, ELSEWHERE);
+    const fitted = fitQuestions(questions as readonly ToolFields[], answer, ELSEWHERE);
     const sentences = [`${words} and waits for people: ${count}.`, fitted.omission, `${next}.`];
     const data = { ...answer, questions: fitted.questions };
     return createToolResult(sentences.filter((text) => text !== "").join(" "), data, {

@@ -34,7 +34,8 @@ import { listRunResources, readRunResource, RESOURCE_TEMPLATES } from "./run-res
 import { hasScopesForTool } from "./tool-scopes.ts";
 import { listWorkflowTools } from "./workflow-tools.ts";
 
-type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>;
+/** The library's own fields of a request, such as its signal. */
+type RequestExtras = RequestHandlerExtra<ServerRequest, ServerNotification>;
 
 const INSTRUCTIONS =
   "Each workflow is a tool: call it with its inputs. A run that waits for a person answers with its question; " +
@@ -100,13 +101,14 @@ function createRequestForm<S extends z.ZodType>(method: string, schema: S): Requ
   return { method, schema, anyForm: z.looseObject({ method: z.literal(method) }) };
 }
 
-type Handle = <S extends z.ZodType>(
+/** Registers the handler of one form of request. */
+type HandlerRegistrar = <S extends z.ZodType>(
   form: RequestForm<S>,
-  work: (request: z.output<S>, extra: Extra) => Promise<ServerResult>,
+  work: (request: z.output<S>, extra: RequestExtras) => Promise<ServerResult>,
 ) => void;
 
 /** Returns a function that registers a handler, which gets only requests of the right form. */
-function createHandlerRegistrar(server: McpServer["server"], answer: Guard): Handle {
+function createHandlerRegistrar(server: McpServer["server"], answer: FaultGuard): HandlerRegistrar {
   return ({ method, schema, anyForm }, work) => {
     server.setRequestHandler(anyForm, (request, extra) =>
       answer(method, async () => {
@@ -170,7 +172,7 @@ const CALL_ID = "openclaw/callId";
 function createToolCall(
   session: ToolSession,
   { arguments: args = {} }: CallToolRequest["params"],
-  extra: Extra,
+  extra: RequestExtras,
 ): ToolCall {
   const { signal, _meta: meta, requestInfo } = extra;
   const readHeader = (name: string): string | undefined => readTextOrNothing(requestInfo?.headers[name]);
@@ -189,12 +191,12 @@ function createToolCall(
   };
 }
 
-function readCallId(meta: Extra["_meta"]): Partial<ToolCall> {
+function readCallId(meta: RequestExtras["_meta"]): Partial<ToolCall> {
   const callId = readTextOrNothing(meta?.[CALL_ID]);
   return callId !== undefined && callId.length <= MCP_BOUNDS.callIdCharsMax ? { callId } : {};
 }
 
-function createProgressReporter({ _meta: meta, sendNotification }: Extra): Partial<ToolCall> {
+function createProgressReporter({ _meta: meta, sendNotification }: RequestExtras): Partial<ToolCall> {
   const progressToken = meta?.progressToken;
   if (progressToken === undefined) return {};
   return {
@@ -230,10 +232,11 @@ function describeIssues({ issues }: z.ZodError): string {
   return issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; ");
 }
 
-type Guard = <T>(where: string, work: () => Promise<T>) => Promise<T>;
+/** Calls a function, and logs what it throws before the client is answered with an error. */
+type FaultGuard = <T>(where: string, work: () => Promise<T>) => Promise<T>;
 
 /** Returns a function that does work, and logs a fault of ours under an id that alone is told (M4). */
-function createFaultGuard({ logger }: McpDependencies): Guard {
+function createFaultGuard({ logger }: McpDependencies): FaultGuard {
   return async (where, work) => {
     try {
       return await work();

@@ -6,7 +6,7 @@ import type {
 } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { findShownQuestion, type ShownQuestion } from "../openwop/runs/run-question.ts";
 import { formatRunUri } from "./run-uris.ts";
-import { createToolResult, type Fields, type McpDependencies, type ToolResult } from "./mcp-tool.ts";
+import { createToolResult, type ToolFields, type McpDependencies, type ToolResult } from "./mcp-tool.ts";
 
 const SHOWN = ["runId", "workflowId", "status", "startedAt", "endedAt", "outputs", "error", "childRuns"];
 
@@ -18,11 +18,11 @@ export async function createRunReport(
   { host }: Pick<McpDependencies, "host">,
   caller: Caller,
   snapshot: RunSnapshot,
-): Promise<Fields> {
+): Promise<ToolFields> {
   return formatRunReport(snapshot, await findShownQuestion(host, caller, snapshot));
 }
 
-function formatRunReport(snapshot: RunSnapshot, question: ShownQuestion | undefined): Fields {
+function formatRunReport(snapshot: RunSnapshot, question: ShownQuestion | undefined): ToolFields {
   return {
     ...Object.fromEntries(
       SHOWN.flatMap((key) => (snapshot[key] === undefined ? [] : [[key, snapshot[key]]])),

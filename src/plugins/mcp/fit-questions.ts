@@ -2,11 +2,11 @@
 import { formatCount } from "../../agents/coordination/std/quantities.ts";
 import { countCharsLeft } from "../../platform/write-json.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
-import { COUNTED_PER_CHAR, type Fields } from "./mcp-tool.ts";
+import { COUNTED_PER_CHAR, type ToolFields } from "./mcp-tool.ts";
 
 /** Questions as they are listed, with a sentence about what was left out of them; empty where that is nothing. */
 export interface FittedQuestions {
-  readonly questions: readonly Fields[];
+  readonly questions: readonly ToolFields[];
   readonly omission: string;
 }
 
@@ -18,8 +18,8 @@ const MEMBER_CHARS_MAX = 1_000;
  * there is no room, each is without its long members, and `omission` says how many are and that `elsewhere` has them.
  */
 export function fitQuestions(
-  questions: readonly Fields[],
-  beside: Fields,
+  questions: readonly ToolFields[],
+  beside: ToolFields,
   elsewhere: string,
 ): FittedQuestions {
   // Then the answer has none of it.
@@ -45,13 +45,13 @@ export function fitQuestions(
 }
 
 /** Counts the characters of a question beyond those of its short form; for one that is far too large more than `most`. */
-function countExtraChars(question: Fields, short: Fields | undefined, most: number): number {
+function countExtraChars(question: ToolFields, short: ToolFields | undefined, most: number): number {
   if (question === short) return 0;
   if (countCharsLeft(question, COUNTED_PER_CHAR * most) < 0) return Number.POSITIVE_INFINITY;
   return formatListMember(question).length - formatListMember(short).length;
 }
 
-function shortenQuestion(question: Fields): Fields {
+function shortenQuestion(question: ToolFields): ToolFields {
   const members = Object.entries(question);
   const short = members.filter(([, member]) => countCharsLeft(member, MEMBER_CHARS_MAX) >= 0);
   return short.length === members.length ? question : Object.fromEntries(short);

@@ -12,7 +12,7 @@ import {
   createToolResult,
   limitSchema,
   MORE_RUNS,
-  type Fields,
+  type ToolFields,
   type McpDependencies,
   type McpTool,
   type ToolResult,
@@ -79,7 +79,7 @@ const MORE_ELSEWHERE =
 
 function createQuestionsResult(data: ToldQuestions, most: number): ToolResult {
   const { questions, ofCoordinations = [], ...beside } = data;
-  const listed = [...questions, ...ofCoordinations] as readonly Fields[];
+  const listed = [...questions, ...ofCoordinations] as readonly ToolFields[];
   const fitted = fitQuestions(
     listed,
     beside,

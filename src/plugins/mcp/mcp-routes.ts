@@ -7,8 +7,8 @@ import { PARENT_HEADER } from "../../agents/coordination/workflow/parent-header.
 import { refuse, type HttpRefusal } from "../openwop/http/error-map.ts";
 import {
   defineRoute,
-  type Answer,
-  type Ask,
+  type RouteAnswer,
+  type RouteRequest,
   type ProtocolFace,
   type RouteDependencies,
 } from "../openwop/http/route.ts";
@@ -46,10 +46,10 @@ export function createMcpFace(dependencies: McpFaceDependencies): ProtocolFace {
   const isAllowedOrigin = (origin: string | undefined): boolean =>
     origin === undefined || dependencies.allowedOrigins.includes(origin);
   const handle = async (
-    ask: Ask,
+    ask: RouteRequest,
     method: "POST" | "DELETE",
     { rates }: Pick<RouteDependencies, "rates">,
-  ): Promise<Answer> => {
+  ): Promise<RouteAnswer> => {
     if (!isAllowedOrigin(ask.header("origin")))
       return refuse("forbidden", "Web pages of this origin may not ask (--allow-origin).");
     const limited = countFurtherMessages(ask, rates);
@@ -87,7 +87,7 @@ export function createMcpFace(dependencies: McpFaceDependencies): ProtocolFace {
 /** Finds the session that a request names, or begins the one that it asks for. */
 async function findOrBeginSession(
   sessions: McpSessions,
-  { caller, header, body }: Ask,
+  { caller, header, body }: RouteRequest,
   method: string,
 ): Promise<McpSession | HttpRefusal> {
   const id = header(SESSION_HEADER);
@@ -105,7 +105,7 @@ async function findOrBeginSession(
  * 2025-03-26 lets clients send messages together: each costs what a request does.
  */
 function countFurtherMessages(
-  { body, caller }: Ask,
+  { body, caller }: RouteRequest,
   rates: RouteDependencies["rates"],
 ): HttpRefusal | undefined {
   for (const _ of listMessages(body).slice(1)) {
@@ -118,9 +118,9 @@ function countFurtherMessages(
 /** Passes a message on to its session. */
 async function passToSession(
   { transport, underWay, endRequest }: McpSession,
-  ask: Ask,
+  ask: RouteRequest,
   method: string,
-): Promise<Response | Answer> {
+): Promise<Response | RouteAnswer> {
   const begun = underWay.begin(ask.body);
   if (begun.kind === "id_in_use") return refuseIdInUse(begun.id);
   const response = await transport.handleRequest(createTransportRequest(ask, method), {
@@ -132,7 +132,7 @@ async function passToSession(
   return response;
 }
 
-function refuseIdInUse(id: RequestId): Answer {
+function refuseIdInUse(id: RequestId): RouteAnswer {
   return refuse(
     "state_conflict",
     `A request with the id ${JSON.stringify(id).slice(0, 100)} is not answered yet in this session; choose another id.`,
@@ -144,7 +144,7 @@ function isInitializeRequest(method: string, body: unknown): boolean {
 }
 
 /** Creates the request for the library, which reads headers only: the body was read, bounded and parsed before. */
-function createTransportRequest({ header }: Ask, method: string): Request {
+function createTransportRequest({ header }: RouteRequest, method: string): Request {
   const headers = HEADERS.flatMap((name): [string, string][] => {
     const value = header(name);
     return value === undefined ? [] : [[name, value]];
@@ -152,7 +152,7 @@ function createTransportRequest({ header }: Ask, method: string): Request {
   return new Request(`http://localhost${PATH}`, { method, headers });
 }
 
-async function convertResponse(response: Response): Promise<Answer> {
+async function convertResponse(response: Response): Promise<RouteAnswer> {
   const headers = { ...Object.fromEntries(response.headers), "x-content-type-options": "nosniff" };
   if (response.headers.get("content-type")?.startsWith("text/event-stream"))
     return { kind: "stream", body: response.body, headers };

@@ -14,7 +14,8 @@ import { countCharsLeft } from "../../platform/write-json.ts";
 import type { RunAccess } from "../openwop/runs/run-access.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 
-export type Fields = Readonly<Record<string, unknown>>;
+/** Named values that a tool takes or returns, unchecked. */
+export type ToolFields = Readonly<Record<string, unknown>>;
 
 /** The collaborators that tools and resources work with. */
 export interface McpDependencies extends RunAccess {
@@ -36,9 +37,9 @@ export interface OperatorAccess {
     method:
       "coordination.plan.run" | "coordination.status" | "coordination.questions" | "coordination.answer",
     params: object,
-  ): Promise<Fields>;
+  ): Promise<ToolFields>;
   /** Proves the whole ledger, until `signal` aborts. @throws CoordinationError where it cannot be opened */
-  verifyLedger(signal: AbortSignal): Promise<Fields>;
+  verifyLedger(signal: AbortSignal): Promise<ToolFields>;
 }
 
 /** Who calls tools, and whether the client is still there. */
@@ -50,11 +51,11 @@ export interface ToolSession {
 
 /** One call of a tool, after its caller was let in. */
 export interface ToolCall extends ToolSession {
-  readonly args: Fields;
+  readonly args: ToolFields;
   /** Aborted when the client cancels the call or leaves. */
   readonly signal: AbortSignal;
   /** Tells the client how far the work is; absent where it did not ask for that. */
-  readonly tellProgress?: (progress: Progress) => void;
+  readonly tellProgress?: (progress: ToolProgress) => void;
   readonly traceparent?: string;
   readonly tracestate?: string;
   /** The run of another host that calls. */
@@ -64,7 +65,7 @@ export interface ToolCall extends ToolSession {
 }
 
 /** How far a run is: nodes that have ended, of all of them. */
-export interface Progress {
+export interface ToolProgress {
   readonly progress: number;
   readonly total: number;
   readonly message: string;
@@ -77,7 +78,7 @@ export interface McpTool {
   readonly title: string;
   readonly description: string;
   /** JSON Schema of an object. */
-  readonly inputSchema: Fields;
+  readonly inputSchema: ToolFields;
   /** True where a call changes nothing. */
   readonly isReadOnly: boolean;
   readonly call: (call: ToolCall) => Promise<ToolResult>;
@@ -86,7 +87,7 @@ export interface McpTool {
 /** Tells what came of a call, as data and in words. */
 export interface ToolResult {
   readonly text: string;
-  readonly structured?: Fields;
+  readonly structured?: ToolFields;
   readonly isError?: boolean;
 }
 
@@ -99,7 +100,7 @@ export const COUNTED_PER_CHAR = 4;
  */
 export function createToolResult(
   words: string,
-  structured: Fields,
+  structured: ToolFields,
   { isError = false, elsewhere = "read the run as a resource" } = {},
 ): ToolResult {
   const { resultCharsMax } = MCP_BOUNDS;
@@ -131,7 +132,7 @@ export function createRefusalResult({ code, message, details }: HostRefusal): To
  */
 export function readToolArguments<S extends z.ZodType>(
   schema: S,
-  args: Fields,
+  args: ToolFields,
 ): { readonly ok: true; readonly value: z.output<S> } | { readonly ok: false; readonly result: ToolResult } {
   const parsed = parseBounded(schema, args, MCP_BOUNDS.arguments);
   return parsed.ok ? parsed : { ok: false, result: createProblemsResult(parsed.problems) };
@@ -165,7 +166,7 @@ export function createTool<S extends z.ZodType>(
   schema: S,
   call: (value: z.output<S>, toolCall: ToolCall) => Promise<ToolResult>,
 ): McpTool {
-  const { $schema: _, ...inputSchema } = z.toJSONSchema(schema, { io: "input" }) as Fields;
+  const { $schema: _, ...inputSchema } = z.toJSONSchema(schema, { io: "input" }) as ToolFields;
   return {
     ...words,
     inputSchema,

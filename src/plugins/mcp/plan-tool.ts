@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { formatCount } from "../../agents/coordination/std/quantities.ts";
 import { askGatewayAsOperator } from "./ask-operator.ts";
-import { createTool, type Fields, type McpTool, type OperatorAccess } from "./mcp-tool.ts";
+import { createTool, type ToolFields, type McpTool, type OperatorAccess } from "./mcp-tool.ts";
 
 /** The plan in the description of the tool; a test runs it. */
 export const PLAN_RUN_EXAMPLE = {
@@ -46,7 +46,7 @@ export function createPlanTool(operator: OperatorAccess): McpTool {
   );
 }
 
-function describeSubmission({ coordinationId, steps, replay }: Fields): string {
+function describeSubmission({ coordinationId, steps, replay }: ToolFields): string {
   const plan = `The plan ${String(coordinationId)}`;
   const next = "Call `status` with this id as runId to wait for its end.";
   return replay === true

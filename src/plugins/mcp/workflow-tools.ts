@@ -116,7 +116,8 @@ function nameMcpRun(parts: readonly unknown[]): CoordinationId {
   return `run-mcp-${hash("sha256", formatCanonicalJson(parts)).slice(0, 32)}` as CoordinationId;
 }
 
-interface Waited {
+/** The call whose run is waited for, and the number of the run's nodes. */
+interface AwaitedCall {
   readonly call: ToolCall;
   readonly total: number;
 }
@@ -125,7 +126,7 @@ interface Waited {
 async function waitForCalledRun(
   dependencies: McpDependencies,
   runId: string,
-  { call, total }: Waited,
+  { call, total }: AwaitedCall,
 ): Promise<ToolResult> {
   const { host } = dependencies;
   const { caller, signal } = call;
@@ -154,7 +155,8 @@ function isClientTimeout(reason: unknown): boolean {
   return typeof reason === "string" && TIMEOUT.test(reason);
 }
 
-interface Telling {
+/** The function that tells the client of a call's progress. */
+interface ProgressTelling {
   readonly tell: NonNullable<ToolCall["tellProgress"]>;
 }
 
@@ -164,7 +166,7 @@ interface Telling {
  */
 function createProgressListener(
   { clock }: McpDependencies,
-  { tell }: Telling,
+  { tell }: ProgressTelling,
   total: number,
 ): (snapshot: RunSnapshot) => void {
   let toldAtMs = Number.NEGATIVE_INFINITY;

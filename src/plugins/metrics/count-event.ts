@@ -18,7 +18,8 @@ import type { LabelsOf, Sample } from "./definitions.ts";
 
 const MS_PER_SECOND = 1_000;
 
-export interface Change {
+/** An event, with the coordination before and after it. */
+export interface CoordinationChange {
   readonly before: Coordination;
   readonly event: RunEvent;
   readonly after: Coordination;
@@ -46,7 +47,7 @@ const UNCOUNTED: ReadonlySet<FactEvent["type"]> = new Set([
  * Lists what one event adds to the metrics, by the state of its coordination before and after it. Events of OpenWOP
  * add nothing, because they repeat what facts say.
  */
-export function listMetricSamples({ before, event, after }: Change): readonly Sample[] {
+export function listMetricSamples({ before, event, after }: CoordinationChange): readonly Sample[] {
   if (!isFact(event) || after.kind === "unopened") return [];
   if (event.type === "coordination.created")
     return [{ name: "coordination_opened_total", labels: { origin: event.payload.origin } }];

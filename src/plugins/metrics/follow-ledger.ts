@@ -81,7 +81,8 @@ export function createLedgerFollower({ reader, findStart, add }: FollowerDepende
   };
 }
 
-interface Slice {
+/** The samples of a part of the ledger, and where the next part begins. */
+interface SampleSlice {
   readonly samples: readonly Sample[];
   readonly reached: number;
 }
@@ -90,7 +91,7 @@ async function readSliceSamples(
   ledger: FollowedLedger,
   after: number,
   counter: EventCounter,
-): Promise<Slice> {
+): Promise<SampleSlice> {
   const { items, reached, skipped } = await readAppendedPastDamage(ledger, { after, limit: SLICE_EVENTS });
   const samples: Sample[] = [];
   for (const event of items) samples.push(...(await counter.count(event)));

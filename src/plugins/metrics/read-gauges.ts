@@ -52,7 +52,8 @@ export function createGaugeReader(reader: () => Promise<MeasuredLedger>): () => 
   };
 }
 
-interface Running {
+/** The coordinations that have not ended, and the number of their open steps. */
+interface OpenCoordinations {
   /** How long the log of each is. */
   readonly lengths: ReadonlyMap<CoordinationId, number>;
   readonly openSteps: number;
@@ -62,7 +63,7 @@ interface Running {
  * Reads which coordinations run, up to `GAUGE_BOUNDS.runningMax`, with the length of each log, and how many steps they
  * have open.
  */
-async function readRunning(ledger: MeasuredLedger): Promise<Running> {
+async function readRunning(ledger: MeasuredLedger): Promise<OpenCoordinations> {
   const lengths = new Map<CoordinationId, number>();
   let openSteps = 0;
   const query = { status: "running", limit: RUNS_PER_PAGE } as const;
@@ -86,7 +87,7 @@ async function readRunning(ledger: MeasuredLedger): Promise<Running> {
  */
 async function countAllOpenQuestions(
   ledger: MeasuredLedger,
-  { lengths, asking }: { readonly lengths: Running["lengths"]; readonly asking: FoldedRuns },
+  { lengths, asking }: { readonly lengths: OpenCoordinations["lengths"]; readonly asking: FoldedRuns },
 ): Promise<number> {
   let questions = 0;
   for (const runId of await ledger.holders(QUESTIONS_NAME, GAUGE_BOUNDS.askingMax)) {

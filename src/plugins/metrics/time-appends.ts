@@ -5,7 +5,8 @@ import { isCoordinationError } from "../../agents/coordination/contracts/errors.
 export type AppendOutcome = "written" | "refused" | "failed";
 export type NoteAppend = (seconds: number, outcome: AppendOutcome) => void;
 
-interface Appending<Request> {
+/** A store that appends. */
+interface AppendingStore<Request> {
   append(request: Request): Promise<void>;
 }
 
@@ -15,7 +16,7 @@ const MS_PER_SECOND = 1_000;
  * Returns a copy of the store whose `append` also passes to `note` how long it took and whether it was written,
  * refused by a conflict, or failed; errors are thrown on.
  */
-export function timeAppends<Request, Store extends Appending<Request>>(
+export function timeAppends<Request, Store extends AppendingStore<Request>>(
   store: Store,
   note: NoteAppend,
 ): Store {

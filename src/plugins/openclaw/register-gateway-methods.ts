@@ -26,12 +26,13 @@ export function registerCoordinationMethods(api: OpenClawPluginApi): void {
   }
 }
 
-type Client = Parameters<GatewayHandler>[0]["client"];
+/** The client of the gateway that called a method. */
+type MethodClient = Parameters<GatewayHandler>[0]["client"];
 
 /**
  * Returns the id and the scopes of a client. Calls from within the process may come without one, or with less of one.
  */
-function readMethodCaller(client: Client): MethodCaller {
+function readMethodCaller(client: MethodClient): MethodCaller {
   const { connect } = (client ?? {}) as {
     readonly connect?: { readonly client?: { readonly id?: unknown }; readonly scopes?: unknown };
   };

@@ -2,7 +2,7 @@
 import { createMayRun } from "./host/allowed-agents.ts";
 import { createPlanAccess } from "./runtime-access/plan-access.ts";
 import { createSessionParents } from "./privileges/session-parents.ts";
-import type { Caller } from "./plans/plan-tools.ts";
+import type { CallingSession } from "./plans/plan-tools.ts";
 import type { ToolAnswer } from "./runtime-access/tool-call.ts";
 import type { OpenClawPluginApi, ToolContext, ToolResult } from "./host/sdk.ts";
 import { CHILD_TOOLS, TOOL_DECLARATIONS, type ToolName } from "./host/tool-declarations.ts";
@@ -13,7 +13,7 @@ import { CHILD_TOOLS, TOOL_DECLARATIONS, type ToolName } from "./host/tool-decla
  */
 export function registerCoordinationTools(api: OpenClawPluginApi): void {
   const { parentOf } = createSessionParents(api);
-  const call = async (tool: ToolName, caller: Caller, params: unknown): Promise<ToolResult> => {
+  const call = async (tool: ToolName, caller: CallingSession, params: unknown): Promise<ToolResult> => {
     const { createPlanTools } = await import("./plans/plan-tools.ts");
     const tools = createPlanTools(createPlanAccess(api), createMayRun(api), parentOf);
     return createToolResult(await tools(tool, caller, params));

@@ -8,7 +8,7 @@ import { createQuotaCounts } from "./http/quota-counts.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { WorkflowHost } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { createDiscoveryDocument, type Advertised, type DiscoveryDocument } from "./http/advertised.ts";
+import { createDiscoveryDocument, type AdvertisedHost, type DiscoveryDocument } from "./http/advertised.ts";
 import { createTokenAuthenticator, type BearerToken } from "./http/bearer-tokens.ts";
 import { createFailureRefusal, refuse } from "./http/error-map.ts";
 import { createMetricsRoute, type MetricsSource } from "./http/metrics-route.ts";
@@ -31,7 +31,7 @@ export interface OpenWopDependencies {
   readonly host: WorkflowHost;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly advertised: Advertised;
+  readonly advertised: AdvertisedHost;
   /** Without any, nobody is let in. */
   readonly tokens: readonly BearerToken[];
   /** Bounds the requests of each tenant; absent: nothing does. */

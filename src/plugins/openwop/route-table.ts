@@ -1,5 +1,5 @@
 /** Owns: the list of all routes that the OpenWOP host serves, and which of them are there under its settings. */
-import type { Advertised } from "./http/advertised.ts";
+import type { AdvertisedHost } from "./http/advertised.ts";
 import { diffRoute } from "./routes/diff-route.ts";
 import { eventRoutes } from "./routes/event-routes.ts";
 import { forkRoute } from "./routes/fork-route.ts";
@@ -14,7 +14,7 @@ import { workspaceRoutes } from "./routes/workspace-routes.ts";
  * Lists the routes that the host serves for what it advertises, with those of the conformance suite where one is
  * given, which nobody without a known token finds.
  */
-export function listRoutes(advertised: Advertised, suite?: SuiteFace): readonly Route[] {
+export function listRoutes(advertised: AdvertisedHost, suite?: SuiteFace): readonly Route[] {
   const routes = [
     ...hostRoutes,
     diffRoute,

@@ -25,7 +25,7 @@ export interface ServeOptions extends Omit<OpenWopDependencies, "rateLimit"> {
   /** Absent: none where only this machine reaches it, the usual one elsewhere. */
   readonly rateLimit?: RateLimit | "none";
   /** Absent: the usual ones. */
-  readonly timeouts?: Timeouts;
+  readonly timeouts?: RequestTimeouts;
   /** Answers what is below `/`, `/assets` and `/api`; absent: nothing is there. */
   readonly page?: PageFace;
 }
@@ -37,7 +37,7 @@ export interface PageFace {
 }
 
 /** How long a request may take to arrive, and how often that is looked at. */
-export interface Timeouts {
+export interface RequestTimeouts {
   readonly headersMs: number;
   readonly requestMs: number;
   readonly checkMs: number;
@@ -131,7 +131,7 @@ function createInvalidHostResponse(): Response {
   });
 }
 
-const TIMEOUTS: Timeouts = {
+const TIMEOUTS: RequestTimeouts = {
   headersMs: HTTP_BOUNDS.headersTimeoutMs,
   requestMs: HTTP_BOUNDS.requestTimeoutMs,
   checkMs: HTTP_BOUNDS.timeoutCheckMs,

@@ -5,7 +5,8 @@ import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts"
 import type { CoordinationView } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { readLog } from "../../agents/coordination/runtime/log/read-pages.ts";
 
-export interface Attempt {
+/** An attempt of a step that failed or ran out of time. */
+export interface PastAttempt {
   readonly attempt: number;
   readonly status: "failed" | "timed_out";
   readonly dispatchedAtMs: EpochMs;
@@ -13,7 +14,7 @@ export interface Attempt {
 }
 
 /** By step, in order, without the newest attempt of each. */
-export type Attempts = ReadonlyMap<StepId, readonly Attempt[]>;
+export type PastAttempts = ReadonlyMap<StepId, readonly PastAttempt[]>;
 
 /**
  * Reads from a coordination's log, for each step, the attempts that failed or timed out before its newest one; empty,
@@ -22,9 +23,9 @@ export type Attempts = ReadonlyMap<StepId, readonly Attempt[]>;
 export async function readEarlierAttempts(
   reader: LogReader,
   { coordinationId, steps }: CoordinationView,
-): Promise<Attempts> {
+): Promise<PastAttempts> {
   const newest = new Map(steps.map(({ stepId, attempt }) => [stepId, attempt]));
-  const attempts = new Map<StepId, Attempt[]>();
+  const attempts = new Map<StepId, PastAttempt[]>();
   if (steps.every(({ attempt }) => attempt <= 1)) return attempts;
   const begun = new Map<string, EpochMs>();
   for await (const page of readLog(reader, coordinationId))
@@ -32,9 +33,10 @@ export async function readEarlierAttempts(
   return attempts;
 }
 
-interface Notes {
+/** The attempts that were found so far, and when the open ones began. */
+interface AttemptNotes {
   readonly begun: Map<string, EpochMs>;
-  readonly attempts: Map<StepId, Attempt[]>;
+  readonly attempts: Map<StepId, PastAttempt[]>;
   readonly newest: ReadonlyMap<StepId, number>;
 }
 
@@ -42,7 +44,10 @@ interface Notes {
  * Notes when an attempt began, and the attempt itself once it has failed or timed out, unless it is the newest of its
  * step.
  */
-function noteAttempt({ type, payload, timestamp }: RunEvent, { begun, attempts, newest }: Notes): void {
+function noteAttempt(
+  { type, payload, timestamp }: RunEvent,
+  { begun, attempts, newest }: AttemptNotes,
+): void {
   if (type !== "step.dispatched" && type !== "step.failed" && type !== "step.timed_out") return;
   const { stepId, attempt } = payload;
   const key = `${stepId}:${attempt}`;
@@ -50,7 +55,7 @@ function noteAttempt({ type, payload, timestamp }: RunEvent, { begun, attempts, 
   if (type === "step.dispatched") begun.set(key, atMs);
   else if (attempt < (newest.get(stepId) ?? 0)) {
     const status = type === "step.failed" ? "failed" : "timed_out";
-    const ended: Attempt = { attempt, status, dispatchedAtMs: begun.get(key) ?? atMs, endedAtMs: atMs };
+    const ended: PastAttempt = { attempt, status, dispatchedAtMs: begun.get(key) ?? atMs, endedAtMs: atMs };
     attempts.set(stepId, [...(attempts.get(stepId) ?? []), ended]);
   }
 }

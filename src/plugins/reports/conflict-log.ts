@@ -18,10 +18,11 @@ export interface ConflictRecord extends Readonly<FactPayloads["conflict.detected
   readonly coordinationId: CoordinationId;
   readonly detectedAtMs: EpochMs;
   /** Absent while people may still answer. */
-  readonly resolution?: Resolution;
+  readonly resolution?: ConflictResolution;
 }
 
-export type Resolution = Readonly<Omit<FactPayloads["conflict.resolved"], "conflictId">> & {
+/** How a conflict was resolved, and when. */
+export type ConflictResolution = Readonly<Omit<FactPayloads["conflict.resolved"], "conflictId">> & {
   readonly resolvedAtMs: EpochMs;
 };
 
@@ -40,20 +41,21 @@ export interface ChangeLog {
  * changes. @throws CoordinationError as `LedgerStore.read`
  */
 export async function readChangeLog(reader: LogReader, coordinationId: CoordinationId): Promise<ChangeLog> {
-  const notes: Notes = { conflicts: new Map(), names: new Map(), changes: 0 };
+  const notes: ConflictNotes = { conflicts: new Map(), names: new Map(), changes: 0 };
   for await (const page of readLog(reader, coordinationId))
     for (const event of page) noteChange(event, notes);
   return { ...notes, conflicts: [...notes.conflicts.values()] };
 }
 
-interface Notes {
+/** The conflicts and names of steps that were found in a log so far. */
+interface ConflictNotes {
   readonly conflicts: Map<string, ConflictRecord>;
   readonly names: Map<StepId, string>;
   changes: number;
 }
 
 /** Notes what an event says of a conflict, of a change or of the name of a step. */
-function noteChange({ type, payload, timestamp, runId }: RunEvent, notes: Notes): void {
+function noteChange({ type, payload, timestamp, runId }: RunEvent, notes: ConflictNotes): void {
   switch (type) {
     case "step.admitted":
       if (payload.name !== undefined) notes.names.set(payload.stepId, payload.name);

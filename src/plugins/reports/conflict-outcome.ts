@@ -1,24 +1,26 @@
 /** Owns: what came of a conflict, for whom, and its short name. Does not own: how it reads. */
 import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
-import type { ConflictRecord, Resolution } from "./conflict-log.ts";
+import type { ConflictRecord, ConflictResolution } from "./conflict-log.ts";
 
-export type Names = ReadonlyMap<StepId, string>;
+/** The names of steps. */
+export type StepNames = ReadonlyMap<StepId, string>;
 
 /** The outcome of a conflict for who asked; records from before arbitration do not say who that was. */
-export type Outcome = "open" | "granted" | "refused" | "resolved";
+export type ConflictOutcome = "open" | "granted" | "refused" | "resolved";
 
 /**
  * Returns what came of a conflict for the step that asked: open, granted or refused; `resolved` where the record does
  * not say which step that was.
  */
-export function classifyOutcome({ contest, resolution }: ConflictRecord): Outcome {
+export function classifyOutcome({ contest, resolution }: ConflictRecord): ConflictOutcome {
   if (!resolution) return "open";
   if (!contest) return "resolved";
   const winner = findWinner(resolution);
   return winner && isRequester(contest, winner) ? "granted" : "refused";
 }
 
-export interface Party {
+/** A step that is in a conflict, with its coordination where that is another one. */
+export interface ConflictParty {
   readonly stepId: StepId;
   readonly coordinationId?: CoordinationId | undefined;
 }
@@ -27,7 +29,10 @@ export interface Party {
  * True where the party is the step whose request began the conflict, which is of the conflict's own coordination:
  * another one may have a step of the same id.
  */
-export function isRequester(contest: ConflictRecord["contest"], { stepId, coordinationId }: Party): boolean {
+export function isRequester(
+  contest: ConflictRecord["contest"],
+  { stepId, coordinationId }: ConflictParty,
+): boolean {
   return coordinationId === undefined && stepId === contest?.requester;
 }
 
@@ -35,7 +40,7 @@ export function isRequester(contest: ConflictRecord["contest"], { stepId, coordi
  * Returns the step that a conflict's resolution gave the resource to, with its coordination where that is another one;
  * `undefined` where nobody got it.
  */
-export function findWinner({ winner, winnerCoordinationId }: Resolution): Party | undefined {
+export function findWinner({ winner, winnerCoordinationId }: ConflictResolution): ConflictParty | undefined {
   if (winner === undefined) return undefined;
   return { stepId: winner, ...(winnerCoordinationId && { coordinationId: winnerCoordinationId }) };
 }

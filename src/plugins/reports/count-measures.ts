@@ -8,12 +8,12 @@ import {
   addCounts,
   createCoordinationCounter,
   createZeroCounts,
-  type Counts,
+  type CoordinationCounts,
 } from "../../agents/coordination/stats/count-coordination.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 
 export interface MeasuredCounts {
-  readonly counts: Counts;
+  readonly counts: CoordinationCounts;
   /** Coordinations whose logs cannot be read or lack events: nothing of them is counted. */
   readonly unreadable: readonly CoordinationId[];
   /** True where there are more coordinations than may be counted. */
@@ -33,10 +33,11 @@ export interface MeasureCounter {
   ): Promise<MeasuredCounts>;
 }
 
-interface Kept {
+/** The counts of a coordination as they were at one length of its log. */
+interface CachedCounts {
   readonly length: number;
   /** Absent where the log cannot be read or lacks events. */
-  readonly counts?: Counts;
+  readonly counts?: CoordinationCounts;
 }
 
 /**
@@ -44,10 +45,10 @@ interface Kept {
  * log until that grows; those that are unreadable are returned apart.
  */
 export function createMeasureCounter(): MeasureCounter {
-  let kept: ReadonlyMap<string, Kept> = new Map();
+  let kept: ReadonlyMap<string, CachedCounts> = new Map();
   return {
     count: async (reader, { since, limit = Number.MAX_SAFE_INTEGER, onProgress }) => {
-      const counted = new Map<CoordinationId, Kept>();
+      const counted = new Map<CoordinationId, CachedCounts>();
       const sum = createZeroCounts();
       let isCut = false;
       for await (const entry of listFoundRuns(reader, { filter: { since } })) {
@@ -71,8 +72,8 @@ export function createMeasureCounter(): MeasureCounter {
 async function countRunOnce(
   reader: ReportedLedger,
   entry: RunEntry,
-  kept: ReadonlyMap<string, Kept>,
-): Promise<Kept> {
+  kept: ReadonlyMap<string, CachedCounts>,
+): Promise<CachedCounts> {
   const { runId, length } = entry;
   const before = kept.get(runId);
   if (before?.counts && before.length === length) return before;
@@ -81,7 +82,10 @@ async function countRunOnce(
 }
 
 /** Counts the events of a log; `undefined` for one that lacks events, zero counts for one pruned meanwhile. */
-async function countLog(reader: ReportedLedger, { runId, length }: RunEntry): Promise<Counts | undefined> {
+async function countLog(
+  reader: ReportedLedger,
+  { runId, length }: RunEntry,
+): Promise<CoordinationCounts | undefined> {
   const counter = createCoordinationCounter();
   let next = 0;
   for await (const page of readLog(reader, runId, { to: length }))

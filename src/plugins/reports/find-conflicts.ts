@@ -5,14 +5,14 @@ import { CONFLICTS_NAME } from "../../agents/coordination/contracts/coordination
 import { readUnlessDamaged } from "../../agents/coordination/runtime/log/read-state.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 import { readChangeLog, type ChangeLog, type ConflictRecord } from "./conflict-log.ts";
-import { shortenConflictId, type Names } from "./conflict-outcome.ts";
+import { shortenConflictId, type StepNames } from "./conflict-outcome.ts";
 import { PrunedError, resolveCoordinationId } from "./find-coordination.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 /** A conflict with what names its steps. */
 export interface FoundConflict {
   readonly conflict: ConflictRecord;
-  readonly names: Names;
+  readonly names: StepNames;
 }
 
 interface ConflictQuery {
@@ -81,7 +81,8 @@ function sortNewestFirst(found: readonly FoundConflict[]): FoundConflict[] {
   return found.toSorted((a, b) => b.conflict.detectedAtMs - a.conflict.detectedAtMs);
 }
 
-type Named =
+/** The coordination or the one conflict that an id names. */
+type NamedSubject =
   | { readonly kind: "coordination"; readonly runId: CoordinationId; readonly log: ChangeLog }
   | { readonly kind: "conflict"; readonly found: FoundConflict };
 
@@ -89,7 +90,7 @@ type Named =
  * Reads the change log of the coordination that an id or a unique prefix names, or the one conflict of it where the
  * number of a conflict follows. @throws CoordinationError
  */
-export async function findCoordinationOrConflict(reader: ReportedLedger, id: string): Promise<Named> {
+export async function findCoordinationOrConflict(reader: ReportedLedger, id: string): Promise<NamedSubject> {
   // Ids of plans may have a colon in them.
   const runId = await awaitIfKnown(resolveCoordinationId(reader, id));
   if (runId !== undefined) return { kind: "coordination", runId, log: await readChangeLog(reader, runId) };

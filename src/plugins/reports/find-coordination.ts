@@ -63,7 +63,8 @@ async function resolveRunId(reader: ReportedLedger, id: string): Promise<Coordin
   throw new RunNotFoundError("COORDINATION_NOT_FOUND", `no workflow run begins with ${JSON.stringify(id)}`);
 }
 
-interface Resolved {
+/** A whole id, and whether it is of a coordination or of a workflow run. */
+interface ResolvedId {
   readonly kind: "coordination" | "run";
   readonly id: CoordinationId;
 }
@@ -72,7 +73,7 @@ interface Resolved {
  * Returns the whole id that an id or a unique prefix names, and whether it is that of a coordination or of a workflow
  * run. @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several.
  */
-export async function resolveEitherId(reader: ReportedLedger, id: string): Promise<Resolved> {
+export async function resolveEitherId(reader: ReportedLedger, id: string): Promise<ResolvedId> {
   const runs = await listCandidates(reader.workflows, id);
   const candidates = [...runs, ...(await listCandidates(reader, id))];
   const only = await chooseOnlyCandidate(reader, id, candidates);

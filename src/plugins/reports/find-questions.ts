@@ -38,10 +38,10 @@ export function createQuestionReads(reader: ReportedLedger): QuestionReads {
 }
 
 /** `undelivered`: people were not told as they should have been, whether or not the question is still open. */
-export type Wanted = "open" | "all" | "undelivered";
+export type QuestionSelection = "open" | "all" | "undelivered";
 
 interface QuestionQuery {
-  readonly wanted: Wanted;
+  readonly wanted: QuestionSelection;
   readonly limit: number;
   /** Only those of coordinations of this session, and of the subagents that work for it. */
   readonly ownerSession?: SessionKey;
@@ -127,7 +127,7 @@ function createOwnerCheck(reads: QuestionReads, { ownerSession }: QuestionQuery)
 }
 
 /** Returns those questions of a coordination that are wanted, the newest first, each with the coordination's view. */
-export function selectQuestions(view: CoordinationView, wanted: Wanted): FoundQuestion[] {
+export function selectQuestions(view: CoordinationView, wanted: QuestionSelection): FoundQuestion[] {
   return sortNewestFirst(
     view.escalations
       .filter((question) => isWantedQuestion(question, wanted))
@@ -136,7 +136,7 @@ export function selectQuestions(view: CoordinationView, wanted: Wanted): FoundQu
   );
 }
 
-function isWantedQuestion(question: FoundQuestion["question"], wanted: Wanted): boolean {
+function isWantedQuestion(question: FoundQuestion["question"], wanted: QuestionSelection): boolean {
   const { closed, notified = {} } = question;
   if (isBudgetStop(question)) return false;
   if (wanted === "open") return !closed;
@@ -269,11 +269,12 @@ function isQuestionNamedBy(found: FoundQuestion, text: string): boolean {
     : formatQuestionId(found).startsWith(text);
 }
 
-type Named = NonNullable<ReturnType<typeof parseQuestionId>>;
+/** The ids of a question and of its coordination. */
+type QuestionIds = NonNullable<ReturnType<typeof parseQuestionId>>;
 
 async function readQuestionById(
   reads: QuestionReads,
-  { coordinationId, escalationId }: Named,
+  { coordinationId, escalationId }: QuestionIds,
 ): Promise<FoundQuestion | undefined> {
   const view = await reads.view(coordinationId);
   const question = view?.escalations.find((each) => each.escalationId === escalationId);
@@ -283,7 +284,7 @@ async function readQuestionById(
 /** Finds questions, open or closed, of the coordinations whose ids begin so: whoever answers late is told what came first. */
 async function findByCoordinationPrefix(
   reads: QuestionReads,
-  { coordinationId, escalationId }: Named,
+  { coordinationId, escalationId }: QuestionIds,
 ): Promise<FoundQuestion[]> {
   const entries = await reads.list({ limit: CANDIDATES_MAX, idPrefix: coordinationId });
   const found = await Promise.all(

@@ -31,7 +31,8 @@ export interface RevisionRecord extends OfAttempt {
   readonly heldAtMs: EpochMs;
 }
 
-export type Released = NonNullable<FactPayloads["step.completed"]["released"]>;
+/** Why a held result was released, as it is recorded. */
+export type RecordedRelease = NonNullable<FactPayloads["step.completed"]["released"]>;
 
 export interface GateLog {
   /** In the order of the log. */
@@ -40,7 +41,7 @@ export interface GateLog {
   /** When the result of the newest held attempt was held, by step. */
   readonly held: ReadonlyMap<StepId, { readonly attempt: number; readonly atMs: EpochMs }>;
   /** How a held result was let through, by step. */
-  readonly released: ReadonlyMap<StepId, Released>;
+  readonly released: ReadonlyMap<StepId, RecordedRelease>;
   /** When questions were closed, by id. */
   readonly closedAtMs: ReadonlyMap<string, EpochMs>;
 }
@@ -50,7 +51,7 @@ export interface GateLog {
  * through, and when questions were closed. @throws CoordinationError as `LedgerStore.read`
  */
 export async function readGateLog(reader: LogReader, coordinationId: CoordinationId): Promise<GateLog> {
-  const notes: Notes = {
+  const notes: GateLogNotes = {
     verdicts: [],
     revisions: [],
     held: new Map(),
@@ -64,18 +65,19 @@ export async function readGateLog(reader: LogReader, coordinationId: Coordinatio
   return log;
 }
 
-interface Notes {
+/** The events of gates that were found in a log so far. */
+interface GateLogNotes {
   readonly verdicts: VerdictRecord[];
   readonly revisions: RevisionRecord[];
   readonly held: Map<StepId, { readonly attempt: number; readonly atMs: EpochMs }>;
-  readonly released: Map<StepId, Released>;
+  readonly released: Map<StepId, RecordedRelease>;
   readonly closedAtMs: Map<string, EpochMs>;
   /** When the newest attempt began, by step. */
   readonly begun: Map<StepId, EpochMs>;
 }
 
 /** Notes what an event says of a held result, a verdict on it or a question. */
-function noteGateEvent({ type, payload }: RunEvent, atMs: EpochMs, notes: Notes): void {
+function noteGateEvent({ type, payload }: RunEvent, atMs: EpochMs, notes: GateLogNotes): void {
   switch (type) {
     case "step.dispatched":
       notes.begun.set(payload.stepId, atMs);
@@ -104,7 +106,7 @@ function noteGateEvent({ type, payload }: RunEvent, atMs: EpochMs, notes: Notes)
 function createRevisionRecord(
   { stepId, attempt, criteria }: FactPayloads["result.revised"],
   atMs: EpochMs,
-  { begun, held: heldAttempts }: Notes,
+  { begun, held: heldAttempts }: GateLogNotes,
 ): RevisionRecord {
   const dispatchedAtMs = begun.get(stepId) ?? atMs;
   return {

@@ -38,7 +38,7 @@ export async function readDrivingGateways(
 }
 
 /** A coordination in a listing; runs of workflows have no gateway. */
-interface Listed {
+interface DrivenCoordination {
   readonly coordinationId?: CoordinationId;
   readonly status: string;
   readonly gateway?: GatewayReport;
@@ -48,7 +48,7 @@ interface Listed {
  * Returns the coordinations, those that are running and were opened by a named gateway with the one that drives each
  * now. @throws CoordinationError as `RunOwners.ownersOf`
  */
-export async function addDrivingGateways<Run extends Listed>(
+export async function addDrivingGateways<Run extends DrivenCoordination>(
   reader: DriversReader,
   runs: readonly Run[],
 ): Promise<readonly Run[]> {

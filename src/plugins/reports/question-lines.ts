@@ -21,11 +21,17 @@ type QuestionSubject = Pick<
 >;
 
 /** The subject of an answer. */
-type Subject =
+type AnswerSubject =
   "result" | "step" | "plan" | "attempt" | "budget" | "write" | "overwrite" | "late overwrite" | "agent";
 
 /** Returns the kind of thing that an answer decides about, such as a result, a write or the budget. */
-function classifySubject({ cause, stepId, confidence, overwritten, stepEnded }: QuestionSubject): Subject {
+function classifySubject({
+  cause,
+  stepId,
+  confidence,
+  overwritten,
+  stepEnded,
+}: QuestionSubject): AnswerSubject {
   switch (cause) {
     case "verifier":
     case "mismatch":
@@ -180,10 +186,11 @@ export function describeAnswers(answers: readonly AnswerKind[]): string {
     : `${answers.slice(0, -1).join(", ")} or ${answers.at(-1) ?? ""}`;
 }
 
-type Resolution = NonNullable<QuestionReport["closed"]>["resolution"];
+/** How a question was closed, as its report says. */
+type ReportedResolution = NonNullable<QuestionReport["closed"]>["resolution"];
 
 /** Returns the text that says what a resolution of a question brings about, be it an answer or its end without one. */
-export function describeEffect(question: QuestionSubject, resolution: Resolution): string {
+export function describeEffect(question: QuestionSubject, resolution: ReportedResolution): string {
   const about = describeSubject(question);
   const subject = classifySubject(question);
   switch (resolution) {
@@ -206,7 +213,7 @@ export function describeEffect(question: QuestionSubject, resolution: Resolution
   }
 }
 
-const APPROVED: Readonly<Record<Subject, (about: string) => string>> = {
+const APPROVED: Readonly<Record<AnswerSubject, (about: string) => string>> = {
   result: (about) => `the result of ${about} counts now`,
   step: (about) => `${about} may begin`,
   plan: () => "the plan may begin",
@@ -218,7 +225,7 @@ const APPROVED: Readonly<Record<Subject, (about: string) => string>> = {
   agent: () => "the agent is told yes",
 };
 
-const DENIED: Readonly<Record<Subject, (about: string) => string>> = {
+const DENIED: Readonly<Record<AnswerSubject, (about: string) => string>> = {
   result: (about) => `the result of ${about} stays withheld, and the step fails`,
   step: (about) => `${about} is skipped`,
   plan: () => "the plan does not begin",

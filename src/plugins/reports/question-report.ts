@@ -16,7 +16,8 @@ import { readReportedReason } from "../../agents/coordination/runtime/questions/
 import { isRequester } from "./conflict-outcome.ts";
 import { mapStepNames, nameParty } from "./step-name.ts";
 
-type Shared =
+/** The name of a field that a report has from the view of its question. */
+type SharedField =
   | "escalationId"
   | "cause"
   | "kind"
@@ -37,7 +38,7 @@ type Shared =
   | "wordsWithheld";
 
 /** A question with as much of its step as tells why it is asked. */
-export interface AskedQuestion extends Pick<QuestionView, Shared> {
+export interface AskedQuestion extends Pick<QuestionView, SharedField> {
   readonly stepName?: string;
   /** Checks of the result that it is about, while that is held. */
   readonly checks?: readonly CheckReport[];

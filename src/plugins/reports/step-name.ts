@@ -5,15 +5,16 @@ import {
   OWNER_STEP_ID,
   type StepId,
 } from "../../agents/coordination/contracts/ids.ts";
-import type { Names, Party } from "./conflict-outcome.ts";
+import type { StepNames, ConflictParty } from "./conflict-outcome.ts";
 
-interface Named {
+/** A step as far as its name is made of it. */
+interface NameableStep {
   readonly stepId: StepId;
   readonly name?: string;
 }
 
 /** True of the step of a plan that tells the owner the result. */
-export function isDeliveryStep({ stepId }: Named): boolean {
+export function isDeliveryStep({ stepId }: NameableStep): boolean {
   return stepId === DELIVERY_STEP_ID;
 }
 
@@ -21,12 +22,12 @@ export function isDeliveryStep({ stepId }: Named): boolean {
  * Returns the name of a step for people, its id where it has none, and `delivery` for the step that tells the owner of
  * a plan the result.
  */
-export function nameStep(step: Named): string {
+export function nameStep(step: NameableStep): string {
   return isDeliveryStep(step) ? "delivery" : (step.name ?? step.stepId);
 }
 
 /** Returns the names of steps by their ids; steps without a name are left out. */
-export function mapStepNames(steps: readonly Named[]): Names {
+export function mapStepNames(steps: readonly NameableStep[]): StepNames {
   return new Map(steps.flatMap(({ stepId, name }) => (name === undefined ? [] : [[stepId, name] as const])));
 }
 
@@ -37,7 +38,7 @@ const SHORT_ID_CHARS = 11;
  * Returns the name of a party to a conflict: a step as people know it, `the owner`, or `somebody else`; with the
  * coordination's id where it is of another one.
  */
-export function nameParty(names: Names, { stepId, coordinationId }: Party): string {
+export function nameParty(names: StepNames, { stepId, coordinationId }: ConflictParty): string {
   if (stepId === OUTSIDE_STEP_ID) return "somebody else";
   const ofIt = coordinationId === undefined ? "" : ` of ${coordinationId.slice(0, SHORT_ID_CHARS)}`;
   if (stepId === OWNER_STEP_ID) return `the owner${ofIt}`;

@@ -6,10 +6,10 @@ import type {
   StepView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
-import type { Attempt, Attempts } from "./attempts.ts";
+import type { PastAttempt, PastAttempts } from "./attempts.ts";
 import { createProgressField, type ProgressByStep, type ProgressReport } from "./progress-report.ts";
-import type { ChangeLog, ConflictRecord, Resolution } from "./conflict-log.ts";
-import { classifyOutcome, type Outcome } from "./conflict-outcome.ts";
+import type { ChangeLog, ConflictRecord, ConflictResolution } from "./conflict-log.ts";
+import { classifyOutcome, type ConflictOutcome } from "./conflict-outcome.ts";
 import { listTimelineRefusals, type TimelineRefusal } from "./list-refused-calls.ts";
 import type { GatewayReport } from "./gateway-report.ts";
 import type { GateLog, RevisionRecord } from "./gate-log.ts";
@@ -36,7 +36,7 @@ export interface TimelineRow extends StepOutline {
 interface EarlierAttempt {
   readonly attempt: number;
   /** `revised`: its result went back to its agent. */
-  readonly status: Attempt["status"] | "revised";
+  readonly status: PastAttempt["status"] | "revised";
   readonly startMs: number;
   readonly durationMs: number;
 }
@@ -48,7 +48,7 @@ export interface TimelineConflict {
   readonly resource: string;
   readonly detectedMs: number;
   /** The outcome for who asked. */
-  readonly outcome: Outcome;
+  readonly outcome: ConflictOutcome;
   readonly winner?: StepId;
   readonly winnerCoordinationId?: CoordinationId;
   readonly because?: string;
@@ -96,8 +96,9 @@ export interface Timeline {
   readonly gateway?: GatewayReport;
 }
 
-interface Past {
-  readonly attempts: Attempts;
+/** The past of a coordination, which its view does not show. */
+interface TimelinePast {
+  readonly attempts: PastAttempts;
   readonly log?: ChangeLog;
   readonly gates: GateLog;
   readonly progress: ProgressByStep;
@@ -108,7 +109,7 @@ interface Past {
  * Returns the timeline of a coordination until its end or `now`: a row for each step in the order of the tree, with
  * conflicts, questions, verdicts and refusals from the logs that were read.
  */
-export function createTimeline(view: CoordinationView, now: EpochMs, past: Past): Timeline {
+export function createTimeline(view: CoordinationView, now: EpochMs, past: TimelinePast): Timeline {
   const { log, gates, gateway } = past;
   const revised = Map.groupBy(gates.revisions, ({ stepId }) => stepId);
   const { coordinationId, status, createdAtMs, endedAtMs } = view;
@@ -193,7 +194,7 @@ function createRulingFields({
   winner,
   winnerCoordinationId,
   because,
-}: Resolution): Partial<TimelineConflict> {
+}: ConflictResolution): Partial<TimelineConflict> {
   return {
     ...(winner && { winner }),
     ...(winnerCoordinationId && { winnerCoordinationId }),
@@ -213,7 +214,7 @@ interface RowPlace {
   readonly depth: number;
   readonly startedAtMs: number;
   readonly untilMs: number;
-  readonly past: Past;
+  readonly past: TimelinePast;
   readonly revised: ReadonlyMap<StepId, readonly RevisionRecord[]>;
 }
 
@@ -293,7 +294,7 @@ interface EndedAttempt {
  */
 function listEndedAttempts(
   { attempt: newest }: StepView,
-  failed: readonly Attempt[],
+  failed: readonly PastAttempt[],
   revisions: readonly RevisionRecord[],
 ): EndedAttempt[] {
   const revised = revisions
@@ -312,19 +313,20 @@ function createEarlierRow(
   return { attempt, status, startMs: since(dispatchedAtMs), durationMs };
 }
 
-interface Placed {
+/** A step, and how deep it is in the tree. */
+interface PlacedStep {
   readonly step: StepView;
   readonly depth: number;
 }
 
 /** Sorts steps so that children stand behind their parents, and adds how deep each is nested. */
-function sortInTreeOrder(steps: readonly StepView[]): Placed[] {
+function sortInTreeOrder(steps: readonly StepView[]): PlacedStep[] {
   const knownIds = new Set(steps.map(({ stepId }) => stepId));
   const children = Map.groupBy(steps, ({ parentStepId }) =>
     parentStepId && knownIds.has(parentStepId) ? parentStepId : undefined,
   );
-  const placed: Placed[] = [];
-  const pending: Placed[] = (children.get(undefined) ?? []).map((step) => ({ step, depth: 0 })).reverse();
+  const placed: PlacedStep[] = [];
+  const pending: PlacedStep[] = (children.get(undefined) ?? []).map((step) => ({ step, depth: 0 })).reverse();
   for (let next = pending.pop(); next; next = pending.pop()) {
     placed.push(next);
     const { step, depth } = next;

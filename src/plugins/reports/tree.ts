@@ -180,14 +180,18 @@ function buildSubtrees(plan: NestedPlan, parent: StepId | undefined, now: EpochM
   return listNodesUnder(parent);
 }
 
-interface Surroundings {
+/** The coordination around a step, with the nodes below the step. */
+interface NodeSurroundings {
   readonly coordinationId: CoordinationId;
   readonly now: EpochMs;
   readonly plans: readonly NestedPlan[];
   readonly children: readonly TreeNode[];
 }
 
-function createTreeNode(step: StepView, { coordinationId, now, plans, children }: Surroundings): TreeNode {
+function createTreeNode(
+  step: StepView,
+  { coordinationId, now, plans, children }: NodeSurroundings,
+): TreeNode {
   const { stepId, agentId, lane, status, childSessionKey, dispatchedAtMs, endedAtMs } = step;
   const usage = readOwnUsage(step, plans);
   const newest = plans.at(-1);

@@ -45,12 +45,13 @@ const ARRIVALS_MAX = 500;
 const CLOSE_MS = 2_000;
 
 /** Spans that were projected, and are not sent yet. */
-interface Page {
+interface SpanPage {
   readonly spans: readonly Span[];
   readonly reached: number;
 }
 
-interface Exporting {
+/** The state of the export of this process. */
+interface ExportState {
   readonly dependencies: SpanExportDependencies;
   /** Behind which the export goes on; absent while another process exports. */
   position?: number;
@@ -58,7 +59,7 @@ interface Exporting {
   toldAtMs: number;
   /** Another process that had it, and since when it is known to have told nothing more. */
   seen?: ExportHolder & { readonly atMs: number };
-  page?: Page;
+  page?: SpanPage;
   failures: number;
   /** Before then nothing is sent, by the steady clock, because the newest try failed. */
   retryAtMs: number;
@@ -70,7 +71,7 @@ interface Exporting {
  * bounded time for the page under way and gives the export back.
  */
 export function createSpanExport(dependencies: SpanExportDependencies): SpanExport {
-  const exporting: Exporting = { dependencies, toldAtMs: 0, failures: 0, retryAtMs: 0, isClosed: false };
+  const exporting: ExportState = { dependencies, toldAtMs: 0, failures: 0, retryAtMs: 0, isClosed: false };
   let cancelWait: (() => void) | undefined;
   let turn: Promise<void> = Promise.resolve();
   const work = (): void => {
@@ -94,7 +95,7 @@ export function createSpanExport(dependencies: SpanExportDependencies): SpanExpo
  * Gives the export of spans back where this process holds it, so that another one can go on at once; a failure is
  * logged, and others then wait for a lease.
  */
-async function releaseExport(exporting: Exporting): Promise<void> {
+async function releaseExport(exporting: ExportState): Promise<void> {
   const { dependencies, position } = exporting;
   if (position === undefined) return;
   delete exporting.position;
@@ -107,7 +108,7 @@ async function releaseExport(exporting: Exporting): Promise<void> {
 }
 
 /** Exports the next page. Returns after how many milliseconds to come back. */
-async function exportNextPage(exporting: Exporting): Promise<number> {
+async function exportNextPage(exporting: ExportState): Promise<number> {
   try {
     if (!(await takeOrRenewExport(exporting))) return LEASE_MS / 3;
     const leftMs = exporting.retryAtMs - exporting.dependencies.steady.elapsedMs();
@@ -128,7 +129,7 @@ async function exportNextPage(exporting: Exporting): Promise<number> {
  * Takes the export of spans, or tells in time that this process still has it; returns false where it is another's, as
  * nothing may be sent whose export could not be noted.
  */
-async function takeOrRenewExport(exporting: Exporting): Promise<boolean> {
+async function takeOrRenewExport(exporting: ExportState): Promise<boolean> {
   const { dependencies, position, toldAtMs } = exporting;
   if (position === undefined) return takeExport(exporting);
   return dependencies.steady.elapsedMs() - toldAtMs < TELL_MS || recordPosition(exporting, position);
@@ -138,7 +139,7 @@ async function takeOrRenewExport(exporting: Exporting): Promise<boolean> {
  * True while this process holds the export of spans; false once another one has taken it over, or this one has given
  * it back.
  */
-function isExporting({ position }: Exporting): boolean {
+function isExporting({ position }: ExportState): boolean {
   return position !== undefined;
 }
 
@@ -146,7 +147,7 @@ function isExporting({ position }: Exporting): boolean {
  * Returns the result of `work`, and meanwhile tells regularly that this process still has the export, until another
  * one has taken that over.
  */
-async function renewDuring<Result>(exporting: Exporting, work: Promise<Result>): Promise<Result> {
+async function renewDuring<Result>(exporting: ExportState, work: Promise<Result>): Promise<Result> {
   const { clock } = exporting.dependencies;
   const settled = Promise.allSettled([work]).then(() => true);
   while (isExporting(exporting) && !(await waitWithin(clock, TELL_MS, settled, false)))
@@ -158,7 +159,7 @@ async function renewDuring<Result>(exporting: Exporting, work: Promise<Result>):
  * Tells the ledger that this process still exports. A failure is logged and not thrown, so that the work under way
  * goes on.
  */
-async function renewExport(exporting: Exporting): Promise<void> {
+async function renewExport(exporting: ExportState): Promise<void> {
   const { dependencies, position } = exporting;
   try {
     if (position !== undefined) await recordPosition(exporting, position);
@@ -171,7 +172,7 @@ async function renewExport(exporting: Exporting): Promise<void> {
  * Records in the ledger how far this process has exported spans, and that it still does; returns false, and gives up
  * the export here, where another one has taken it over or this one gave it back.
  */
-async function recordPosition(exporting: Exporting, position: number): Promise<boolean> {
+async function recordPosition(exporting: ExportState, position: number): Promise<boolean> {
   const { dependencies } = exporting;
   const toldAtMs = dependencies.steady.elapsedMs();
   // Where this fails, the next turn tells before it sends anything.
@@ -194,7 +195,7 @@ async function recordPosition(exporting: Exporting, position: number): Promise<b
  * Takes the export of spans where nobody has it, or its holder has been silent for a lease; returns false where it
  * stays another's, or this process is closing.
  */
-async function takeExport(exporting: Exporting): Promise<boolean> {
+async function takeExport(exporting: ExportState): Promise<boolean> {
   const { dependencies } = exporting;
   const cursors = await dependencies.cursors();
   const holder = await cursors.holder(SPAN_EXPORT);
@@ -216,7 +217,7 @@ async function takeExport(exporting: Exporting): Promise<boolean> {
  * Returns the holder of the export where it has told nothing for a whole lease by this process's clock; else notes
  * when it was seen, and returns `undefined`.
  */
-function findSilentHolder(exporting: Exporting, holder: ExportHolder): ExportHolder | undefined {
+function findSilentHolder(exporting: ExportState, holder: ExportHolder): ExportHolder | undefined {
   const { dependencies, seen } = exporting;
   const elapsedMs = dependencies.steady.elapsedMs();
   if (seen?.holder === holder.holder && seen.beats === holder.beats)
@@ -226,14 +227,15 @@ function findSilentHolder(exporting: Exporting, holder: ExportHolder): ExportHol
 }
 
 /** Projects the next arrivals behind the export's position into spans; `undefined` where nothing arrived. */
-async function projectNextPage({ dependencies, position = 0 }: Exporting): Promise<Page | undefined> {
+async function projectNextPage({ dependencies, position = 0 }: ExportState): Promise<SpanPage | undefined> {
   const ledger = await dependencies.ledger();
   const { items, reached } = await ledger.readArrivals({ after: position, limit: ARRIVALS_MAX });
   if (reached <= position) return undefined;
   return { spans: await dependencies.spans.project(ledger, items), reached };
 }
 
-interface Failure {
+/** Why spans could not be sent, and how long to wait. */
+interface ExportFailure {
   readonly why: string;
   /** How long the collector asks to wait. */
   readonly retryAfterMs?: number;
@@ -242,13 +244,13 @@ interface Failure {
 /** The fate of the next page. Neither: there is none. */
 interface SentPage {
   /** The page, as far as it was sent. */
-  readonly page?: Page;
+  readonly page?: SpanPage;
   /** Why the collector did not take it. */
-  readonly failure?: Failure;
+  readonly failure?: ExportFailure;
 }
 
 /** Sends the page that was kept, or the next one; says what was sent, and why the collector did not take it. */
-async function sendNextPage(exporting: Exporting): Promise<SentPage> {
+async function sendNextPage(exporting: ExportState): Promise<SentPage> {
   const { sender, logger } = exporting.dependencies;
   const page = exporting.page ?? (await projectNextPage(exporting));
   if (!page) return {};
@@ -263,7 +265,7 @@ async function sendNextPage(exporting: Exporting): Promise<SentPage> {
 }
 
 /** Notes a failure, logs the first of several, and returns after how many milliseconds to come back. */
-function noteFailure(exporting: Exporting, { why, retryAfterMs = 0 }: Failure): number {
+function noteFailure(exporting: ExportState, { why, retryAfterMs = 0 }: ExportFailure): number {
   const { logger, steady } = exporting.dependencies;
   const backoffMs = BACKOFF_MS[Math.min(exporting.failures, BACKOFF_MS.length - 1)] ?? POLL_MS;
   const waitMs = Math.max(backoffMs, Math.min(retryAfterMs, ASKED_MS_MAX));
@@ -274,7 +276,7 @@ function noteFailure(exporting: Exporting, { why, retryAfterMs = 0 }: Failure): 
   return exporting.position === undefined ? waitMs : Math.min(waitMs, TELL_MS);
 }
 
-function noteRecovery(exporting: Exporting): void {
+function noteRecovery(exporting: ExportState): void {
   if (exporting.failures > 0) exporting.dependencies.logger.info({}, "spans are exported again");
   exporting.failures = 0;
 }

@@ -4,7 +4,7 @@ import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts"
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import type { RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 import type { WorkflowEvent } from "../../agents/coordination/contracts/workflows/workflow-events.ts";
-import type { Arrival, LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
+import type { EventArrival, LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
 import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
 import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
 import { rememberNewest } from "../../agents/coordination/std/remember-newest.ts";
@@ -45,7 +45,7 @@ export interface FollowedSpans {
    *
    * @throws CoordinationError of the ledger
    */
-  project(ledger: ExportedLedger, arrivals: readonly Arrival[]): Promise<Span[]>;
+  project(ledger: ExportedLedger, arrivals: readonly EventArrival[]): Promise<Span[]>;
 }
 
 /**
@@ -68,7 +68,7 @@ export function createFollowedSpans(
     damaged.add(runId);
     onDamage(runId);
   };
-  const projectRun = async (ledger: ExportedLedger, { runId, from, to }: Stretch): Promise<Span[]> => {
+  const projectRun = async (ledger: ExportedLedger, { runId, from, to }: EventStretch): Promise<Span[]> => {
     const remembered = runs.get(runId);
     // A page that is projected again, because it was not exported, begins before the place that the run has reached.
     const isBehind = remembered !== undefined && remembered.next <= from;
@@ -100,7 +100,7 @@ export function createFollowedSpans(
 }
 
 /** New events of one run, by their sequence numbers. */
-interface Stretch {
+interface EventStretch {
   readonly runId: CoordinationId;
   readonly from: number;
   readonly to: number;
@@ -110,7 +110,10 @@ interface Stretch {
  * Lists the stretch of new events of each run, except of runs that are not remembered and have only events that end no
  * span.
  */
-function listStretches(arrivals: readonly Arrival[], isKnown: (runId: CoordinationId) => boolean): Stretch[] {
+function listStretches(
+  arrivals: readonly EventArrival[],
+  isKnown: (runId: CoordinationId) => boolean,
+): EventStretch[] {
   const byRun = Map.groupBy(arrivals, ({ runId }) => runId);
   return [...byRun].flatMap(([runId, ofRun]) => {
     if (!isKnown(runId) && ofRun.every(({ type }) => QUIET.has(type))) return [];
@@ -181,7 +184,8 @@ async function startFollowingRun(
   );
 }
 
-interface Around {
+/** How deep a run is within the run that is followed, and how ids are hashed. */
+interface RunDepth {
   readonly hash: HashText;
   /** How many runs deep it is within the run that is followed. */
   readonly depth: number;
@@ -191,7 +195,7 @@ interface Around {
 async function readRootSpans(
   ledger: ExportedLedger,
   runIds: readonly string[],
-  { hash, depth }: Around,
+  { hash, depth }: RunDepth,
 ): Promise<FindRoot> {
   const roots = new Map<string, SpanPlace | undefined>();
   for (const runId of runIds) {

@@ -4,7 +4,7 @@
  */
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { Span } from "../../agents/coordination/telemetry/span.ts";
-import type { Sent, SpanSender } from "../../infra/otlp/otlp-sender.ts";
+import type { SendOutcome, SpanSender } from "../../infra/otlp/otlp-sender.ts";
 
 export interface SendDependencies {
   readonly sender: SpanSender;
@@ -17,14 +17,15 @@ export interface SendDependencies {
 const SPANS_MAX = 512;
 /** After so many refused spans without one that was taken, the collector is asked whether it takes anything. */
 const REFUSED_MAX = 16;
-const SENT: Sent = { kind: "sent" };
+const SENT: SendOutcome = { kind: "sent" };
 
 interface RefusedSpan {
   readonly span: string | undefined;
   readonly why: string;
 }
 
-interface Sending extends SendDependencies {
+/** A page that is being sent, and the spans of it that were refused. */
+interface PageSending extends SendDependencies {
   /** Spans that were refused in requests of their own. */
   readonly refused: RefusedSpan[];
   /** True as soon as the collector took a request: where it refuses others, it is for the spans in them. */
@@ -35,8 +36,11 @@ interface Sending extends SendDependencies {
  * Sends a page's spans and returns whether they were sent, failed or are refused: the collector took no request.
  * Refused spans are left out while others are taken. `sent` also once another process exports.
  */
-export async function sendSpanPage(dependencies: SendDependencies, spans: readonly Span[]): Promise<Sent> {
-  const sending: Sending = { ...dependencies, refused: [], hasTaken: false };
+export async function sendSpanPage(
+  dependencies: SendDependencies,
+  spans: readonly Span[],
+): Promise<SendOutcome> {
+  const sending: PageSending = { ...dependencies, refused: [], hasTaken: false };
   for (let at = 0; at < spans.length; at += SPANS_MAX) {
     const sent = await sendSpans(sending, spans.slice(at, at + SPANS_MAX));
     if (sent.kind !== "sent") return sent;
@@ -52,7 +56,7 @@ export async function sendSpanPage(dependencies: SendDependencies, spans: readon
  * Sends spans in one request, and a refused request in halves, so that one span that the collector does not take does
  * not hold up the others. Sends nothing, and returns `sent`, once another process exports.
  */
-async function sendSpans(sending: Sending, spans: readonly Span[]): Promise<Sent> {
+async function sendSpans(sending: PageSending, spans: readonly Span[]): Promise<SendOutcome> {
   if (!sending.isExporting()) return SENT;
   const sent = await sending.sender.send(spans);
   if (sent.kind === "sent") noteTaken(sending, sent);
@@ -67,7 +71,7 @@ async function sendSpans(sending: Sending, spans: readonly Span[]): Promise<Sent
 }
 
 /** Notes that a request was taken. Spans that the collector left out of it are not sent again, as OTLP says. */
-function noteTaken(sending: Sending, { leftOut }: Extract<Sent, { readonly kind: "sent" }>): void {
+function noteTaken(sending: PageSending, { leftOut }: Extract<SendOutcome, { readonly kind: "sent" }>): void {
   sending.hasTaken = true;
   if (leftOut) sending.logger.warn({ ...leftOut }, "the collector left out spans of a request that it took");
 }
@@ -76,7 +80,7 @@ function noteTaken(sending: Sending, { leftOut }: Extract<Sent, { readonly kind:
  * Returns `refused` where the collector takes no request at all, so that the refusals are not about the spans. It
  * takes a request without spans, as OTLP says, if it takes any.
  */
-async function confirmRefusals(sending: Sending): Promise<Sent> {
+async function confirmRefusals(sending: PageSending): Promise<SendOutcome> {
   const newest = sending.refused.at(-1);
   if (sending.hasTaken || !newest || !sending.isExporting()) return SENT;
   const sent = await sending.sender.send([]);

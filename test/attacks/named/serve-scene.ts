@@ -1,6 +1,6 @@
 /** Owns: the real host of `serve` on a loopback port with two tenants, as somebody who attacks it over HTTP meets it. */
 import { request as httpRequest } from "node:http";
-import { startServedOpenWop, type Serving } from "../../../src/plugins/serve-openwop.ts";
+import { startServedOpenWop, type ServingOptions } from "../../../src/plugins/serve-openwop.ts";
 import { createServing } from "../../openwop/create-serving.ts";
 import { createNode, createNoop, createWorkflow } from "../../openwop/levels-workflows.ts";
 import { clientOf, type Client } from "../../openwop/levels-world.ts";
@@ -46,7 +46,7 @@ export interface AttackedHost extends AsyncDisposable {
   send(path: string, sent?: Sent): Promise<Answer>;
 }
 
-export async function openAttackedHost(options: Partial<Serving> = {}): Promise<AttackedHost> {
+export async function openAttackedHost(options: Partial<ServingOptions> = {}): Promise<AttackedHost> {
   const folder = createTempFolder();
   const ledgerPath = folder.file("ledger.sqlite");
   const logged: string[] = [];

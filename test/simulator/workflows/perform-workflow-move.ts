@@ -1,7 +1,7 @@
 /** Owns: what each move of a schedule of workflow runs does to the world. */
 import type { CoordinationId } from "../../../src/agents/coordination/contracts/ids.ts";
 import type {
-  Answered,
+  HostAnswer,
   Caller,
   CreatedRun,
   WorkflowHost,
@@ -114,7 +114,7 @@ interface ControlRequest {
 function requestControl(
   host: WorkflowHost,
   { runId, caller, move }: ControlRequest,
-): Promise<Answered<CreatedRun>> {
+): Promise<HostAnswer<CreatedRun>> {
   if (move.kind === "cancel") return host.cancel(caller, runId, {});
   if (move.kind === "resume") return host.resume(caller, runId);
   return host.pause(caller, runId, { drainPolicy: move.drainPolicy });

@@ -1,12 +1,12 @@
 /** Owns: what callers of the host were answered, which the logs must bear out in the end. */
 import type { CoordinationId } from "../../../src/agents/coordination/contracts/ids.ts";
-import type { Answered } from "../../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import type { HostAnswer } from "../../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import type { AnswerValue, Who } from "./workflow-moves.ts";
 
 interface Promised {
   readonly runId: string;
   /** Absent while nobody has answered, and where the process died. */
-  answered?: Answered<object>;
+  answered?: HostAnswer<object>;
 }
 
 export interface CreatePromise extends Promised {

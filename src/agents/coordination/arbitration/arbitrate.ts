@@ -21,16 +21,18 @@ export interface Contest {
   readonly hook?: PluginRuling;
 }
 
-export type Ruling =
+/** The answer of the arbiter to a contest. */
+export type ArbitrationRuling =
   /** The requester may go on; the losers' claims end. */
-  | ({ readonly kind: "granted" } & Verdict)
-  | ({ readonly kind: "refused" } & Verdict)
+  | ({ readonly kind: "granted" } & ContestVerdict)
+  | ({ readonly kind: "refused" } & ContestVerdict)
   /** A three-way merge decides; rule again with what came of it. */
   | { readonly kind: "merge" }
   /** A person decides. */
   | { readonly kind: "review"; readonly because: string };
 
-export interface Verdict {
+/** Who wins and who loses a contest, and by which rule. */
+export interface ContestVerdict {
   readonly winner: Contestant;
   /** In the order of their claims. Nobody loses by a merge. */
   readonly losers: readonly Contestant[];
@@ -42,7 +44,7 @@ export interface Verdict {
  * Returns the ruling on a contest (granted, refused, to be merged or reviewed by people): by what a plugin said, else
  * by the strategy of the resource. The order of the claims does not count (A1).
  */
-export function arbitrate(contest: Contest): Ruling {
+export function arbitrate(contest: Contest): ArbitrationRuling {
   if (contest.hook) return applyPluginRuling(contest, contest.hook);
   switch (contest.strategy) {
     case "owner_wins":
@@ -67,7 +69,7 @@ export function isRequester({ requester }: Contest, { stepId, coordinationId }: 
 }
 
 /** Returns the ruling for the first contestant in the order given: granted where that is the requester. */
-function awardToFirst(contest: Contest, [winner, next, ...others]: readonly Contestant[]): Ruling {
+function awardToFirst(contest: Contest, [winner, next, ...others]: readonly Contestant[]): ArbitrationRuling {
   assertInvariant(winner !== undefined && next !== undefined, "A1: a conflict has two sides");
   const losers = [next, ...others].toSorted(compareClaims);
   const verdict = { winner, losers, ...explainWin(contest, winner, next) };
@@ -75,7 +77,7 @@ function awardToFirst(contest: Contest, [winner, next, ...others]: readonly Cont
 }
 
 /** Returns the ruling that a plugin gave. Others that hold the resource keep what they have where one of them wins. */
-function applyPluginRuling(contest: Contest, { plugin, award, failed }: PluginRuling): Ruling {
+function applyPluginRuling(contest: Contest, { plugin, award, failed }: PluginRuling): ArbitrationRuling {
   const requester = contest.claims.find((claim) => isRequester(contest, claim));
   const others = contest.claims.filter((claim) => claim !== requester);
   const [holder] = others.toSorted(compareOwnership);
@@ -91,7 +93,7 @@ function explainWin(
   { strategy }: Contest,
   winner: Contestant,
   next: Contestant,
-): Pick<Verdict, "rule" | "because"> {
+): Pick<ContestVerdict, "rule" | "because"> {
   if (strategy === "priority_wins" && winner.priority !== next.priority)
     return { rule: "strategy", because: "highest-priority" };
   if (isDeclaredOwner(winner) !== isDeclaredOwner(next))
@@ -104,7 +106,7 @@ function explainWin(
 }
 
 /** Rules by the outcome of a merge: the requester goes on, people decide, or the merge is to be made first. */
-function ruleOnMerge(contest: Contest): Ruling {
+function ruleOnMerge(contest: Contest): ArbitrationRuling {
   const { merge, claims } = contest;
   if (!merge) return { kind: "merge" };
   if (merge.kind === "obstacle") return { kind: "review", because: merge.obstacle.replaceAll("_", "-") };

@@ -6,7 +6,8 @@ import { isMatchingPattern } from "./matches-pattern.ts";
 /** An operator always has a default. */
 export type OperatorPolicy = ArbiterPolicy & { readonly strategy: ConflictStrategy };
 
-export interface Policies {
+/** The policies of the operator and of the plan, which name a strategy for a resource. */
+export interface ConflictPolicies {
   readonly operator: OperatorPolicy;
   /** Rules of the plan that the requester is a step of. A model may have written it. */
   readonly plan?: ArbiterPolicy;
@@ -17,7 +18,7 @@ export interface Policies {
  * Manual review comes first where operator or plan say that it is high-risk. Then the operator's exceptions count
  * before the plan's, and the plan's default before the operator's, but no plan loosens an operator's `manual_review`.
  */
-export function chooseStrategy(resource: string, policies: Policies): AppliedStrategy {
+export function chooseStrategy(resource: string, policies: ConflictPolicies): AppliedStrategy {
   const { operator, plan } = policies;
   const chosen = chooseByPattern(resource, policies);
   if (chosen) return chosen;
@@ -27,7 +28,10 @@ export function chooseStrategy(resource: string, policies: Policies): AppliedStr
 }
 
 /** Chooses by the patterns of the policies; `undefined` where none decides about the resource. */
-function chooseByPattern(resource: string, { operator, plan }: Policies): AppliedStrategy | undefined {
+function chooseByPattern(
+  resource: string,
+  { operator, plan }: ConflictPolicies,
+): AppliedStrategy | undefined {
   const isHighRisk = [...(operator.highRisk ?? []), ...(plan?.highRisk ?? [])].some((pattern) =>
     isMatchingPattern(resource, pattern),
   );
@@ -60,7 +64,10 @@ export interface RuledNames {
  * Returns the strictest arbitration strategy that holds for any name or alias of a resource, and who set it. The
  * plan's exception for an alias does not count where the operator makes one for a name.
  */
-export function chooseStrategyForNames({ names, aliases }: RuledNames, policies: Policies): AppliedStrategy {
+export function chooseStrategyForNames(
+  { names, aliases }: RuledNames,
+  policies: ConflictPolicies,
+): AppliedStrategy {
   const applied = names.map((name) => chooseStrategy(name, policies));
   const isOperators = applied.some(({ from }) => from === "operator");
   const appliedToAliases = aliases

@@ -168,7 +168,7 @@ export const carriedSchema = z.object({
   released: releasedSchema.optional(),
 });
 /** A result that a fork took from its source. */
-export type Carried = z.infer<typeof carriedSchema>;
+export type CarriedResult = z.infer<typeof carriedSchema>;
 
 const modelName = z.string().min(1).max(BOUNDS.modelNameCharsMax);
 const thinkingLevel = shortName;

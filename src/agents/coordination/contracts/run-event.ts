@@ -34,10 +34,11 @@ export type OpenWopEvent = { [T in OpenWopType]: EventOf<T, OpenWopPayloads[T]> 
 export type RunEvent = FactEvent | OpenWopEvent;
 
 /** A fact as `decide` yields it, before it has a place in the log. */
-export type FactDraft = { [T in FactType]: Draft<T, FactPayloads[T]> }[FactType];
+export type FactDraft = { [T in FactType]: EventDraft<T, FactPayloads[T]> }[FactType];
 /** An event of OpenWOP that has no place in a log yet. */
-export type OpenWopDraft = { [T in OpenWopType]: Draft<T, OpenWopPayloads[T]> }[OpenWopType];
-interface Draft<T, P> {
+export type OpenWopDraft = { [T in OpenWopType]: EventDraft<T, OpenWopPayloads[T]> }[OpenWopType];
+/** An event that has no place in a log yet. */
+interface EventDraft<T, P> {
   readonly type: T;
   readonly payload: P;
   readonly nodeId?: string;

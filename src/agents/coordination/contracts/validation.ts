@@ -64,11 +64,11 @@ export function describeProblems(problems: readonly ValidationProblem[]): string
 }
 
 /** A value to look at; its path is spelled out only where something is wrong. */
-interface Visit {
+interface VisitedValue {
   readonly value: unknown;
   readonly depth: number;
   readonly key: string | number;
-  readonly parent?: Visit;
+  readonly parent?: VisitedValue;
 }
 
 /** Runs a read, and returns a problem where it throws: a value's getter or proxy may run its own code. */
@@ -89,7 +89,7 @@ function catchReadErrors<T>(read: () => Parsed<T>): Parsed<T> {
  */
 function findBrokenBound(root: unknown, bounds: ValueBounds): ValidationProblem | undefined {
   const { valuesMax = BOUNDS.valueNodesMax } = bounds;
-  const pending: Visit[] = [{ value: root, depth: 0, key: "" }];
+  const pending: VisitedValue[] = [{ value: root, depth: 0, key: "" }];
   let chars = 0;
   let nodes = 0;
   for (let visit = pending.pop(); visit; visit = pending.pop()) {
@@ -115,7 +115,8 @@ function findBrokenBound(root: unknown, bounds: ValueBounds): ValidationProblem 
   return undefined;
 }
 
-interface Keys {
+/** The keys of an object or an array, as far as they are counted. */
+interface ContainerKeys {
   readonly unit: "items" | "keys";
   readonly count: number;
   readonly countMax: number;
@@ -124,7 +125,7 @@ interface Keys {
 }
 
 /** Returns how many items or keys a value has and may have, and the names of an object's keys. */
-function inspectKeys(value: unknown): Keys {
+function inspectKeys(value: unknown): ContainerKeys {
   if (Array.isArray(value))
     return { unit: "items", count: value.length, countMax: BOUNDS.arrayItemsMax, names: [] };
   const names = typeof value === "object" && value !== null ? Object.keys(value) : [];
@@ -132,7 +133,7 @@ function inspectKeys(value: unknown): Keys {
 }
 
 /** Queues the values directly inside a value, and returns how many characters its keys add. */
-function pushInnerValues(pending: Visit[], parent: Visit, { names }: Keys): number {
+function pushInnerValues(pending: VisitedValue[], parent: VisitedValue, { names }: ContainerKeys): number {
   const { value } = parent;
   const depth = parent.depth + 1;
   if (Array.isArray(value)) {
@@ -147,11 +148,11 @@ function pushInnerValues(pending: Visit[], parent: Visit, { names }: Keys): numb
   return chars;
 }
 
-function createProblem(visit: Visit, expected: string, received: string): ValidationProblem {
+function createProblem(visit: VisitedValue, expected: string, received: string): ValidationProblem {
   return { path: formatVisitPath(visit), expected, received };
 }
 
-function formatVisitPath(visit: Visit): string {
+function formatVisitPath(visit: VisitedValue): string {
   const keys: PropertyKey[] = [];
   for (let at = visit; at.parent; at = at.parent) keys.unshift(at.key);
   return formatProblemPath(keys);

@@ -6,7 +6,7 @@ import { coordinationIdSchema, stepIdSchema } from "./ids.ts";
 /** How the attempts at a step are kept apart from other work. */
 export const isolateSchema = z.enum(["worktree"]);
 /** `worktree`: each attempt works in a git worktree of its own. */
-export type Isolate = z.infer<typeof isolateSchema>;
+export type StepIsolation = z.infer<typeof isolateSchema>;
 
 /** The schema of the attempt that a worktree is made for. */
 export const worktreeAttemptSchema = z.object({

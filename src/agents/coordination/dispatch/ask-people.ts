@@ -9,7 +9,7 @@ import type { OpenCoordination } from "../ledger/state.ts";
 type EscalatedPayload = FactPayloads["coordination.escalated"];
 
 /** The subject of a question. Everything else about it follows from the coordination. */
-export type Question = Pick<EscalatedPayload, "cause" | "kind" | "answers"> &
+export type EscalationSubject = Pick<EscalatedPayload, "cause" | "kind" | "answers"> &
   Partial<
     Pick<
       EscalatedPayload,
@@ -31,7 +31,7 @@ const ANSWER_MS = 24 * 3_600_000;
  */
 export function draftQuestion(
   state: QuestionContext,
-  { answerMs, ...question }: Question,
+  { answerMs, ...question }: EscalationSubject,
   { now, questionsBefore = 0 }: { readonly now: EpochMs; readonly questionsBefore?: number },
 ): FactDraft & { type: "coordination.escalated" } {
   const { questions = { answerMs: ANSWER_MS } } = state.created;
@@ -77,7 +77,7 @@ export function createEscalationId({ escalations }: QuestionContext, questionsBe
 }
 
 /** When people would be asked, and for what kind of command. */
-export interface Asking {
+export interface QuestionTiming {
   readonly now: EpochMs;
   readonly asEarlier?: RevisedCommand["asEarlier"] | undefined;
 }
@@ -86,7 +86,7 @@ export interface Asking {
  * True when the plan's deadline has passed, so that a question would be over as soon as it is asked; false in a
  * history of an earlier release, which asked it all the same.
  */
-export function isTooLateToAsk({ created }: QuestionContext, { now, asEarlier }: Asking): boolean {
+export function isTooLateToAsk({ created }: QuestionContext, { now, asEarlier }: QuestionTiming): boolean {
   return !asEarlier && now >= (created.plan?.deadlineAtMs ?? Infinity);
 }
 

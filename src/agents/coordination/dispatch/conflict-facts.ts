@@ -1,5 +1,5 @@
 /** Owns: drafting the facts about a conflict, and telling which conflicts are the same. A3 one resolution for each conflict. */
-import { arbitrate, type Contest, type Ruling } from "../arbitration/arbitrate.ts";
+import { arbitrate, type Contest, type ArbitrationRuling } from "../arbitration/arbitrate.ts";
 import type { Contestant, PluginRuling } from "../contracts/arbitration.ts";
 import type { ResourceContest, ResourceRequest, SettleReview } from "../contracts/commands.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
@@ -56,7 +56,7 @@ export function draftDetectedConflict(
 export function draftConflictResolution(
   conflictId: string,
   { strategy }: ResourceContest,
-  { winner, losers, rule, because }: Ruling & { kind: "granted" | "refused" },
+  { winner, losers, rule, because }: ArbitrationRuling & { kind: "granted" | "refused" },
 ): FactDraft {
   return {
     type: "conflict.resolved",

@@ -23,7 +23,8 @@ import { draftDetectedConflict, draftRulingOfPeople, type ContestedRequest } fro
 /** The most open questions of one requester: a call may want many resources, and people read every question. */
 export const CONFLICT_QUESTIONS_MAX = 16;
 
-type Resolution = FactPayloads["escalation.closed"]["resolution"];
+/** How a question to people was closed. */
+type EscalationResolution = FactPayloads["escalation.closed"]["resolution"];
 
 /** Returns the newest question about a conflict, open or closed; `undefined` where none was asked. */
 export function findQuestionAboutConflict(
@@ -142,14 +143,14 @@ function findRequesterSession({ steps, created }: OpenCoordination, stepId: Step
 export function draftResolutionByAnswer(
   state: OpenCoordination,
   { conflictId }: Escalation,
-  resolution: Resolution,
+  resolution: EscalationResolution,
 ): FactDraft[] {
   const conflict = state.conflicts.findLast((each) => each.conflictId === conflictId);
   if (!conflict || !state.reviews.has(conflict.conflictId) || resolution === "approved") return [];
   return [draftRulingOfPeople(conflict, RULING_OF_RESOLUTION[resolution] ?? "denied")];
 }
 
-const RULING_OF_RESOLUTION: Partial<Record<Resolution, "unanswered" | "withdrawn">> = {
+const RULING_OF_RESOLUTION: Partial<Record<EscalationResolution, "unanswered" | "withdrawn">> = {
   expired: "unanswered",
   cancelled: "withdrawn",
 };
@@ -200,7 +201,7 @@ export function createUnusedApprovalCheck(state: OpenCoordination): (claim: Acqu
 export function isChangeApproved(
   state: OpenCoordination,
   claim: AcquiredClaim,
-  { claims, current }: Against,
+  { claims, current }: OpposingClaims,
 ): boolean {
   return listUnusedApprovals(state).some(
     (approval) =>
@@ -211,7 +212,8 @@ export function isChangeApproved(
   );
 }
 
-interface Against {
+/** The claims that a request stands against, and the resource's present version. */
+interface OpposingClaims {
   readonly claims: readonly Contestant[];
   /** The present version of the resource, where it has one. */
   readonly current: string | undefined;
@@ -222,14 +224,15 @@ interface Against {
  * another version.
  */
 function hasChangedOutsideAgain(
-  { conflict }: Approval,
+  { conflict }: ConflictApproval,
   { stepId }: Contestant,
   current: string | undefined,
 ): boolean {
   return stepId === OUTSIDE_STEP_ID && conflict.contest?.current !== current;
 }
 
-interface Approval {
+/** People's approval of a request that was in conflict. */
+interface ConflictApproval {
   readonly conflict: Conflict;
   readonly atMs: EpochMs;
 }
@@ -239,14 +242,14 @@ interface Approval {
  * later.
  */
 function isClaimOfApproval(
-  { conflict, atMs }: Approval,
+  { conflict, atMs }: ConflictApproval,
   { stepId, resource, acquiredAtMs }: AcquiredClaim,
 ): boolean {
   return conflict.resource === resource && conflict.contest?.requester === stepId && acquiredAtMs <= atMs;
 }
 
 /** True when people knew of this contestant, and it has changed nothing since they answered. */
-function isKnownAtApproval({ conflict, atMs }: Approval, other: Contestant): boolean {
+function isKnownAtApproval({ conflict, atMs }: ConflictApproval, other: Contestant): boolean {
   const { stepId, coordinationId, changedAtMs } = other;
   if (changedAtMs !== undefined && changedAtMs > atMs) return false;
   return conflict.claims.some(
@@ -255,7 +258,7 @@ function isKnownAtApproval({ conflict, atMs }: Approval, other: Contestant): boo
 }
 
 /** Returns the approvals that led to a claim, except those after which the requester changed the resource. */
-function listUnusedApprovals(state: OpenCoordination): Approval[] {
+function listUnusedApprovals(state: OpenCoordination): ConflictApproval[] {
   return state.escalations
     .valueSeq()
     .filter(({ cause, closed }) => cause === "conflict" && closed?.resolution === "approved")
@@ -270,7 +273,7 @@ function listUnusedApprovals(state: OpenCoordination): Approval[] {
 }
 
 /** True when the requester changed the resource after the approval, also where another has changed it since. */
-function isApprovalUsed({ changes }: OpenCoordination, { conflict, atMs }: Approval): boolean {
+function isApprovalUsed({ changes }: OpenCoordination, { conflict, atMs }: ConflictApproval): boolean {
   const newest = changes.get(conflict.resource);
   return [newest, newest?.other].some(
     (change) => change?.stepId === conflict.contest?.requester && (change?.atMs ?? 0) >= atMs,

@@ -88,13 +88,13 @@ function draftBudgetStop({ bill: { stops } }: OpenCoordination, reached: BudgetR
 }
 
 /** An act that a session is about to do. */
-interface Wish {
+interface IntendedAct {
   readonly stepId: StepId;
   readonly stopped: BudgetReached["stopped"];
 }
 
 /** Used by sessions of the coordination and not in the log yet, with the agents whose sessions they are. */
-export type Unrecorded = ReadonlyMap<AgentId, UsageTotals>;
+export type UnrecordedUsage = ReadonlyMap<AgentId, UsageTotals>;
 
 /**
  * Returns the bound of the operator's budget that stops a session, of the whole coordination first, then of its agent;
@@ -102,8 +102,8 @@ export type Unrecorded = ReadonlyMap<AgentId, UsageTotals>;
  */
 export function findReachedBudget(
   state: KnownCoordination,
-  wish: Wish,
-  unrecorded: Unrecorded = new Map(),
+  wish: IntendedAct,
+  unrecorded: UnrecordedUsage = new Map(),
 ): BudgetReached | undefined {
   const { budget } = state.created;
   const agentId = budget && findSessionAgent(state, wish.stepId);
@@ -122,28 +122,30 @@ export function findReachedBudget(
 function sumAgentUsage(
   { bill }: KnownCoordination,
   agentId: AgentId,
-  unrecorded: Unrecorded,
-): Pick<Used, "totals" | "spawns"> {
+  unrecorded: UnrecordedUsage,
+): Pick<BudgetUse, "totals" | "spawns"> {
   const totals = addTotals(bill.agents.get(agentId) ?? NO_USAGE, unrecorded.get(agentId) ?? NO_USAGE);
   return { totals, spawns: bill.spawns.get(agentId) ?? 0 };
 }
 
-interface Used {
+/** The tokens, money and spawns that a coordination has used, with the depth of the new child. */
+interface BudgetUse {
   readonly totals: UsageTotals;
   readonly spawns: number;
   /** The level on which the new child would be. */
   readonly depth: number;
 }
 
-type Reached = Pick<BudgetReached, "limit" | "allowed" | "used">;
+/** A limit of the budget that is reached, and what was allowed and used. */
+type ReachedLimit = Pick<BudgetReached, "limit" | "allowed" | "used">;
 
 /** Finds the first limit that the use has reached; spawns and depth count only where a spawn is to be stopped. */
 function findReachedBound(
   limits: TreeLimits,
-  stopped: Wish["stopped"],
-  { totals, spawns, depth }: Used,
-): Reached | undefined {
-  const candidates: readonly Reached[] = [
+  stopped: IntendedAct["stopped"],
+  { totals, spawns, depth }: BudgetUse,
+): ReachedLimit | undefined {
+  const candidates: readonly ReachedLimit[] = [
     { limit: "tokens", allowed: limits.tokens ?? Infinity, used: countTokens(totals) },
     { limit: "costMicroUsd", allowed: limits.costMicroUsd ?? Infinity, used: totals.costMicroUsd },
     ...(stopped === "spawn"

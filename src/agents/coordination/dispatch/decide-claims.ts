@@ -5,7 +5,7 @@
  * A3 every conflict is resolved once: at once by the rules, later by people, or when nobody waits for it any more. The question to
  * people is closed together with the conflict.
  */
-import { arbitrate, type Ruling } from "../arbitration/arbitrate.ts";
+import { arbitrate, type ArbitrationRuling } from "../arbitration/arbitrate.ts";
 import type { Contestant } from "../contracts/arbitration.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { Command, RequestResources, ResourceRequest, SettleReview } from "../contracts/commands.ts";
@@ -134,12 +134,15 @@ function hasLiveClaim(
 }
 
 /** Returns the ruling on a request; `undefined` where nobody else wants the resource. */
-function ruleOnRequest(stepId: StepId, { contest }: ResourceRequest): Ruling | undefined {
+function ruleOnRequest(stepId: StepId, { contest }: ResourceRequest): ArbitrationRuling | undefined {
   return contest && arbitrate(createArbitrationInput(stepId, contest));
 }
 
 interface RuledRequests {
-  readonly ruled: readonly { readonly request: ResourceRequest; readonly ruling: Ruling | undefined }[];
+  readonly ruled: readonly {
+    readonly request: ResourceRequest;
+    readonly ruling: ArbitrationRuling | undefined;
+  }[];
   readonly now: EpochMs;
 }
 
@@ -187,7 +190,7 @@ function draftPreemptions(state: OpenCoordination, ruled: RuledRequests["ruled"]
 /** Returns the steps whose claims end with a request, each with the reason. */
 function listStepsLosingClaims(
   { delegated = [] }: ResourceRequest,
-  ruling: Ruling | undefined,
+  ruling: ArbitrationRuling | undefined,
 ): ReadonlyMap<StepId, "delegated" | "preempted"> {
   const losers = ruling?.kind === "granted" ? ruling.losers.filter(isOwnContestant) : [];
   return new Map([
@@ -273,7 +276,7 @@ function draftConflictQuestions(
 
 interface RefusedRequest {
   readonly request: ContestedRequest;
-  readonly ruling: Ruling & { kind: "refused" | "review" };
+  readonly ruling: ArbitrationRuling & { kind: "refused" | "review" };
 }
 
 /** Returns the requests that are not granted. Where one is refused outright, reviews are left out: the call cannot happen anyway. */

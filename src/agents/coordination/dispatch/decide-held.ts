@@ -22,7 +22,7 @@ import type { Finding, Gate } from "../contracts/verification.ts";
 import { mustHold, mustHoldMismatch, ruleOnVerdicts, type ResultVerdict } from "../gates/verifier-gate.ts";
 import { findChildOfPhase, type HeldPhase, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { listRunDifferences } from "../ledger/step-notes.ts";
-import { draftQuestion, isTooLateToAsk, type Asking } from "./ask-people.ts";
+import { draftQuestion, isTooLateToAsk, type QuestionTiming } from "./ask-people.ts";
 import { draftEndOfClaims } from "./release-claims.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 import { refuseAndRecordLate } from "./late-outcome.ts";
@@ -103,7 +103,11 @@ export function draftHeldResult(
 function draftImmediateRuling(
   state: OpenCoordination,
   step: Step,
-  hold: { readonly gate: Gate | undefined; readonly stated: StatedConfidence; readonly asking: Asking },
+  hold: {
+    readonly gate: Gate | undefined;
+    readonly stated: StatedConfidence;
+    readonly asking: QuestionTiming;
+  },
 ): FactDraft[] {
   if ((state.cancelledBy ?? step.cancelledBy) !== undefined) return [draftCancelledWhileHeld(step)];
   const { gate, stated, asking } = hold;
@@ -128,7 +132,7 @@ export function recordFinding(state: OpenCoordination, command: RecordFinding, n
   const heldStep = findStepAwaitingVerdict(step, command);
   if (!heldStep) return refuseLateVerdict(step, command);
   const { finding, stepId, attempt, asEarlier } = command;
-  const asking: Asking = { now, asEarlier };
+  const asking: QuestionTiming = { now, asEarlier };
   const { check } = finding;
   if (hasCheckAnswered(heldStep, check)) return { kind: "replay", stepId };
   if (finding.self && !readStepGate(heldStep).allowSelf)
@@ -153,7 +157,11 @@ export function recordNoVerdict(state: OpenCoordination, command: RecordNoVerdic
 function acceptNoVerdict(
   state: OpenCoordination,
   step: HeldStep,
-  { check, because, asking }: Pick<RecordNoVerdict, "check" | "because"> & { readonly asking: Asking },
+  {
+    check,
+    because,
+    asking,
+  }: Pick<RecordNoVerdict, "check" | "because"> & { readonly asking: QuestionTiming },
 ): Decision {
   const { spec, phase } = step;
   const { stepId } = spec;
@@ -205,7 +213,11 @@ function addFinding(step: HeldStep, finding: Finding): HeldStep {
 }
 
 /** Drafts what follows from the verdicts that have arrived so far. */
-function draftVerdictConsequences(state: OpenCoordination, step: HeldStep, asking: Asking): FactDraft[] {
+function draftVerdictConsequences(
+  state: OpenCoordination,
+  step: HeldStep,
+  asking: QuestionTiming,
+): FactDraft[] {
   const { phase, spec, revisions = 0 } = step;
   const differences = listRunDifferences(step);
   const { stated, findings, failures } = phase;
@@ -235,7 +247,7 @@ function draftVerdictConsequences(state: OpenCoordination, step: HeldStep, askin
 function draftRevision(
   state: OpenCoordination,
   step: HeldStep,
-  { criteria, asking }: { readonly criteria: readonly string[]; readonly asking: Asking },
+  { criteria, asking }: { readonly criteria: readonly string[]; readonly asking: QuestionTiming },
 ): FactDraft[] {
   const { spec, phase, revisions = 0 } = step;
   if (findSpentLimit(step, undefined, asking.now)) {
@@ -262,7 +274,7 @@ function draftResultQuestion(
   {
     verdict,
     asking,
-  }: { readonly verdict: ResultVerdict & { readonly outcome: "hold" }; readonly asking: Asking },
+  }: { readonly verdict: ResultVerdict & { readonly outcome: "hold" }; readonly asking: QuestionTiming },
 ): FactDraft {
   if (isTooLateToAsk(state, asking)) return draftResultFailedAtDeadline(step);
   const { spec, phase } = step;
@@ -284,7 +296,8 @@ function draftResultQuestion(
   );
 }
 
-type Release = Pick<FactPayloads["step.completed"], "released"> & { readonly output?: ContentRef };
+/** Why a held result counts, and the output that people put in its place. */
+type ReleaseReason = Pick<FactPayloads["step.completed"], "released"> & { readonly output?: ContentRef };
 
 /**
  * Drafts the one fact that completes a held step, with what released its result. From here on its result counts and
@@ -292,7 +305,7 @@ type Release = Pick<FactPayloads["step.completed"], "released"> & { readonly out
  */
 export function draftAcceptedResult(
   { spec: { stepId }, phase }: HeldStep,
-  { released, output }: Release,
+  { released, output }: ReleaseReason,
 ): FactDraft[] {
   const countedOutput = output ?? phase.output;
   return [
@@ -313,7 +326,7 @@ export function draftAcceptedResult(
  * Returns why a held result may count: people replaced its text, people approved it, or its checks passed it. An empty
  * object where none of these was asked for.
  */
-export function findReleaseReason({ escalations }: OpenCoordination, step: HeldStep): Release {
+export function findReleaseReason({ escalations }: OpenCoordination, step: HeldStep): ReleaseReason {
   const { phase, spec } = step;
   const replaced = escalations.findLast(
     (question) =>

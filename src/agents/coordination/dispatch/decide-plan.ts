@@ -24,7 +24,7 @@ import {
 import type { FactDraft } from "../contracts/run-event.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
 import { isEnded, listOpenSteps, type OpenCoordination, type Step } from "../ledger/state.ts";
-import { draftQuestion, createEscalationId, type Question } from "./ask-people.ts";
+import { draftQuestion, createEscalationId, type EscalationSubject } from "./ask-people.ts";
 import { draftHeldStepCancellation, isHeldStep } from "./decide-held.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 import { refuseAndRecordLate } from "./late-outcome.ts";
@@ -76,7 +76,7 @@ function draftDoubtQuestions(
 export function createDoubtQuestion({
   confidence,
   floor,
-}: HeldDecision): Pick<Question, "cause" | "kind" | "answers" | "confidence"> {
+}: HeldDecision): Pick<EscalationSubject, "cause" | "kind" | "answers" | "confidence"> {
   const measured = confidence === undefined ? {} : { measured: confidence };
   return {
     cause: "confidence",

@@ -34,7 +34,8 @@ import {
 } from "./decide-held.ts";
 import { isPlanned } from "./plan-rules.ts";
 
-type Resolution = FactPayloads["escalation.closed"]["resolution"];
+/** How a question to people was closed. */
+type EscalationResolution = FactPayloads["escalation.closed"]["resolution"];
 
 /**
  * Decides on a question of an agent to people, or to its parent: accepted as a fact, a replay while the session has
@@ -158,7 +159,7 @@ function hasNoAttemptLeft({ steps }: OpenCoordination, { stepId }: Escalation): 
 }
 
 /** Returns in which way an answer closes its question. */
-function deriveResolution({ cause, stepId }: Escalation, { answer }: AnswerEscalation): Resolution {
+function deriveResolution({ cause, stepId }: Escalation, { answer }: AnswerEscalation): EscalationResolution {
   if (answer === "deny") return "denied";
   if (cause === "budget" && stepId === undefined) return "continued";
   if (cause === "retries_exhausted" || cause === "deadline" || cause === "budget") return "retried";
@@ -166,7 +167,7 @@ function deriveResolution({ cause, stepId }: Escalation, { answer }: AnswerEscal
 }
 
 interface QuestionClosing {
-  readonly resolution: Resolution;
+  readonly resolution: EscalationResolution;
   readonly given?: AnswerPayload;
   readonly now: EpochMs;
 }
@@ -202,7 +203,7 @@ function draftClosingConsequences(
   return isRefused && isDoubted ? [{ type: "step.skipped", payload: { stepId, because: "denied" } }] : [];
 }
 
-const LETTING_THROUGH: ReadonlySet<Resolution> = new Set(["approved", "answered"]);
+const LETTING_THROUGH: ReadonlySet<EscalationResolution> = new Set(["approved", "answered"]);
 
 /** Drafts the fate of a held result: approved it counts, replaced the text of people counts, refused or expired nothing counts (G3). */
 function draftResultRuling(

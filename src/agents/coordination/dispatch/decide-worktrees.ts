@@ -74,13 +74,18 @@ function openWorktree(
 
 type MergeCommand = WorktreeCommand & { type: "beginMerge" | "finishMerge" | "askAboutMerge" | "failMerge" };
 
-interface Merging {
+/** The worktree that a command merges, and when. */
+interface WorktreeMerge {
   readonly worktree: Worktree;
   readonly now: EpochMs;
 }
 
 /** Decides on a command about merging the work of a held step back. */
-function decideOnMerge(state: OpenCoordination, command: MergeCommand, { worktree, now }: Merging): Decision {
+function decideOnMerge(
+  state: OpenCoordination,
+  command: MergeCommand,
+  { worktree, now }: WorktreeMerge,
+): Decision {
   const { stepId, attempt } = command;
   const step = findHeldStep(state, stepId);
   if (!step || !mustMergeWorktree(state, stepId, attempt))

@@ -60,17 +60,18 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
 type CommandOnOpen = Exclude<Command, { type: "openCoordination" | "recordUsage" }>;
 
 function decideOnOpenCoordination(state: OpenCoordination, command: CommandOnOpen, now: EpochMs): Decision {
-  const decideOnType = DECIDERS[command.type] as Decider<CommandOnOpen["type"]>;
+  const decideOnType = DECIDERS[command.type] as CommandDecider<CommandOnOpen["type"]>;
   return decideOnType(state, command, now);
 }
 
-type Decider<T extends CommandOnOpen["type"]> = (
+/** Decides on a command of one type. */
+type CommandDecider<T extends CommandOnOpen["type"]> = (
   state: OpenCoordination,
   command: Command & { type: T },
   now: EpochMs,
 ) => Decision;
 
-const DECIDERS: { readonly [T in CommandOnOpen["type"]]: Decider<T> } = {
+const DECIDERS: { readonly [T in CommandOnOpen["type"]]: CommandDecider<T> } = {
   admitSpawn,
   acknowledgeStep,
   completeStep: endStep,
@@ -118,7 +119,7 @@ const DECIDERS: { readonly [T in CommandOnOpen["type"]]: Decider<T> } = {
 /** Returns a decider that refuses its command where the coordination runs no plan. */
 function requirePlan<T extends CommandOnOpen["type"]>(
   decideOnPlan: (state: PlannedCoordination, command: Command & { type: T }, now: EpochMs) => Decision,
-): Decider<T> {
+): CommandDecider<T> {
   return (state, command, now) =>
     isPlanned(state)
       ? decideOnPlan(state, command, now)
@@ -189,7 +190,7 @@ function acknowledgeStep(state: OpenCoordination, command: AcknowledgeStep): Dec
  * Records the outcome of an attempt, and what follows for its step. An outcome that the log already has is a replay
  * (D2), and one of an older attempt is refused (D3).
  */
-function endStep(state: OpenCoordination, ending: Ending, now: EpochMs): Decision {
+function endStep(state: OpenCoordination, ending: EndingCommand, now: EpochMs): Decision {
   const step = state.steps.get(ending.stepId);
   if (!step) return refuse("UNKNOWN_STEP", `there is no step ${ending.stepId}`);
   const { phase } = step;
@@ -210,13 +211,14 @@ function endStep(state: OpenCoordination, ending: Ending, now: EpochMs): Decisio
   return { kind: "accepted", stepId: command.stepId, facts: draftEndingFacts(state, step, { command, now }) };
 }
 
-type Ending = CompleteStep | FailStep | TimeOutStep;
+/** A command that ends a step. */
+type EndingCommand = CompleteStep | FailStep | TimeOutStep;
 
 /**
  * Returns a failure in place of the outcome of the current attempt where its run was refused; a timeout, and any other
  * outcome, as it is.
  */
-function replaceEndingOfRefusedRun(step: Step, ending: Ending): Ending {
+function replaceEndingOfRefusedRun(step: Step, ending: EndingCommand): EndingCommand {
   const refusedRun = createRefusedRunError(step);
   if (!refusedRun || ending.attempt !== step.phase.attempt || ending.type === "timeOutStep") return ending;
   const { stepId, attempt, via } = ending;
@@ -228,7 +230,7 @@ function replaceEndingOfRefusedRun(step: Step, ending: Ending): Ending {
  * Returns the outcome that the child reported in place of the one read from its last words. The newest report counts,
  * also where it came while those were read.
  */
-function replaceEndingByReport({ report }: Step, ending: Ending): Ending {
+function replaceEndingByReport({ report }: Step, ending: EndingCommand): EndingCommand {
   if (report?.attempt !== ending.attempt || !isEndingByWords(ending)) return ending;
   const { stepId, attempt, via, usage, asEarlier } = ending;
   const about = { stepId, attempt, via, ...(usage && { usage }), ...(asEarlier && { asEarlier }) };
@@ -241,13 +243,13 @@ function replaceEndingByReport({ report }: Step, ending: Ending): Ending {
 }
 
 /** True for an outcome that was read from the words of the child or from an earlier report. */
-function isEndingByWords(ending: Ending): ending is CompleteStep | FailStep {
+function isEndingByWords(ending: EndingCommand): ending is CompleteStep | FailStep {
   if (ending.type !== "failStep") return ending.type === "completeStep";
   return ending.error.code === "output_invalid" || ending.error.code === "reported_failed";
 }
 
 /** True when the log already records this outcome of the attempt (D2). */
-function isRecordedOutcome({ phase }: Step, command: Ending): boolean {
+function isRecordedOutcome({ phase }: Step, command: EndingCommand): boolean {
   if (command.attempt !== phase.attempt) return false;
   const isRevised = phase.status === "backoff" && phase.revision !== undefined;
   if (phase.status === "held" || isRevised) return command.type === "completeStep";
@@ -256,7 +258,7 @@ function isRecordedOutcome({ phase }: Step, command: Ending): boolean {
 }
 
 /** Refuses an outcome of an attempt that is over. For an observed spawn it is only a repetition by the host and is not recorded. */
-function refuseLateOutcome(step: Step, command: Ending): Decision {
+function refuseLateOutcome(step: Step, command: EndingCommand): Decision {
   if (step.spec.planned)
     return refuseAndRecordLate(step, { attempt: command.attempt, outcome: OUTCOME_STATUS[command.type] });
   if (command.attempt !== step.phase.attempt) return refuseStaleAttempt(step, command.attempt);
@@ -270,7 +272,7 @@ function refuseLateOutcome(step: Step, command: Ending): Decision {
 function draftEndingFacts(
   state: OpenCoordination,
   step: Step,
-  { command, now }: { readonly command: Ending; readonly now: EpochMs },
+  { command, now }: { readonly command: EndingCommand; readonly now: EpochMs },
 ): FactDraft[] {
   const fact = draftOutcome(step, command);
   if (command.type === "completeStep") {
@@ -286,14 +288,14 @@ function draftEndingFacts(
 }
 
 /** True when the outcome says that the host made no child. An acknowledged step contradicts it: it is about another or older call. */
-function isNeverSpawned(command: Ending): boolean {
+function isNeverSpawned(command: EndingCommand): boolean {
   if (command.type !== "failStep") return false;
   return command.error.code === "spawn_refused" || command.error.code === "spawn_not_confirmed";
 }
 
 const OUTCOME_STATUS = { completeStep: "completed", failStep: "failed", timeOutStep: "timed_out" } as const;
 
-function draftOutcome(step: Step, command: Ending): FactDraft {
+function draftOutcome(step: Step, command: EndingCommand): FactDraft {
   const { stepId, attempt, via } = command;
   const used = command.usage ? { usage: command.usage } : {};
   switch (command.type) {

@@ -9,7 +9,7 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { addMs, type EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { addSpent, isDelivery, spentFromUsage } from "../ledger/plan-progress.ts";
-import type { Spent, Step } from "../ledger/state.ts";
+import type { SpentBudget, Step } from "../ledger/state.ts";
 import { computeBackoffMs } from "../plan/backoff.ts";
 import { draftQuestion } from "./ask-people.ts";
 import { findFirstReachedLimit, findStopReason, type PlannedCoordination } from "./plan-rules.ts";
@@ -154,6 +154,6 @@ export function findSpentLimit(
   const budget = spec.planned?.budget;
   if (!budget) return undefined;
   if (budget.wallMs !== undefined && nextAtMs >= addMs(begunAtMs, budget.wallMs)) return "wallMs";
-  const before: Spent = spent ?? { spawns: phase.attempt, tokens: 0, costMicroUsd: 0 };
+  const before: SpentBudget = spent ?? { spawns: phase.attempt, tokens: 0, costMicroUsd: 0 };
   return findFirstReachedLimit(addSpent(before, spentFromUsage(usage)), budget);
 }

@@ -3,7 +3,7 @@ import { laneSchema } from "../contracts/envelope.ts";
 import type { SpendingLimit, Usage } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
-import type { OpenCoordination, PlanProgress, Spent, Step } from "../ledger/state.ts";
+import type { OpenCoordination, PlanProgress, SpentBudget, Step } from "../ledger/state.ts";
 import { addSpent, isDelivery, NOTHING_SPENT, spentFromUsage } from "../ledger/plan-progress.ts";
 
 export type PlannedCoordination = OpenCoordination & { readonly plan: PlanProgress };
@@ -64,7 +64,7 @@ export function findReachedPlanLimit(
 }
 
 /** Returns what the plan used since people last allowed it to go on. */
-export function computeUseSinceAllowed({ spent, allowedFrom }: PlanProgress): Spent {
+export function computeUseSinceAllowed({ spent, allowedFrom }: PlanProgress): SpentBudget {
   return {
     spawns: spent.spawns - allowedFrom.spawns,
     tokens: spent.tokens - allowedFrom.tokens,
@@ -79,7 +79,7 @@ const COUNTED = ["spawns", "tokens", "costMicroUsd"] as const;
  * Returns the name of the first limit (spawns, tokens or cost) of a budget that the use has reached; `undefined` where
  * none is.
  */
-export function findFirstReachedLimit(used: Spent, budget: Usage): keyof Spent | undefined {
+export function findFirstReachedLimit(used: SpentBudget, budget: Usage): keyof SpentBudget | undefined {
   return COUNTED.find((name) => used[name] >= (budget[name] ?? Number.POSITIVE_INFINITY));
 }
 
@@ -89,7 +89,7 @@ export function findFirstReachedLimit(used: Spent, budget: Usage): keyof Spent |
  */
 export function mapBudget(
   budget: Usage | undefined,
-  compute: (limit: number, name: keyof Spent) => number,
+  compute: (limit: number, name: keyof SpentBudget) => number,
 ): Usage {
   const amounts: Usage = {};
   for (const name of COUNTED) {
@@ -127,7 +127,7 @@ export function listLoans({ plan, steps }: PlannedCoordination): FactPayloads["b
  * Returns the sum of all loans of budget to plans of running attempts' agents, without the loan of one step where
  * `except` names it.
  */
-export function sumLoans(state: PlannedCoordination, except?: StepId): Spent {
+export function sumLoans(state: PlannedCoordination, except?: StepId): SpentBudget {
   return listLoans(state)
     .filter(({ stepId }) => stepId !== except)
     .reduce((sum, { budget }) => addSpent(sum, spentFromUsage(budget)), NOTHING_SPENT);
@@ -155,7 +155,7 @@ export function isBudgetRestLent(state: PlannedCoordination): boolean {
 export function computeBudgetLeft(
   state: OpenCoordination,
   { spec, spent = NOTHING_SPENT }: Step,
-  usedBefore: Spent,
+  usedBefore: SpentBudget,
 ): SpendingLimit {
   const ofStep = subtractUseFromBudget(spec.planned?.budget, addSpent(spent, usedBefore));
   if (!isPlanned(state)) return ofStep;
@@ -166,7 +166,7 @@ export function computeBudgetLeft(
   return cutBudget(ofStep, subtractUseFromBudget(state.created.plan?.budget, used)) ?? {};
 }
 
-function subtractUseFromBudget(budget: Usage | undefined, used: Spent): Usage {
+function subtractUseFromBudget(budget: Usage | undefined, used: SpentBudget): Usage {
   return mapBudget(budget, (limit, name) => limit - used[name]);
 }
 

@@ -11,7 +11,8 @@ import { evolve } from "../ledger/evolve.ts";
 import type { Coordination, KnownCoordination, Step } from "../ledger/state.ts";
 import { projectFact } from "../openwop/project.ts";
 
-export interface Recorded {
+/** Facts as events of the log, and the coordination as it is behind them. */
+export interface RecordedFacts {
   readonly events: readonly RunEvent[];
   readonly state: Coordination;
 }
@@ -20,7 +21,7 @@ export interface Recorded {
  * Returns the events for these facts, each followed by the OpenWOP events projected from it, and the state after them;
  * nothing is stored.
  */
-export function recordFacts(before: Coordination, facts: readonly FactDraft[], now: EpochMs): Recorded {
+export function recordFacts(before: Coordination, facts: readonly FactDraft[], now: EpochMs): RecordedFacts {
   const events: RunEvent[] = [];
   const timestamp = formatTimestamp(now);
   let state = before;

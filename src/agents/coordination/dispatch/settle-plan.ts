@@ -43,7 +43,7 @@ function describeOpenWork(state: PlannedCoordination): string | undefined {
 }
 
 /** Ends the coordination: its open questions are closed and all claims released. */
-function endCoordination(state: OpenCoordination, payload: Terminal): Decision {
+function endCoordination(state: OpenCoordination, payload: TerminalPayload): Decision {
   return accept([
     ...draftOpenQuestionClosings(state),
     ...draftEndOfClaims(state, "coordination_ended"),
@@ -70,9 +70,10 @@ function createDeliverySpec({ created }: PlannedCoordination): FactPayloads["ste
   };
 }
 
-type Terminal = FactPayloads["coordination.terminal"];
+/** The payload of the fact that ends a coordination. */
+type TerminalPayload = FactPayloads["coordination.terminal"];
 
-function createTerminal(state: PlannedCoordination, delivery: Step): Terminal {
+function createTerminal(state: PlannedCoordination, delivery: Step): TerminalPayload {
   return { ...computePlanVerdict(state), delivery: determineDeliveryOutcome(state, delivery) };
 }
 
@@ -82,7 +83,7 @@ function createTerminal(state: PlannedCoordination, delivery: Step): Terminal {
  */
 export function computePlanVerdict(
   state: PlannedCoordination,
-): Pick<Terminal, "status" | "steps" | "successCriteria"> {
+): Pick<TerminalPayload, "status" | "steps" | "successCriteria"> {
   const steps = { total: 0, completed: 0, failed: 0, timedOut: 0, cancelled: 0, skipped: 0 };
   for (const step of state.steps.values()) {
     if (!step.spec.planned || isDelivery(step)) continue;
@@ -102,8 +103,8 @@ export function computePlanVerdict(
 
 function computeTerminalStatus(
   { cancelledBy, plan, successCriteria = [] }: PlannedCoordination,
-  { total, completed }: Terminal["steps"],
-): Terminal["status"] {
+  { total, completed }: TerminalPayload["steps"],
+): TerminalPayload["status"] {
   // RFC 0090: an end that misses a success criterion is a give-up, even where all steps completed.
   if (completed === total) return successCriteria.every(({ met }) => met) ? "success" : "partial";
   if (cancelledBy) return "cancelled";
@@ -117,7 +118,7 @@ function computeTerminalStatus(
 function determineDeliveryOutcome(
   { cancelledBy }: PlannedCoordination,
   { phase }: Step,
-): NonNullable<Terminal["delivery"]> {
+): NonNullable<TerminalPayload["delivery"]> {
   if (phase.status === "completed") return "delivered";
   const isStopped =
     cancelledBy === "parent" && phase.status === "cancelled" && phase.error?.code === "child_cancelled";
@@ -146,7 +147,7 @@ export function settleObservedSpawns(state: OpenCoordination): Decision {
 }
 
 /** Returns how a coordination of observed spawns ended, by how many of its steps completed. */
-function computeObservedStatus({ total, completed, cancelled }: Terminal["steps"]): TerminalStatus {
+function computeObservedStatus({ total, completed, cancelled }: TerminalPayload["steps"]): TerminalStatus {
   if (completed === total) return "success";
   if (completed > 0) return "partial";
   return cancelled === total ? "cancelled" : "failed";

@@ -10,7 +10,8 @@ import type { StatedConfidence } from "../contracts/commands.ts";
 import type { ChildDifference } from "../contracts/fact-fields.ts";
 import type { Finding, Gate, VerificationFailure } from "../contracts/verification.ts";
 
-export interface Verified {
+/** The findings of the checks of a result, and what else its gate rules by. */
+export interface VerificationEvidence {
   readonly stated: StatedConfidence;
   readonly findings: readonly Finding[];
   readonly failures: ReadonlyMap<string, VerificationFailure>;
@@ -58,7 +59,7 @@ export function mustHoldMismatch(gate: Gate, differences: readonly ChildDifferen
  * Returns the ruling on a held result by the verdicts of its checks, then by its confidence: wait, pass, fail, revise,
  * or hold for people (G1).
  */
-export function ruleOnVerdicts(gate: Gate, verified: Verified): ResultVerdict {
+export function ruleOnVerdicts(gate: Gate, verified: VerificationEvidence): ResultVerdict {
   const { findings, failures, revisions } = verified;
   const failed = findings.filter(({ verdict }) => verdict === "fail");
   if (failed.length > 0) return { outcome: "fail", criteria: listCriteria(failed) };
@@ -74,7 +75,10 @@ export function ruleOnVerdicts(gate: Gate, verified: Verified): ResultVerdict {
 }
 
 /** Rules on a result by its agent's confidence, then its critics', then by differences of the child. */
-function ruleByConfidence(gate: Gate, { stated, findings, differences }: Verified): ResultVerdict {
+function ruleByConfidence(
+  gate: Gate,
+  { stated, findings, differences }: VerificationEvidence,
+): ResultVerdict {
   const actor = ruleOnStatedConfidence(gate, stated);
   if (actor.outcome === "hold") {
     const { measured, required } = actor;

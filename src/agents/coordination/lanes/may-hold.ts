@@ -1,7 +1,7 @@
 /** Owns: how many places of all lanes together one session and one agent may hold. */
 
 /** Absent: no cap. */
-export interface Caps {
+export interface HoldingCaps {
   readonly perSessionMax?: number | undefined;
   readonly perAgentMax?: number | undefined;
 }
@@ -17,7 +17,7 @@ export interface HeldPlaces {
  * each.
  */
 export function canHoldPlace(
-  { perSessionMax = Infinity, perAgentMax = Infinity }: Caps,
+  { perSessionMax = Infinity, perAgentMax = Infinity }: HoldingCaps,
   { ofSession, ofAgent }: HeldPlaces,
 ): boolean {
   return ofSession < perSessionMax && ofAgent < perAgentMax;

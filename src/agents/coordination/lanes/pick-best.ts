@@ -6,9 +6,9 @@
  */
 import type { AgentId, SessionKey } from "../contracts/ids.ts";
 import { createBinaryHeap, type BinaryHeap } from "./binary-heap.ts";
-import { compareRanks, rankRequest, type LaneRank, type Rankable } from "./rank-request.ts";
+import { compareRanks, rankRequest, type LaneRank, type RequestUrgency } from "./rank-request.ts";
 
-export interface ReadyRequest extends Rankable {
+export interface ReadyRequest extends RequestUrgency {
   readonly session: SessionKey;
   readonly agentId: AgentId;
 }
@@ -26,7 +26,8 @@ export interface PickRules {
   readonly allowance?: Allowance;
 }
 
-interface Candidate<T> {
+/** A request that is ready, with its rank. */
+interface RankedRequest<T> {
   readonly request: T;
   readonly rank: LaneRank;
 }
@@ -38,12 +39,12 @@ interface Candidate<T> {
 export function pickBestRequests<T extends ReadyRequest>(requests: Iterable<T>, rules: PickRules): T[] {
   const { count, agingMs, allowance = {} } = rules;
   const spend = createSpending(allowance);
-  const groups = new Map<string, BinaryHeap<Candidate<T>>>();
+  const groups = new Map<string, BinaryHeap<RankedRequest<T>>>();
   let arrival = 0;
   for (const request of requests) {
     const rank = rankRequest(request, agingMs, (arrival += 1));
     const name = formatGroupName(request, allowance);
-    const group = groups.get(name) ?? createBinaryHeap<Candidate<T>>(compareLastFirst);
+    const group = groups.get(name) ?? createBinaryHeap<RankedRequest<T>>(compareLastFirst);
     groups.set(name, group);
     keepIfBetter(group, { request, rank }, Math.min(count, spend.left(request)));
   }
@@ -61,7 +62,7 @@ function formatGroupName({ session, agentId }: ReadyRequest, { ofSession, ofAgen
 }
 
 /** Keeps a candidate while there is room, or in place of the last of those kept, which is on top. */
-function keepIfBetter<T>(kept: BinaryHeap<Candidate<T>>, candidate: Candidate<T>, max: number): void {
+function keepIfBetter<T>(kept: BinaryHeap<RankedRequest<T>>, candidate: RankedRequest<T>, max: number): void {
   const last = kept.first();
   if (kept.size() < max) kept.add(candidate);
   else if (last && compareLastFirst(candidate, last) > 0) {
@@ -70,25 +71,26 @@ function keepIfBetter<T>(kept: BinaryHeap<Candidate<T>>, candidate: Candidate<T>
   }
 }
 
-function compareLastFirst<T>(a: Candidate<T>, b: Candidate<T>): number {
+function compareLastFirst<T>(a: RankedRequest<T>, b: RankedRequest<T>): number {
   return compareRanks(b.rank, a.rank);
 }
 
-function sortCandidates<T>(groups: Iterable<BinaryHeap<Candidate<T>>>): Candidate<T>[] {
-  const all: Candidate<T>[] = [];
+function sortCandidates<T>(groups: Iterable<BinaryHeap<RankedRequest<T>>>): RankedRequest<T>[] {
+  const all: RankedRequest<T>[] = [];
   for (const group of groups)
     for (let next = group.takeFirst(); next; next = group.takeFirst()) all.push(next);
   return all.sort((a, b) => compareRanks(a.rank, b.rank));
 }
 
-interface Spending {
+/** The allowance that is left as requests are picked. */
+interface AllowanceSpending {
   left(request: ReadyRequest): number;
   /** False when nothing is left for it. */
   take(request: ReadyRequest): boolean;
 }
 
 /** Creates the account of what is handed in against the allowances of sessions and agents. */
-function createSpending({ ofSession, ofAgent }: Allowance): Spending {
+function createSpending({ ofSession, ofAgent }: Allowance): AllowanceSpending {
   const bySession = new Map<SessionKey, number>();
   const byAgent = new Map<AgentId, number>();
   const countLeft = ({ session, agentId }: ReadyRequest): number =>

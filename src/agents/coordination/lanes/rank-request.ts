@@ -10,7 +10,7 @@ import type { EpochMs } from "../contracts/ids.ts";
 const LEVEL: Readonly<Record<Priority, number>> = { low: -1, normal: 0, high: 1, critical: 2 };
 
 /** The fields that the rank of a request follows from. */
-export interface Rankable {
+export interface RequestUrgency {
   readonly priority: Priority;
   readonly readyAtMs: EpochMs;
   readonly criticalPathMs: number;
@@ -29,7 +29,7 @@ export interface LaneRank {
  * Returns the rank of a lane's request, by priority, age, critical path and arrival; it never changes with time (N2).
  */
 export function rankRequest(
-  { priority, readyAtMs, criticalPathMs }: Rankable,
+  { priority, readyAtMs, criticalPathMs }: RequestUrgency,
   agingMs: number,
   arrival: number,
 ): LaneRank {

@@ -7,7 +7,7 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { epochMsOf, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import { updateAfterQuestionClosed, updateAfterPlanQuestion, releaseApprovedStep } from "./plan-progress.ts";
-import type { Escalation, OpenCoordination, Step, Telling } from "./state.ts";
+import type { Escalation, OpenCoordination, Step, PendingTelling } from "./state.ts";
 import { createQuestionTelling, nameQuestionTelling } from "./tellings.ts";
 
 export type QuestionEvent = FactEvent & {
@@ -200,7 +200,7 @@ function addAnswerTelling(
   }: { readonly resolution: FactPayloads["escalation.closed"]["resolution"]; readonly atMs: EpochMs },
 ): OpenCoordination {
   if (cause !== "agent" || !askedBy || resolution === "cancelled") return state;
-  const telling: Telling = {
+  const telling: PendingTelling = {
     tellingId: `answer:${escalationId}`,
     session: askedBy,
     sinceMs: atMs,

@@ -8,7 +8,7 @@ import { listRunDifferences } from "./step-notes.ts";
 import {
   findChildOfPhase,
   type EndedPhase,
-  type Failure,
+  type FailureStatus,
   type ObservedRun,
   type Step,
   type StepPhase,
@@ -232,7 +232,7 @@ function countRefusal({ spec, refusals = 0 }: Step, event: OutcomeEvent): { read
   return { refusals: refusals + 1 };
 }
 
-function isFailureStatus(status: EndedPhase["status"]): status is Failure {
+function isFailureStatus(status: EndedPhase["status"]): status is FailureStatus {
   return status === "failed" || status === "timed_out";
 }
 

@@ -10,12 +10,12 @@ import {
   isEnded,
   type OpenCoordination,
   type PlanProgress,
-  type Spent,
+  type SpentBudget,
   type Step,
-  type Stray,
+  type StrayRun,
 } from "./state.ts";
 
-export const NOTHING_SPENT: Spent = { spawns: 0, tokens: 0, costMicroUsd: 0 };
+export const NOTHING_SPENT: SpentBudget = { spawns: 0, tokens: 0, costMicroUsd: 0 };
 
 /** Returns the progress of a plan of which no step is admitted and nothing is used; its time counts from `atMs`. */
 export function createEmptyProgress(atMs: EpochMs): PlanProgress {
@@ -177,7 +177,7 @@ function moveStepByPhase(
 }
 
 /** Returns the sum of two amounts of spawns, tokens and cost. */
-export function addSpent(a: Spent, b: Spent): Spent {
+export function addSpent(a: SpentBudget, b: SpentBudget): SpentBudget {
   return {
     spawns: a.spawns + b.spawns,
     tokens: a.tokens + b.tokens,
@@ -186,17 +186,21 @@ export function addSpent(a: Spent, b: Spent): Spent {
 }
 
 /** Returns the spawns, tokens and cost that a usage names, 0 for those that it does not name. */
-export function spentFromUsage(usage: Usage | undefined): Spent {
+export function spentFromUsage(usage: Usage | undefined): SpentBudget {
   return { spawns: usage?.spawns ?? 0, tokens: usage?.tokens ?? 0, costMicroUsd: usage?.costMicroUsd ?? 0 };
 }
 
-export const ONE_SPAWN: Spent = { ...NOTHING_SPENT, spawns: 1 };
+export const ONE_SPAWN: SpentBudget = { ...NOTHING_SPENT, spawns: 1 };
 
 /**
  * Returns the state with what a step of the plan used added to the step and to the plan; unchanged for the delivery
  * and a step of no plan.
  */
-export function addStepSpending(state: OpenCoordination, stepId: StepId, spent: Spent): OpenCoordination {
+export function addStepSpending(
+  state: OpenCoordination,
+  stepId: StepId,
+  spent: SpentBudget,
+): OpenCoordination {
   const step = state.steps.get(stepId);
   if (!state.plan || !step?.spec.planned || isDelivery(step)) return state;
   return {
@@ -207,7 +211,7 @@ export function addStepSpending(state: OpenCoordination, stepId: StepId, spent: 
 }
 
 /** Returns the plan's progress with use added that belongs to none of its steps. */
-export function addPlanSpending(plan: PlanProgress, spent: Spent): PlanProgress {
+export function addPlanSpending(plan: PlanProgress, spent: SpentBudget): PlanProgress {
   return { ...plan, spent: addSpent(plan.spent, spent) };
 }
 
@@ -255,7 +259,7 @@ export function addStray(plan: PlanProgress, { spec, phase }: Step): PlanProgres
   const session = phase.status === "running" ? phase.childSessionKey : phase.targetSession;
   if (!session) return plan;
   const { attempt, dispatchedAtMs, gateway } = phase;
-  const stray: Stray = {
+  const stray: StrayRun = {
     stepId: spec.stepId,
     attempt,
     dispatchedAtMs,

@@ -80,7 +80,7 @@ interface KnownFields {
   /** Steps whose results wait for a ruling. */
   readonly held: OrderedSet<StepId>;
   /** Tellings that sessions still wait for, by id. */
-  readonly tellings: OrderedMap<string, Telling>;
+  readonly tellings: OrderedMap<string, PendingTelling>;
   /** The ids of tellings of which no turn began, and none will. */
   readonly untold: ImmutableSet<string>;
   /** Worktrees of attempts that are not known to be gone, as `formatWorktreeKey` names them. */
@@ -111,7 +111,7 @@ export interface PlanProgress {
   readonly waits: ImmutableMap<StepId, { readonly met: number; readonly lost: number }>;
   readonly dependents: ImmutableMap<StepId, List<StepId>>;
   /** Children of attempts that we gave up, which may still be at work. */
-  readonly strays: OrderedMap<SessionKey, Stray>;
+  readonly strays: OrderedMap<SessionKey, StrayRun>;
   /** Why no further step may begin. */
   readonly stop?: "fail_fast" | "budget" | "denied";
   /** The open question whether the plan is to begin at all (G2). */
@@ -120,14 +120,14 @@ export interface PlanProgress {
   readonly budgetQuestion?: string;
   /** A question went unanswered. */
   readonly hasExpired: boolean;
-  readonly spent: Spent;
+  readonly spent: SpentBudget;
   /** The spending when people last allowed the plan to go on: a budget counts from here. */
-  readonly allowedFrom: Spent;
+  readonly allowedFrom: SpentBudget;
   readonly allowedFromMs: EpochMs;
 }
 
 /** A session waits to be told something, once. */
-export interface Telling {
+export interface PendingTelling {
   readonly tellingId: string;
   readonly session: SessionKey;
   readonly sinceMs: EpochMs;
@@ -149,7 +149,7 @@ export interface Worktree {
     | { readonly status: "merged" | "conflicted" };
 }
 
-export interface Stray {
+export interface StrayRun {
   readonly stepId: StepId;
   readonly attempt: number;
   readonly dispatchedAtMs: EpochMs;
@@ -157,7 +157,7 @@ export interface Stray {
   readonly gateway?: string;
 }
 
-export interface Spent {
+export interface SpentBudget {
   readonly spawns: number;
   readonly tokens: number;
   readonly costMicroUsd: number;
@@ -190,7 +190,7 @@ export interface Step extends StepNotes {
   /** When the first attempt of a planned step began. */
   readonly begunAtMs?: EpochMs;
   /** Spending of all attempts, and of the spawns of a planned step's child. */
-  readonly spent?: Spent;
+  readonly spent?: SpentBudget;
 }
 
 export interface ObservedRun {
@@ -236,7 +236,7 @@ export interface DispatchedPhase {
   readonly gateway?: string;
 }
 
-export interface RunningPhase extends Child {
+export interface RunningPhase extends ChildIds {
   readonly status: "running";
   readonly attempt: number;
   readonly dispatchedAtMs: EpochMs;
@@ -265,7 +265,7 @@ export interface HeldPhase extends AttemptFields {
 /** An attempt went wrong and the next one is due at `retryAtMs`. */
 export interface BackoffPhase extends AttemptFields {
   readonly status: "backoff";
-  readonly cause: Failure;
+  readonly cause: FailureStatus;
   readonly retryAtMs: EpochMs;
   /** The result goes back to its agent. */
   readonly revision?: { readonly criteria: readonly string[]; readonly output?: ContentRef };
@@ -274,16 +274,16 @@ export interface BackoffPhase extends AttemptFields {
 /** No attempt is left, and people are asked. */
 export interface BlockedPhase extends AttemptFields {
   readonly status: "blocked";
-  readonly cause: Failure;
+  readonly cause: FailureStatus;
   readonly escalationId: string;
   /** Then the step fails. */
   readonly answerByMs: EpochMs;
 }
 
-export type Failure = "failed" | "timed_out";
+export type FailureStatus = "failed" | "timed_out";
 
 export interface EndedPhase extends AttemptFields {
-  readonly status: "completed" | "cancelled" | Failure;
+  readonly status: "completed" | "cancelled" | FailureStatus;
   readonly output?: ContentRef;
   /** It was held: what let it through. */
   readonly released?: NonNullable<FactPayloads["step.completed"]["released"]>;
@@ -317,13 +317,13 @@ interface AttemptFields {
   readonly deadlineAtMs: EpochMs;
   readonly endedAtMs: EpochMs;
   /** Absent where the host refused the spawn or never confirmed it. */
-  readonly child?: Child;
+  readonly child?: ChildIds;
   /** The gateway that started the child, while its result may go back to it. Absent where it has the ledger alone. */
   readonly gateway?: string;
   readonly error?: StepError;
 }
 
-export interface Child {
+export interface ChildIds {
   readonly childSessionKey: SessionKey;
   readonly childRunId: string;
 }
@@ -356,14 +356,14 @@ export type Escalation = FactPayloads["coordination.escalated"] & {
   readonly forwardedAtMs?: EpochMs;
   readonly closed?: FactPayloads["escalation.closed"];
   /** The answer that counted. */
-  readonly answered?: Answered;
+  readonly answered?: EscalationAnswer;
   /** How many answers did not count. */
   readonly refusedAnswers?: number;
   /** How its notices ended, by their places among them. */
   readonly notified?: ReadonlyMap<number, FactPayloads["escalation.notified"]["outcome"]>;
 };
 
-export type Answered = Omit<FactPayloads["escalation.answered"], "escalationId" | "refused"> & {
+export type EscalationAnswer = Omit<FactPayloads["escalation.answered"], "escalationId" | "refused"> & {
   readonly atMs: EpochMs;
 };
 
@@ -383,7 +383,7 @@ export function listOpenSteps(state: OpenCoordination | EndedCoordination): Step
   return state.openSteps.toArray().flatMap((stepId) => state.steps.get(stepId) ?? []);
 }
 
-export function findChildOfPhase(phase: StepPhase): Child | undefined {
+export function findChildOfPhase(phase: StepPhase): ChildIds | undefined {
   if (phase.status === "running") return phase;
   return "child" in phase ? phase.child : undefined;
 }

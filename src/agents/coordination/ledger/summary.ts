@@ -16,7 +16,8 @@ import {
 } from "../contracts/coordination-summary.ts";
 import { isEnded, type KnownCoordination } from "./state.ts";
 
-type Opening = FactPayloads["coordination.created"];
+/** The payload of the fact that opened the coordination. */
+type CreatedPayload = FactPayloads["coordination.created"];
 
 /**
  * Returns what lists of coordinations show of one: its status, owner, objective, the counts of its steps and what it
@@ -111,7 +112,13 @@ function listContestReferences(
  * Lists the references of a new coordination: by its trace, and as a plan inside. A plan is not found by its owner's
  * trace: what the owner's model spawns meanwhile is no part of it.
  */
-function listOpeningReferences({ origin, ownerSession, trace, parent, gateway }: Opening): Reference[] {
+function listOpeningReferences({
+  origin,
+  ownerSession,
+  trace,
+  parent,
+  gateway,
+}: CreatedPayload): Reference[] {
   const traced =
     origin === "observed" && trace.traceId
       ? [{ name: nameTraceReference({ session: ownerSession, gateway }, trace.traceId) }]

@@ -1,7 +1,7 @@
 /** Owns: what sessions are told of those that work for them, and the names and times of these tellings. */
 import type { FactPayloads } from "../contracts/facts.ts";
 import type { EpochMs, SessionKey } from "../contracts/ids.ts";
-import { isEnded, type KnownCoordination, type Step, type Telling } from "./state.ts";
+import { isEnded, type KnownCoordination, type Step, type PendingTelling } from "./state.ts";
 
 /** A session has few questions and held results of its children open at once. */
 const TELLINGS_MAX = 20;
@@ -18,7 +18,7 @@ export function nameQuestionTelling(escalationId: string): string {
 export function createQuestionTelling(
   { escalationId, askedOf }: FactPayloads["coordination.escalated"],
   sinceMs: EpochMs,
-): Telling | undefined {
+): PendingTelling | undefined {
   if (!askedOf) return undefined;
   const tellingId = nameQuestionTelling(escalationId);
   return { tellingId, session: askedOf, sinceMs, of: { kind: "question", escalationId } };
@@ -28,7 +28,7 @@ export function createQuestionTelling(
  * Returns the telling by which a parent learns what became of a result that was kept from it; `undefined` where the
  * step has not ended, or nobody waits for that.
  */
-export function createResultTelling(step: Step): Telling | undefined {
+export function createResultTelling(step: Step): PendingTelling | undefined {
   const { spec, phase } = step;
   if (!isEnded(phase) || !isResultAwaited(step)) return undefined;
   const { stepId, sourceSession: session } = spec;
@@ -47,7 +47,7 @@ function isResultAwaited({ spec, phase, withheld }: Step): boolean {
  * Lists, by time and up to a bound, the newest tellings that a session may have had, or may still get. Those of which
  * no turn began are left out.
  */
-export function listTellingsToSession(state: KnownCoordination, session: SessionKey): Telling[] {
+export function listTellingsToSession(state: KnownCoordination, session: SessionKey): PendingTelling[] {
   const { escalations, steps, tellings, untold } = state;
   const questions = escalations
     .toList()

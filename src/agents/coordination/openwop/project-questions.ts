@@ -7,13 +7,14 @@ import type { OpenWopPayloads } from "../contracts/openwop-events.ts";
 import type { KnownCoordination } from "../ledger/state.ts";
 import { draftDispatchDecision, nameActor } from "./draft-decided.ts";
 
-export type Escalated = FactEvent & { type: "coordination.escalated" };
+/** The fact that a question was put to people. */
+export type EscalatedFact = FactEvent & { type: "coordination.escalated" };
 
 /**
  * Drafts the OpenWOP events of a new question to people: a doubt about a decision, where it has one, then the
  * interrupt (G2). A question to another session has none yet.
  */
-export function draftOpenedQuestion(state: KnownCoordination, fact: Escalated): OpenWopDraft[] {
+export function draftOpenedQuestion(state: KnownCoordination, fact: EscalatedFact): OpenWopDraft[] {
   return fact.payload.askedOf
     ? []
     : [...draftDecisionDoubt(state, fact), ...draftQuestionInterrupt(state, fact)];
@@ -30,7 +31,7 @@ export function draftForwardedQuestion(
 
 function draftQuestionInterrupt(
   state: KnownCoordination,
-  question: Pick<Escalated, "eventId" | "payload">,
+  question: Pick<EscalatedFact, "eventId" | "payload">,
 ): OpenWopDraft[] {
   const { escalationId, stepId, kind, deadlineAtMs } = question.payload;
   const nodeId = stepId ?? "orchestrator";
@@ -61,7 +62,7 @@ function draftQuestionInterrupt(
  * Drafts the OpenWOP event of a low confidence in a decision to dispatch (RFC 0039); none where the planner stated no
  * confidence, or for any other question. A doubt about a result is said with the suspension.
  */
-export function draftDecisionDoubt(state: KnownCoordination, fact: Escalated): OpenWopDraft[] {
+export function draftDecisionDoubt(state: KnownCoordination, fact: EscalatedFact): OpenWopDraft[] {
   const { stepId, cause, kind, confidence } = fact.payload;
   if (cause !== "confidence" || confidence?.measured === undefined) return [];
   if ((confidence.of ?? "decision") !== "decision") return [];
@@ -87,7 +88,7 @@ export function draftDecisionDoubt(state: KnownCoordination, fact: Escalated): O
  */
 export function createLowConfidenceFields(
   state: KnownCoordination,
-  { payload: { stepId, cause, confidence } }: Pick<Escalated, "payload">,
+  { payload: { stepId, cause, confidence } }: Pick<EscalatedFact, "payload">,
 ): Partial<OpenWopPayloads["node.suspended"]> {
   if (cause !== "confidence" || !confidence || (confidence.of ?? "decision") === "decision") return {};
   return {

@@ -21,17 +21,18 @@ export const WORKFLOW_IDS = {
 
 /** Returns the OpenWOP events to append behind a fact, none for many facts; `state` is the state after it. */
 export function projectFact(fact: FactEvent, state: KnownCoordination): OpenWopDraft[] {
-  const projectType = PROJECTIONS[fact.type] as Projection<FactEvent["type"]>;
+  const projectType = PROJECTIONS[fact.type] as FactProjection<FactEvent["type"]>;
   return projectType(state, fact);
 }
 
-type Projection<T extends FactEvent["type"]> = (
+/** Drafts the OpenWOP events of facts of one type. */
+type FactProjection<T extends FactEvent["type"]> = (
   state: KnownCoordination,
   fact: FactEvent & { type: T },
 ) => OpenWopDraft[];
 
 /** Every fact without a projection is named here too, so that a new one is not forgotten. */
-const PROJECTIONS: { readonly [T in FactEvent["type"]]: Projection<T> } = {
+const PROJECTIONS: { readonly [T in FactEvent["type"]]: FactProjection<T> } = {
   "coordination.created": (_, { payload, eventId }) => [
     { type: "run.started", payload: { workflowId: WORKFLOW_IDS[payload.origin] }, causationId: eventId },
   ],
@@ -105,13 +106,14 @@ function draftAdmittedStep(
   return payload.planned && isDoubted ? [] : [draftDispatchDecision(state, [payload.stepId], eventId)];
 }
 
-type Handoff = Pick<OpenWopPayloads["core.workflowChain.event"], "phase" | "error">;
+/** The phase of a handoff and, where it failed, its error. */
+type HandoffPhase = Pick<OpenWopPayloads["core.workflowChain.event"], "phase" | "error">;
 
 /** Drafts the next phase of a step's handoff, caused by the one before it. */
 function draftHandoffPhase(
   state: KnownCoordination,
   stepId: StepId,
-  { phase, error }: Handoff,
+  { phase, error }: HandoffPhase,
 ): OpenWopDraft[] {
   const step = state.steps.get(stepId);
   const child = step && findChildOfPhase(step.phase);

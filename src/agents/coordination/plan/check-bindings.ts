@@ -2,23 +2,24 @@
 import type { CoordinationStep } from "../contracts/plan.ts";
 import { formatProblemPath } from "../contracts/validation.ts";
 import { canHaveOutput } from "./declares.ts";
-import type { Order } from "./order-nodes.ts";
+import type { NodeOrder } from "./order-nodes.ts";
 import { quoteName, type ProblemList } from "./plan-problem.ts";
 import { listReferences } from "./read-bindings.ts";
-import type { InputBinding, Reference, Segment } from "./step-graph.ts";
+import type { InputBinding, OutputReference, PathSegment } from "./step-graph.ts";
 import type { Wiring } from "./wire-steps.ts";
 
 interface BindingCheck {
   readonly steps: readonly CoordinationStep[];
   readonly wiring: Wiring;
-  readonly order: Order;
+  readonly order: NodeOrder;
   readonly problems: ProblemList;
 }
 
-interface Use {
+/** The use of another step's output by a step. */
+interface OutputUse {
   readonly node: number;
   readonly source: number;
-  readonly path: readonly Segment[];
+  readonly path: readonly PathSegment[];
 }
 
 const SOURCES_PER_PASS = 32;
@@ -28,7 +29,7 @@ const SOURCES_PER_PASS = 32;
  * to a step that need not have run before; returns nothing.
  */
 export function checkBindings(check: BindingCheck, bindings: readonly (readonly InputBinding[])[]): void {
-  const indirect: Use[] = [];
+  const indirect: OutputUse[] = [];
   for (const [node, nodeBindings] of bindings.entries()) {
     const direct = new Set(check.wiring.dependencies[node]);
     for (const { at, value } of nodeBindings) {
@@ -45,8 +46,8 @@ export function checkBindings(check: BindingCheck, bindings: readonly (readonly 
 /** Reports a reference to an unknown step or an excluded output, and returns the index of the step that is named. */
 function checkReference(
   { steps, wiring, problems }: BindingCheck,
-  { stepId, path: output }: Reference,
-  path: readonly Segment[],
+  { stepId, path: output }: OutputReference,
+  path: readonly PathSegment[],
 ): number | undefined {
   const source = wiring.indexOf.get(stepId);
   if (source === undefined) {
@@ -68,7 +69,7 @@ function checkReference(
  * Reports each use of a step that does not come before its user through any number of steps. Each pass carries 32
  * sources along the edges, one bit each; on and behind circles, which are refused anyway, nothing is said.
  */
-function checkIndirectUses(checked: BindingCheck, uses: readonly Use[]): void {
+function checkIndirectUses(checked: BindingCheck, uses: readonly OutputUse[]): void {
   if (uses.length === 0) return;
   const edges = sortEdgesByRank(checked);
   const rankOf = (node: number): number => edges.ranks[node] ?? STUCK;
@@ -77,7 +78,7 @@ function checkIndirectUses(checked: BindingCheck, uses: readonly Use[]): void {
     ({ source }) => source,
   );
   const sources = [...bySource.keys()].sort((a, b) => rankOf(a) - rankOf(b));
-  const wrong: Use[] = [];
+  const wrong: OutputUse[] = [];
   for (let from = 0; from < sources.length; from += SOURCES_PER_PASS) {
     const carried = sources.slice(from, from + SOURCES_PER_PASS);
     const behind = computeReachBits(edges, carried.map(rankOf));
@@ -125,7 +126,7 @@ function computeReachBits({ starts, targets }: EdgesByRank, sources: readonly nu
   return bits;
 }
 
-function reportNotDependency({ steps, problems }: BindingCheck, { node, source, path }: Use): void {
+function reportNotDependency({ steps, problems }: BindingCheck, { node, source, path }: OutputUse): void {
   const name = quoteName(steps[source]?.stepId ?? "");
   const message =
     node === source

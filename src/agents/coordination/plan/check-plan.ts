@@ -40,14 +40,15 @@ function createSchemaProblem({ path, expected, received }: ValidationProblem): P
   return { path, code: "SCHEMA_MISMATCH", message };
 }
 
-interface Salvage {
+/** The problems of a value as a plan, and the part of it that can still be checked. */
+interface SalvagedPlan {
   readonly problems: readonly ValidationProblem[];
   /** The part of the plan that can still be checked as a graph; absent where that would only repeat problems. */
   readonly rest?: CoordinationPlan;
 }
 
 /** Returns what is wrong with the fields of a plan, and the part whose graph can still be checked. */
-function salvagePlan(value: unknown): Salvage {
+function salvagePlan(value: unknown): SalvagedPlan {
   const fields = parseBounded(anyFieldsSchema, value, PLAN_BOUNDS);
   if (!fields.ok) return { problems: fields.problems };
   const outline = parseBounded(planOutlineSchema, fields.value, PLAN_BOUNDS);

@@ -1,6 +1,6 @@
 /** Owns: circles, and steps that can never run because of what they wait for. */
 import type { CoordinationStep } from "../contracts/plan.ts";
-import { findCircle, findComponents, type Order } from "./order-nodes.ts";
+import { findCircle, findComponents, type NodeOrder } from "./order-nodes.ts";
 import { formatChain, quoteName, type ProblemList } from "./plan-problem.ts";
 import type { Wiring } from "./wire-steps.ts";
 
@@ -14,7 +14,7 @@ interface ReachCheck {
  * Adds a problem to the plan's list for one circle in each knot of dependencies, and each step that can never run
  * because of what it waits for. An unknown dependency counts as able to complete.
  */
-export function checkReach(checked: ReachCheck, { order, stuck }: Order): void {
+export function checkReach(checked: ReachCheck, { order, stuck }: NodeOrder): void {
   const { wiring } = checked;
   const components = stuck.length === 0 ? [] : findComponents(stuck, wiring.dependencies);
   const dead = new Set<number>();

@@ -1,11 +1,12 @@
 /** Owns: whether timeouts, backoffs and retry budgets fit what the plan allows as a whole. */
 import type { CoordinationPlan, CoordinationStep } from "../contracts/plan.ts";
-import type { Order } from "./order-nodes.ts";
+import type { NodeOrder } from "./order-nodes.ts";
 import { formatChain, type ProblemList } from "./plan-problem.ts";
-import type { Segment } from "./step-graph.ts";
+import type { PathSegment } from "./step-graph.ts";
 import type { Wiring } from "./wire-steps.ts";
 
-interface Retry {
+/** How often a step is tried again, and how long it waits before that. */
+interface RetryTiming {
   readonly budget: number;
   readonly backoffMs?: number | undefined;
 }
@@ -16,7 +17,7 @@ interface Retry {
  */
 export function checkRetries(plan: CoordinationPlan, problems: ProblemList): void {
   const { retryBudget } = plan.failurePolicy;
-  const check = (retry: Retry | undefined, path: readonly Segment[]): void => {
+  const check = (retry: RetryTiming | undefined, path: readonly PathSegment[]): void => {
     if (!retry) return;
     if (retry.budget > retryBudget)
       problems.add(
@@ -48,9 +49,10 @@ export function isSentOnce(step: CoordinationStep, defaults: CoordinationPlan["d
   return (step.deliveryMode ?? defaults?.deliveryMode) === "best_effort";
 }
 
-interface Timed {
+/** A plan's wiring and order, and the list for the problems of its times. */
+interface TimingCheck {
   readonly wiring: Wiring;
-  readonly order: Order;
+  readonly order: NodeOrder;
   readonly problems: ProblemList;
 }
 
@@ -58,7 +60,7 @@ interface Timed {
  * Adds a problem to the plan's list for each chain of stated timeouts that does not fit the plan's deadline, each step
  * tried once; returns nothing. Timeouts that the plan does not state are cut to the deadline instead.
  */
-export function checkDeadline(plan: CoordinationPlan, timed: Timed): void {
+export function checkDeadline(plan: CoordinationPlan, timed: TimingCheck): void {
   const { deadlineMs, steps } = plan;
   if (deadlineMs === undefined) return;
   const times = computeLatestTimes(plan, timed);
@@ -74,7 +76,8 @@ export function checkDeadline(plan: CoordinationPlan, timed: Timed): void {
   }
 }
 
-interface Times {
+/** The latest times of a step, from the start of the plan, and the dependency it starts behind. */
+interface StepTimes {
   /** The dependency that it starts behind. */
   readonly after: number | undefined;
   readonly startMs: number;
@@ -84,9 +87,9 @@ interface Times {
 /** Returns when each step starts and ends at the latest if every step takes all of its stated timeout. */
 function computeLatestTimes(
   { steps, defaults }: CoordinationPlan,
-  { wiring, order }: Timed,
-): Map<number, Times> {
-  const times = new Map<number, Times>();
+  { wiring, order }: TimingCheck,
+): Map<number, StepTimes> {
+  const times = new Map<number, StepTimes>();
   const finishOf = (node: number): number => times.get(node)?.finishMs ?? 0;
   for (const node of order.order) {
     const after = findLastNeededDependency(
@@ -118,7 +121,7 @@ function findLatestNode(nodes: readonly number[], finishOf: (node: number) => nu
 }
 
 /** Returns the steps that make the last one end so late, from the first on. */
-function traceChain(end: number, times: ReadonlyMap<number, Times>): number[] {
+function traceChain(end: number, times: ReadonlyMap<number, StepTimes>): number[] {
   const chain: number[] = [];
   for (let node: number | undefined = end; node !== undefined; node = times.get(node)?.after)
     chain.push(node);

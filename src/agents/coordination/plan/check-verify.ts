@@ -5,7 +5,7 @@ import { checkOutputSchema } from "./output-schema.ts";
 import { readPattern } from "./pattern-syntax.ts";
 import { quoteName, type ProblemList } from "./plan-problem.ts";
 import { readBinding } from "./read-bindings.ts";
-import type { Segment } from "./step-graph.ts";
+import type { PathSegment } from "./step-graph.ts";
 
 /**
  * Adds a problem to the plan's list for each check of a step's result whose schema or pattern cannot be used; returns
@@ -34,7 +34,7 @@ export function checkSuccessCriteria(
   const stepIds = new Set(steps.map(({ stepId }) => stepId));
   const keys = new Set<string>();
   for (const [index, { key, when }] of successCriteria.entries()) {
-    const path: Segment[] = ["successCriteria", index];
+    const path: PathSegment[] = ["successCriteria", index];
     if (keys.has(key))
       problems.add(
         "CRITERION_DUPLICATE",
@@ -54,7 +54,7 @@ function checkCriterionBinding(
     known: stepIds,
     problems,
   }: {
-    readonly path: readonly Segment[];
+    readonly path: readonly PathSegment[];
     readonly known: ReadonlySet<StepId>;
     readonly problems: ProblemList;
   },

@@ -16,7 +16,7 @@ import { checkBindings } from "./check-bindings.ts";
 import { checkSuccessCriteria, checkVerify } from "./check-verify.ts";
 import { checkReach } from "./check-reach.ts";
 import { checkDeadline, checkRetries, isSentOnce } from "./check-timing.ts";
-import { orderNodes, reverseEdges, type Order } from "./order-nodes.ts";
+import { orderNodes, reverseEdges, type NodeOrder } from "./order-nodes.ts";
 import { checkOutputSchema } from "./output-schema.ts";
 import { createProblemList, type PlanProblem } from "./plan-problem.ts";
 import { readBindings } from "./read-bindings.ts";
@@ -71,7 +71,7 @@ export function compilePlan(plan: CoordinationPlan, options: CompileOptions = {}
 interface GraphInputs {
   readonly plan: CoordinationPlan;
   readonly wiring: Wiring;
-  readonly order: Order;
+  readonly order: NodeOrder;
   readonly bindings: readonly (readonly InputBinding[])[];
   readonly options: CompileOptions;
 }

@@ -1,11 +1,18 @@
 /** Owns: the steps of a compiled plan as the ledger admits them. */
 import { BOUNDS } from "../contracts/bounds.ts";
-import type { Carried, ContentRef, Planned, RunnerKind, StepAdmitted } from "../contracts/fact-fields.ts";
+import type {
+  CarriedResult,
+  ContentRef,
+  Planned,
+  RunnerKind,
+  StepAdmitted,
+} from "../contracts/fact-fields.ts";
 import type { AgentId, SessionKey, StepId } from "../contracts/ids.ts";
 import type { AdmittedPrivilege } from "../contracts/privilege.ts";
 import type { CompiledStep, StepGraph } from "./step-graph.ts";
 
-export interface Admitting {
+/** The owner of a plan, with the rules and look-ups by which its steps are admitted. */
+export interface PlanAdmission {
   readonly ownerSession: SessionKey;
   readonly runnerOf: (agent: AgentId) => RunnerKind;
   /** Names a text by its hash. */
@@ -15,7 +22,7 @@ export interface Admitting {
   /** Returns the bounds on a step's child; absent where nobody narrows it. */
   readonly privilegeOf?: (step: CompiledStep) => AdmittedPrivilege | undefined;
   /** Results that a fork has from its source. */
-  readonly carried?: ReadonlyMap<StepId, Carried>;
+  readonly carried?: ReadonlyMap<StepId, CarriedResult>;
 }
 
 export type PlannedStep = StepAdmitted & { readonly planned: Planned };
@@ -29,7 +36,7 @@ export interface StepRange {
 /** Returns what the steps of a compiled plan in a range, by default all, are admitted with. */
 export function createPlannedSteps(
   graph: StepGraph,
-  admitting: Admitting,
+  admitting: PlanAdmission,
   { from, to }: StepRange = { from: 0, to: graph.steps.length },
 ): PlannedStep[] {
   return graph.steps.slice(from, to).map((step) => createPlannedStep(step, admitting));
@@ -39,7 +46,7 @@ export function createPlannedSteps(
  * Returns a compiled step as the ledger admits it. The content is the task without its input, which is known only when
  * the step is dispatched.
  */
-function createPlannedStep(step: CompiledStep, admitting: Admitting): PlannedStep {
+function createPlannedStep(step: CompiledStep, admitting: PlanAdmission): PlannedStep {
   const { ownerSession, runnerOf, refOf, gateStep: gated } = admitting;
   const runner = runnerOf(step.agent);
   const carried = admitting.carried?.get(step.stepId);

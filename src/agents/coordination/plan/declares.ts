@@ -1,13 +1,14 @@
 /** Owns: whether an `outputSchema` leaves room for an output that a binding names. */
-import { isJsonObject as isFields, type Segment } from "./step-graph.ts";
+import { isJsonObject as isFields, type PathSegment } from "./step-graph.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
+/** The keywords of a JSON schema, unchecked. */
+type SchemaKeywords = Readonly<Record<string, unknown>>;
 
 /**
  * True unless the JSON Schema of a step's outputs excludes an output at this path. A schema that is not plain allows
  * any path.
  */
-export function canHaveOutput(schema: object, path: readonly Segment[]): boolean {
+export function canHaveOutput(schema: object, path: readonly PathSegment[]): boolean {
   let at: unknown = schema;
   for (const segment of path) {
     if (at === false) return false;
@@ -20,7 +21,7 @@ export function canHaveOutput(schema: object, path: readonly Segment[]): boolean
 }
 
 /** Returns the schema of a member: `false` where it cannot exist, `undefined` where nothing is said of it. */
-function findPropertySchema(schema: Fields, name: string): unknown {
+function findPropertySchema(schema: SchemaKeywords, name: string): unknown {
   if (!allowsType(schema, "object")) return false;
   const { properties, patternProperties, additionalProperties } = schema;
   if (isFields(properties) && Object.hasOwn(properties, name)) return properties[name];
@@ -28,13 +29,13 @@ function findPropertySchema(schema: Fields, name: string): unknown {
 }
 
 /** Returns the schema of a list's item: `false` where it cannot exist, `undefined` where nothing is said of it. */
-function findItemSchema(schema: Fields, index: number): unknown {
+function findItemSchema(schema: SchemaKeywords, index: number): unknown {
   if (!allowsType(schema, "array")) return false;
   const { prefixItems, items } = schema;
   return Array.isArray(prefixItems) && index < prefixItems.length ? prefixItems[index] : items;
 }
 
-function allowsType({ type }: Fields, wanted: string): boolean {
+function allowsType({ type }: SchemaKeywords, wanted: string): boolean {
   if (type === undefined) return true;
   return Array.isArray(type) ? type.includes(wanted) : type === wanted;
 }

@@ -6,9 +6,17 @@ import { BOUNDS } from "../contracts/bounds.ts";
 import type { StepId } from "../contracts/ids.ts";
 import { formatProblemPath } from "../contracts/validation.ts";
 import { quoteName } from "./plan-problem.ts";
-import type { CompiledStep, Json, JsonObject, Reference, Segment, Template } from "./step-graph.ts";
+import type {
+  CompiledStep,
+  Json,
+  JsonObject,
+  OutputReference,
+  PathSegment,
+  TextTemplate,
+} from "./step-graph.ts";
 
-export type Filled =
+/** The input of a step with its bindings filled in, or why that cannot be done. */
+export type FilledInput =
   | { readonly kind: "filled"; readonly input: JsonObject }
   | {
       readonly kind: "unfillable";
@@ -25,8 +33,8 @@ export type OutputsOf = (stepId: StepId) => Json | undefined;
  * Returns the input of a step with the outputs of other steps in the place of its bindings, or a refusal where an
  * output is missing or the whole is too large. A binding to a step that has not completed is filled with `null`.
  */
-export function fillInput(step: CompiledStep, outputsOf: OutputsOf): Filled {
-  const filled: Place[] = [];
+export function fillInput(step: CompiledStep, outputsOf: OutputsOf): FilledInput {
+  const filled: FilledBinding[] = [];
   let chars = step.bindings.length === 0 ? 0 : JSON.stringify(step.input).length;
   for (const { at, value } of step.bindings) {
     const room = BOUNDS.filledInputCharsMax - chars;
@@ -42,15 +50,16 @@ export function fillInput(step: CompiledStep, outputsOf: OutputsOf): Filled {
 
 const TOO_LARGE = `with this value the input has more than ${BOUNDS.filledInputCharsMax} characters; bind less`;
 
-function refuseFilling(at: readonly Segment[], message: string): Filled {
+function refuseFilling(at: readonly PathSegment[], message: string): FilledInput {
   return { kind: "unfillable", path: formatProblemPath(["input", ...at]), message };
 }
 
-type Found =
+/** The value of a binding, or why there is none. */
+type BindingValue =
   | { readonly kind: "value"; readonly value: Json; readonly chars: number }
   | { readonly kind: "missing"; readonly message: string };
 
-function findBoundValue(reference: Reference, outputsOf: OutputsOf): Found {
+function findBoundValue(reference: OutputReference, outputsOf: OutputsOf): BindingValue {
   const found = lookUpValue(reference, outputsOf);
   if (found === undefined) return { kind: "missing", message: describeMissing(reference) };
   return { kind: "value", value: found, chars: JSON.stringify(found).length };
@@ -60,7 +69,7 @@ function findBoundValue(reference: Reference, outputsOf: OutputsOf): Found {
  * Returns the text of a template with its bindings filled in. It stops as soon as there is no room: 1,000 large
  * outputs in one text would not fit into memory.
  */
-function fillTemplate({ parts }: Template, outputsOf: OutputsOf, room: number): Found {
+function fillTemplate({ parts }: TextTemplate, outputsOf: OutputsOf, room: number): BindingValue {
   const texts: string[] = [];
   let chars = 0;
   for (const part of parts) {
@@ -80,7 +89,7 @@ function fillTemplate({ parts }: Template, outputsOf: OutputsOf, room: number): 
  * Looks up an output of a step: `null` where the step has not completed, `undefined` where it has no such output. Only
  * own members of objects and lists are found.
  */
-export function lookUpValue({ stepId, path }: Reference, outputsOf: OutputsOf): Json | undefined {
+export function lookUpValue({ stepId, path }: OutputReference, outputsOf: OutputsOf): Json | undefined {
   let at: Json | undefined = outputsOf(stepId);
   if (at === undefined || at === null) return null;
   for (const segment of path) {
@@ -99,13 +108,14 @@ function readOwnMember(value: Json, name: string): Json | undefined {
   return Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-function describeMissing({ stepId, path }: Reference): string {
+function describeMissing({ stepId, path }: OutputReference): string {
   const isPlain = /^[\w.-]+$/u.test(stepId) && stepId.length <= BOUNDS.nameCharsMax;
   return `${formatProblemPath(["steps", isPlain ? stepId : quoteName(stepId), "outputs", ...path])} is not there`;
 }
 
-interface Place {
-  readonly at: readonly Segment[];
+/** The value of a binding, and its path in the input. */
+interface FilledBinding {
+  readonly at: readonly PathSegment[];
   readonly value: Json;
 }
 
@@ -113,12 +123,12 @@ interface Place {
  * Returns a copy of the value with these places filled; the rest is shared. An input has at most 16 levels, so this
  * may recurse.
  */
-function fillPlaces(value: Json, places: readonly Place[]): Json {
+function fillPlaces(value: Json, places: readonly FilledBinding[]): Json {
   const [first] = places;
   if (!first) return value;
   if (first.at.length === 0) return first.value;
   const inside = Map.groupBy(places, ({ at }) => at[0]);
-  const fillAt = (segment: Segment, child: Json): Json =>
+  const fillAt = (segment: PathSegment, child: Json): Json =>
     fillPlaces(
       child,
       (inside.get(segment) ?? []).map((place) => ({ ...place, at: place.at.slice(1) })),

@@ -1,9 +1,10 @@
 /** Owns: the order of a graph of numbered nodes, and its knots. Nothing here recurses: a chain may be 10,000 long. */
 
 /** By node: the nodes that it depends on. */
-export type Edges = readonly (readonly number[])[];
+export type DependencyEdges = readonly (readonly number[])[];
 
-export interface Order {
+/** The nodes of a graph in the order of their dependencies. */
+export interface NodeOrder {
   /** Every node after its dependencies; without those that are on a circle or behind one. */
   readonly order: readonly number[];
   /** By node: the length of the longest chain before it. */
@@ -16,7 +17,7 @@ export interface Order {
  * Returns the nodes ordered so that each comes after its dependencies, with their depths, and apart from them those
  * that a circle keeps out.
  */
-export function orderNodes(dependencies: Edges): Order {
+export function orderNodes(dependencies: DependencyEdges): NodeOrder {
   const dependents = reverseEdges(dependencies);
   const openDependencyCounts = dependencies.map(({ length }) => length);
   const depths = dependencies.map(() => 0);
@@ -39,7 +40,7 @@ export function orderNodes(dependencies: Edges): Order {
 }
 
 /** Returns, by the index of each node, the nodes that depend on it. */
-export function reverseEdges(edges: Edges): number[][] {
+export function reverseEdges(edges: DependencyEdges): number[][] {
   const back: number[][] = edges.map(() => []);
   for (const [from, targets] of edges.entries()) for (const to of targets) back[to]?.push(from);
   return back;
@@ -49,7 +50,7 @@ export function reverseEdges(edges: Edges): number[][] {
  * Returns the strongly connected components of these nodes (Tarjan), each after the components that it depends on.
  * Each is a single node or a knot of circles.
  */
-export function findComponents(nodes: readonly number[], dependencies: Edges): number[][] {
+export function findComponents(nodes: readonly number[], dependencies: DependencyEdges): number[][] {
   const among = new Set(nodes);
   const walk = createWalk();
   for (const root of nodes) {
@@ -64,13 +65,15 @@ export function findComponents(nodes: readonly number[], dependencies: Edges): n
   return walk.components;
 }
 
-interface Visit {
+/** A node on the path of the walk, and the next of its edges to follow. */
+interface NodeVisit {
   readonly node: number;
   next: number;
 }
 
-interface Walk {
-  readonly visits: Visit[];
+/** The progress of a walk through a graph that finds its strongly connected components. */
+interface ComponentWalk {
+  readonly visits: NodeVisit[];
   /** In the order of their first visit. */
   readonly numbers: Map<number, number>;
   /** The lowest number that is known to be reached. */
@@ -81,11 +84,11 @@ interface Walk {
   readonly components: number[][];
 }
 
-function createWalk(): Walk {
+function createWalk(): ComponentWalk {
   return { visits: [], numbers: new Map(), lows: new Map(), open: [], isOpen: new Set(), components: [] };
 }
 
-function enterNode({ visits, numbers, lows, open, isOpen }: Walk, node: number): void {
+function enterNode({ visits, numbers, lows, open, isOpen }: ComponentWalk, node: number): void {
   lows.set(node, numbers.size);
   numbers.set(node, numbers.size);
   open.push(node);
@@ -93,13 +96,13 @@ function enterNode({ visits, numbers, lows, open, isOpen }: Walk, node: number):
   visits.push({ node, next: 0 });
 }
 
-function followEdge(walk: Walk, node: number, target: number): void {
+function followEdge(walk: ComponentWalk, node: number, target: number): void {
   if (!walk.numbers.has(target)) enterNode(walk, target);
   else if (walk.isOpen.has(target)) lowerReach(walk, node, walk.numbers.get(target) ?? 0);
 }
 
 /** Ends the visit of a node, and closes the component that begins with it. */
-function leaveNode(walk: Walk, node: number): void {
+function leaveNode(walk: ComponentWalk, node: number): void {
   const { visits, numbers, lows, open, isOpen, components } = walk;
   visits.pop();
   const parent = visits.at(-1);
@@ -111,7 +114,7 @@ function leaveNode(walk: Walk, node: number): void {
 }
 
 /** Lowers the earliest visit that a node is known to reach, where this one is earlier. */
-function lowerReach({ lows }: Walk, node: number, low: number): void {
+function lowerReach({ lows }: ComponentWalk, node: number, low: number): void {
   lows.set(node, Math.min(lows.get(node) ?? low, low));
 }
 
@@ -119,7 +122,7 @@ function lowerReach({ lows }: Walk, node: number, low: number): void {
  * Returns a shortest circle through the lowest node of a knot, that node first. Each node depends on the next, the
  * last on the first.
  */
-export function findCircle(knot: readonly number[], dependencies: Edges): number[] {
+export function findCircle(knot: readonly number[], dependencies: DependencyEdges): number[] {
   const start = knot.reduce((lowest, node) => Math.min(lowest, node));
   const members = new Set(knot);
   const cameFrom = new Map<number, number>();

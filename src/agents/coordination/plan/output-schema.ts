@@ -7,9 +7,10 @@ import { BOUNDS } from "../contracts/bounds.ts";
 import { orderNodes } from "./order-nodes.ts";
 import { readPattern } from "./pattern-syntax.ts";
 import { createProblemList, quoteName, type ProblemList } from "./plan-problem.ts";
-import { isJsonObject as isFields, type Segment } from "./step-graph.ts";
+import { isJsonObject as isFields, type PathSegment } from "./step-graph.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
+/** The keywords of a JSON schema, unchecked. */
+type SchemaKeywords = Readonly<Record<string, unknown>>;
 
 const TYPES = ["null", "boolean", "object", "array", "number", "string", "integer"];
 
@@ -74,14 +75,16 @@ const REFUSED: Readonly<Record<string, string>> = {
   dependencies: "use dependentRequired or dependentSchemas",
 };
 
-interface Child {
+/** A schema inside another one, with its path. */
+interface Subschema {
   readonly schema: unknown;
-  readonly at: readonly Segment[];
+  readonly at: readonly PathSegment[];
   /** True where it is held against the same value as the schema around it. */
   readonly isSame: boolean;
 }
 
-interface Node extends Child {
+/** A schema in the tree of all schemas, with the number of the one around it. */
+interface SchemaNode extends Subschema {
   /** The schema around it. */
   readonly parent?: number;
 }
@@ -89,9 +92,9 @@ interface Node extends Child {
 /**
  * Adds a problem to the plan's list for everything for which an author's JSON Schema cannot be used; returns nothing.
  */
-export function checkOutputSchema(schema: object, path: readonly Segment[], problems: ProblemList): void {
-  const nodes: Node[] = [{ schema, at: [], isSame: false }];
-  const report = (at: readonly Segment[], message: string): void =>
+export function checkOutputSchema(schema: object, path: readonly PathSegment[], problems: ProblemList): void {
+  const nodes: SchemaNode[] = [{ schema, at: [], isSame: false }];
+  const report = (at: readonly PathSegment[], message: string): void =>
     problems.add("OUTPUT_SCHEMA_INVALID", [...path, ...at], message);
   if (isSchemaTooLarge(schema)) {
     const { outputSchemaDepthMax, outputSchemaValuesMax } = BOUNDS;
@@ -128,16 +131,17 @@ export function listSchemaProblems(schema: unknown, place: string): string[] {
   );
 }
 
-function describeWrongSchema(at: readonly Segment[]): string {
+function describeWrongSchema(at: readonly PathSegment[]): string {
   return at.at(-1) === "items"
     ? "items is one schema for all items; use prefixItems for a list of them"
     : "a schema is an object, true or false; correct it";
 }
 
-type Say = (at: readonly Segment[], message: string) => void;
+/** Reports a problem at a path in the schema. */
+type SchemaReporter = (at: readonly PathSegment[], message: string) => void;
 
 /** Reports keywords of a schema that have a wrong value or are not supported, and required members that it excludes. */
-function checkKeywords(schema: Fields, at: readonly Segment[], report: Say): void {
+function checkKeywords(schema: SchemaKeywords, at: readonly PathSegment[], report: SchemaReporter): void {
   for (const [keyword, value] of Object.entries(schema)) {
     const rule = Object.hasOwn(PLAIN, keyword) ? PLAIN[keyword] : undefined;
     if (rule && !rule.is(value)) report([...at, keyword], `${keyword} must be ${rule.must}`);
@@ -149,7 +153,7 @@ function checkKeywords(schema: Fields, at: readonly Segment[], report: Say): voi
 }
 
 /** Reports patterns that cannot be used, and where all patterns of a schema are too large together. */
-function checkPatterns(nodes: readonly Node[], report: Say): void {
+function checkPatterns(nodes: readonly SchemaNode[], report: SchemaReporter): void {
   const { outputSchemaPatternCharsMax: charsMax, outputSchemaPatternSizeMax: sizeMax } = BOUNDS;
   let chars = 0;
   let sizes = 0;
@@ -171,9 +175,9 @@ function checkPatterns(nodes: readonly Node[], report: Say): void {
 
 function listPatterns(
   schema: unknown,
-  at: readonly Segment[],
-  report: Say,
-): { readonly text: string; readonly place: readonly Segment[] }[] {
+  at: readonly PathSegment[],
+  report: SchemaReporter,
+): { readonly text: string; readonly place: readonly PathSegment[] }[] {
   if (!isFields(schema)) return [];
   const { pattern, patternProperties } = schema;
   const names = isFields(patternProperties) ? Object.keys(patternProperties) : [];
@@ -187,7 +191,7 @@ function listPatterns(
 const TOO_MANY_CHOICES = `there may be at most ${BOUNDS.outputSchemaChoicesMax} of them; leave some out`;
 
 /** Reports members that are both required and excluded, and so can never exist. */
-function checkRequired(schema: Fields, at: readonly Segment[], report: Say): void {
+function checkRequired(schema: SchemaKeywords, at: readonly PathSegment[], report: SchemaReporter): void {
   const { properties, required, additionalProperties, patternProperties } = schema;
   if (additionalProperties !== false || patternProperties !== undefined) return;
   if (!isFields(properties) || !Array.isArray(required)) return;
@@ -203,8 +207,12 @@ function checkRequired(schema: Fields, at: readonly Segment[], report: Say): voi
  * Lists the schemas directly inside a schema, and reports keywords that should hold a list or an object of schemas and
  * do not, or too many alternatives.
  */
-function listSubschemas(schema: Fields, at: readonly Segment[], report: Say): Child[] {
-  const children: Child[] = [];
+function listSubschemas(
+  schema: SchemaKeywords,
+  at: readonly PathSegment[],
+  report: SchemaReporter,
+): Subschema[] {
+  const children: Subschema[] = [];
   const addChild = (key: string, isSame: boolean): void => {
     if (Object.hasOwn(schema, key)) children.push({ schema: schema[key], at: [...at, key], isSame });
   };
@@ -218,7 +226,7 @@ function listSubschemas(schema: Fields, at: readonly Segment[], report: Say): Ch
       );
       return;
     }
-    for (const [name, each] of Object.entries(value as Fields))
+    for (const [name, each] of Object.entries(value as SchemaKeywords))
       children.push({ schema: each, at: [...at, key, Array.isArray(value) ? Number(name) : name], isSame });
   };
   for (const key of SINGLE) addChild(key, false);
@@ -237,7 +245,7 @@ function listSubschemas(schema: Fields, at: readonly Segment[], report: Say): Ch
  * Reports each `$ref` that leads out of the schema or to no schema, too many levels behind references, and one place
  * from which following `$ref` never ends.
  */
-function checkReferences(nodes: readonly Node[], report: Say): void {
+function checkReferences(nodes: readonly SchemaNode[], report: SchemaReporter): void {
   const places = new Map(nodes.map(({ at }, index) => [formatJsonPointer(at), index]));
   const sameValueEdges = linkSameValues(nodes);
   const targets = new Set<number>();
@@ -263,7 +271,7 @@ function checkReferences(nodes: readonly Node[], report: Say): void {
 }
 
 /** Returns, by schema, the schemas directly inside of it that are held against the same value. */
-function linkSameValues(nodes: readonly Node[]): number[][] {
+function linkSameValues(nodes: readonly SchemaNode[]): number[][] {
   const sameValueEdges: number[][] = nodes.map(() => []);
   for (const [index, { parent, isSame }] of nodes.entries())
     if (parent !== undefined && isSame) sameValueEdges[parent]?.push(index);
@@ -274,7 +282,11 @@ function linkSameValues(nodes: readonly Node[]): number[][] {
  * Reports where the schemas that are referred to have too many levels together. They are turned into code one within
  * the other, which takes stack.
  */
-function checkReferenceLevels(nodes: readonly Node[], targets: ReadonlySet<number>, report: Say): void {
+function checkReferenceLevels(
+  nodes: readonly SchemaNode[],
+  targets: ReadonlySet<number>,
+  report: SchemaReporter,
+): void {
   const levels = nodes.map(() => 1);
   // Children come behind their parents.
   for (let index = nodes.length - 1; index > 0; index -= 1) {
@@ -305,7 +317,7 @@ function findReferenceTarget(
   return pointer === undefined ? "nowhere" : (places.get(pointer) ?? "nowhere");
 }
 
-function formatJsonPointer(at: readonly Segment[]): string {
+function formatJsonPointer(at: readonly PathSegment[]): string {
   return at.map((segment) => `/${String(segment).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 

@@ -9,22 +9,24 @@ const CLASSES = /^(?:L[ulmto]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|Cc|C
 /** The limit of RE2 on nested repetitions, multiplied. */
 const REPEATS_MAX = 1_000;
 
-interface Group {
+/** A group of a pattern that is being read, and is not closed yet. */
+interface PatternGroup {
   /** With repetitions written out. */
   size: number;
   /** The part read last, which a quantifier would repeat. */
-  last: Part;
+  last: PatternPart;
   repeats: number;
 }
 
-interface Part {
+/** A part of a pattern that was read, with its size. */
+interface PatternPart {
   readonly size: number;
   /** The most that anything in it is repeated. */
   readonly repeats: number;
 }
 
-const NOTHING: Part = { size: 0, repeats: 1 };
-const ATOM: Part = { size: 1, repeats: 1 };
+const NOTHING: PatternPart = { size: 0, repeats: 1 };
+const ATOM: PatternPart = { size: 1, repeats: 1 };
 
 export interface PatternReading {
   /** In parts, with repetitions written out. */
@@ -42,7 +44,7 @@ export function readPattern(pattern: string): PatternReading {
     return createRefusedPattern(`it has more than ${BOUNDS.patternCharsMax} characters`);
   if (!pattern.isWellFormed() || !isRegExp(pattern))
     return createRefusedPattern("it is not a regular expression");
-  const reader: Reader = { pattern, at: 0, groups: [createEmptyGroup()] };
+  const reader: PatternReader = { pattern, at: 0, groups: [createEmptyGroup()] };
   while (reader.at < pattern.length) {
     const problem = readPart(reader);
     if (problem !== undefined) return createRefusedPattern(problem);
@@ -57,14 +59,15 @@ function createRefusedPattern(problem: string): PatternReading {
   return { size: 0, problem };
 }
 
-interface Reader {
+/** A pattern and how far it was read. */
+interface PatternReader {
   readonly pattern: string;
   at: number;
   /** Open ones, the innermost last. */
-  readonly groups: Group[];
+  readonly groups: PatternGroup[];
 }
 
-function createEmptyGroup(): Group {
+function createEmptyGroup(): PatternGroup {
   return { size: 0, last: NOTHING, repeats: 1 };
 }
 
@@ -78,7 +81,7 @@ function isRegExp(pattern: string): boolean {
 }
 
 /** Reads the next part of a regular expression, and returns why it is refused; `undefined` where it is not. */
-function readPart(reader: Reader): string | undefined {
+function readPart(reader: PatternReader): string | undefined {
   const { pattern, groups } = reader;
   const char = pattern[reader.at] ?? "";
   switch (char) {
@@ -107,7 +110,7 @@ function readPart(reader: Reader): string | undefined {
 }
 
 /** Adds a part to the innermost group, as the part that a quantifier would repeat. */
-function addPart({ groups }: Reader, part: Part): void {
+function addPart({ groups }: PatternReader, part: PatternPart): void {
   const group = groups.at(-1);
   if (!group) return;
   group.size += group.last.size;
@@ -116,12 +119,12 @@ function addPart({ groups }: Reader, part: Part): void {
 }
 
 /** Returns a group that is read to its end as one part of the group around it. */
-function closeGroup({ size, last, repeats }: Group): Part {
+function closeGroup({ size, last, repeats }: PatternGroup): PatternPart {
   return { size: size + last.size, repeats: Math.max(repeats, last.repeats) };
 }
 
 /** Reads the beginning of a group, and returns why it is refused; `undefined` where it is not. */
-function readGroupStart(reader: Reader): string | undefined {
+function readGroupStart(reader: PatternReader): string | undefined {
   const rest = reader.pattern.slice(reader.at, reader.at + 4);
   if (/^\(\?<?[=!]/u.test(rest)) return `${NOT_LINEAR}: leave out ${rest.replace(/([=!]).*$/su, "$1")}...)`;
   if (rest.startsWith("(?<")) return "groups have no names here: write ( instead of (?<name>";
@@ -132,7 +135,7 @@ function readGroupStart(reader: Reader): string | undefined {
 }
 
 /** Repeats the part read last, and returns why that is refused; `undefined` where it is not. */
-function readQuantifier(reader: Reader): string | undefined {
+function readQuantifier(reader: PatternReader): string | undefined {
   const [text = "", min, max] =
     /^(?:[*+?]|\{(\d+)(?:,(\d*))?\})\??/u.exec(reader.pattern.slice(reader.at)) ?? [];
   reader.at += Math.max(text.length, 1);
@@ -146,7 +149,7 @@ function readQuantifier(reader: Reader): string | undefined {
 }
 
 /** Reads an escape, and returns why it is refused; `undefined` where it is not. */
-function readEscape(reader: Reader, isInClass: boolean): string | undefined {
+function readEscape(reader: PatternReader, isInClass: boolean): string | undefined {
   const rest = reader.pattern.slice(reader.at, reader.at + ESCAPE_CHARS_MAX);
   const [escape = rest] = /^\\(?:[pPu]\{[^}]*\}|u.{4}|x..|c.|.)/su.exec(rest) ?? [];
   reader.at += escape.length;
@@ -167,7 +170,7 @@ function findEscapeProblem(escape: string, isInClass: boolean): string | undefin
 }
 
 /** Reads a class of characters to its end, and returns why it is refused; `undefined` where it is not. */
-function readCharacterClass(reader: Reader): string | undefined {
+function readCharacterClass(reader: PatternReader): string | undefined {
   reader.at += 1;
   while (reader.at < reader.pattern.length && reader.pattern[reader.at] !== "]") {
     if (reader.pattern[reader.at] === "\\") {

@@ -1,7 +1,7 @@
 /** Owns: what can be wrong with a plan, and collecting it up to a bound. */
 import { BOUNDS } from "../contracts/bounds.ts";
 import { formatProblemPath } from "../contracts/validation.ts";
-import type { Segment } from "./step-graph.ts";
+import type { PathSegment } from "./step-graph.ts";
 
 /** Every code with what it means. `docs/plans.md` holds the same table; a test keeps them equal. */
 export const PLAN_PROBLEMS = {
@@ -62,7 +62,7 @@ export interface ProblemList {
   readonly problems: readonly PlanProblem[];
   /** No more are taken; checks may stop. */
   isFull(): boolean;
-  add(code: PlanProblemCode, path: readonly Segment[], message: string): void;
+  add(code: PlanProblemCode, path: readonly PathSegment[], message: string): void;
 }
 
 /** Returns an empty list of a plan's problems, which ignores what is added beyond a bound. */

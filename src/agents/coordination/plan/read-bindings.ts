@@ -5,7 +5,7 @@
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { StepId } from "../contracts/ids.ts";
 import { quoteName, type ProblemList } from "./plan-problem.ts";
-import type { InputBinding, Reference, Segment, Template } from "./step-graph.ts";
+import type { InputBinding, OutputReference, PathSegment, TextTemplate } from "./step-graph.ts";
 
 const OPEN = "{{";
 const CLOSE = "}}";
@@ -18,9 +18,10 @@ const INNER = /^steps\.(.+?)\.outputs\.(.+)$/su;
 const PATH = /^[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[(?:0|[1-9]\d*)\])*$/u;
 const SEGMENT = /\[(\d+)\]|[A-Za-z_][\w-]*/gu;
 
-interface Visit {
+/** A value in the input of a step that is to be searched for bindings, with its path. */
+interface InputVisit {
   readonly value: unknown;
-  readonly at: readonly Segment[];
+  readonly at: readonly PathSegment[];
 }
 
 /**
@@ -28,9 +29,9 @@ interface Visit {
  * An input beyond a bound is a problem, too, and the rest of it is not read.
  */
 export function readBindings(input: object, index: number, problems: ProblemList): InputBinding[] {
-  const root: readonly Segment[] = ["steps", index, "input"];
+  const root: readonly PathSegment[] = ["steps", index, "input"];
   const bindings: InputBinding[] = [];
-  const pending: Visit[] = [{ value: input, at: [] }];
+  const pending: InputVisit[] = [{ value: input, at: [] }];
   let values = 0;
   let references = 0;
   let chars = 0;
@@ -56,13 +57,13 @@ export function readBindings(input: object, index: number, problems: ProblemList
 }
 
 /** Lists the references to outputs in a binding: itself, or those between the texts of a template. */
-export function listReferences(value: Reference | Template): readonly Reference[] {
+export function listReferences(value: OutputReference | TextTemplate): readonly OutputReference[] {
   if (value.kind === "reference") return [value];
   return value.parts.filter((part) => typeof part !== "string");
 }
 
 /** Counts the characters of a text and of its key; a number counts as one. */
-function countTextAndKeyChars({ value, at }: Visit): number {
+function countTextAndKeyChars({ value, at }: InputVisit): number {
   return String(at.at(-1) ?? "").length + (typeof value === "string" ? value.length : 1);
 }
 
@@ -83,9 +84,9 @@ function describeInputExcess(size: {
 
 /** Queues the values directly inside a value, and reports keys that have a binding in them. */
 function pushNestedValues(
-  pending: Visit[],
-  { value, at }: Visit,
-  { root, problems }: { readonly root: readonly Segment[]; readonly problems: ProblemList },
+  pending: InputVisit[],
+  { value, at }: InputVisit,
+  { root, problems }: { readonly root: readonly PathSegment[]; readonly problems: ProblemList },
 ): void {
   if (typeof value !== "object" || value === null) return;
   if (Array.isArray(value)) {
@@ -111,10 +112,10 @@ function pushNestedValues(
  */
 export function readBinding(
   text: string,
-  path: readonly Segment[],
+  path: readonly PathSegment[],
   problems: ProblemList,
-): Reference | Template | undefined {
-  const parts: (string | Reference)[] = [];
+): OutputReference | TextTemplate | undefined {
+  const parts: (string | OutputReference)[] = [];
   let from = 0;
   for (let open = text.indexOf(OPEN); open !== -1; open = text.indexOf(OPEN, from)) {
     const close = text.indexOf(CLOSE, open);
@@ -137,7 +138,7 @@ export function readBinding(
 }
 
 /** Reads the reference between the braces, or returns why it is none. */
-function readReference(text: string, start: number, close: number): Reference | string {
+function readReference(text: string, start: number, close: number): OutputReference | string {
   if (close === -1) return "it is not closed by }}";
   const inner = text.slice(start, close);
   if (inner.length > INNER_CHARS_MAX) return `it is longer than ${INNER_CHARS_MAX} characters`;
@@ -145,7 +146,7 @@ function readReference(text: string, start: number, close: number): Reference | 
   const [, stepId, path] = INNER.exec(inner) ?? [];
   if (stepId === undefined || path === undefined) return "it does not name a step and an output";
   if (!PATH.test(path)) return `${quoteName(path)} is not a path of names and [indices]`;
-  const segments = [...path.matchAll(SEGMENT)].map(([name, digits]): Segment =>
+  const segments = [...path.matchAll(SEGMENT)].map(([name, digits]): PathSegment =>
     digits === undefined ? name : Number(digits),
   );
   const bad = segments.find(isBadSegment);
@@ -156,7 +157,7 @@ function readReference(text: string, start: number, close: number): Reference | 
 }
 
 /** True for a part of a path that is too long or too large, or is `__proto__`. */
-function isBadSegment(segment: Segment): boolean {
+function isBadSegment(segment: PathSegment): boolean {
   if (typeof segment === "number")
     return String(segment).length > INDEX_DIGITS_MAX || segment >= BOUNDS.arrayItemsMax;
   return segment === "__proto__" || segment.length > BOUNDS.nameCharsMax;

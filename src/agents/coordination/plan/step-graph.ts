@@ -5,7 +5,7 @@ import type { AgentId, CoordinationId, SessionKey, StepId } from "../contracts/i
 import type { ArbiterPolicy, CoordinationStep, FailurePolicy } from "../contracts/plan.ts";
 import type { Privilege } from "../contracts/privilege.ts";
 import type { StepVerify, SuccessCriterion } from "../contracts/verification.ts";
-import type { Isolate } from "../contracts/worktree-fields.ts";
+import type { StepIsolation } from "../contracts/worktree-fields.ts";
 
 export type Json = NonNullable<CoordinationStep["input"]>[string];
 export type JsonObject = Readonly<Record<string, Json>>;
@@ -16,27 +16,27 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /** A key of an object or an index of an array. */
-export type Segment = string | number;
+export type PathSegment = string | number;
 
 /** A reference to a value among the outputs of another step. */
-export interface Reference {
+export interface OutputReference {
   readonly kind: "reference";
   readonly stepId: StepId;
   /** From the step's outputs; at least one segment. */
-  readonly path: readonly Segment[];
+  readonly path: readonly PathSegment[];
 }
 
 /** A text with values of other steps in it. */
-export interface Template {
+export interface TextTemplate {
   readonly kind: "template";
-  readonly parts: readonly (string | Reference)[];
+  readonly parts: readonly (string | OutputReference)[];
 }
 
 /** One place of a step's input that is filled in before the step is dispatched. */
 export interface InputBinding {
   /** From the step's input. */
-  readonly at: readonly Segment[];
-  readonly value: Reference | Template;
+  readonly at: readonly PathSegment[];
+  readonly value: OutputReference | TextTemplate;
 }
 
 /** How many of the dependencies must have completed before the step runs. */
@@ -78,7 +78,7 @@ export interface CompiledStep {
   readonly budget?: SpendingLimit;
   /** Bounds on its child. */
   readonly privilege?: Privilege;
-  readonly isolate?: Isolate;
+  readonly isolate?: StepIsolation;
 }
 
 export interface StepGraph {

@@ -66,14 +66,18 @@ function checkReservedId(stepId: StepId, index: number, problems: ProblemList): 
   problems.add("STEP_ID_RESERVED", ["steps", index, "stepId"], message);
 }
 
-interface Naming {
+/** The place of a step in its plan, with all places by name, to resolve the names of its dependencies. */
+interface DependencyNaming {
   readonly index: number;
   readonly indexOf: ReadonlyMap<StepId, number>;
   readonly problems: ProblemList;
 }
 
 /** Returns the indices of a step's dependencies, each once; reports names that are unknown, repeated or its own. */
-function resolveDependencies({ stepId, dependsOn = [] }: CoordinationStep, naming: Naming): number[] {
+function resolveDependencies(
+  { stepId, dependsOn = [] }: CoordinationStep,
+  naming: DependencyNaming,
+): number[] {
   const { index, indexOf, problems } = naming;
   const resolvedIndices = new Set<number>();
   for (const [position, name] of dependsOn.entries()) {

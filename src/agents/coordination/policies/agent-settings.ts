@@ -17,16 +17,17 @@ export function findGeneralPath(path: string): string | undefined {
   return ofPrivilege === undefined ? undefined : `privileges.default.${ofPrivilege}`;
 }
 
-type Ruling = Pick<Phase1Config, "gates" | "privileges">;
+/** The settings that rule on the results and the privileges of agents. */
+type AgentRules = Pick<Phase1Config, "gates" | "privileges">;
 
 /**
  * Returns the sections `gates` and `privileges` of one policy for a comparison with the other: of an agent, what the
  * other states and it does not is taken from its general settings. Empty entries are left out.
  */
 export function fillAgentEntries(
-  { gates, privileges }: Ruling,
-  other: Ruling,
-): Record<keyof Ruling, UnknownRecord> {
+  { gates, privileges }: AgentRules,
+  other: AgentRules,
+): Record<keyof AgentRules, UnknownRecord> {
   return {
     gates: { ...gates, agents: fillAgentGates(gates, other.gates) },
     privileges: { ...privileges, agents: fillAgentPrivileges(privileges, other.privileges) },

@@ -10,10 +10,10 @@ export type Strictness = "same" | "stricter" | "laxer" | "other";
  * Lists are ordered from lax to strict. For sets `more` means that more entries are stricter. A name that is `kept` is one rule with
  * all below it: only a whole one more is stricter, and a whole one less is laxer.
  */
-type Rule = "higher" | "lower" | "yes" | "no" | "more" | "fewer" | "kept" | readonly string[];
+type StrictnessRule = "higher" | "lower" | "yes" | "no" | "more" | "fewer" | "kept" | readonly string[];
 
 /** `*` stands for any name. */
-const RULES: readonly (readonly [string, Rule])[] = [
+const RULES: readonly (readonly [string, StrictnessRule])[] = [
   ["gates.enabled", "yes"],
   ["gates.decisionFloor", "higher"],
   ["gates.confidenceThreshold", "higher"],
@@ -104,7 +104,7 @@ function isPathFitting(path: string, pattern: string): boolean {
  * nothing.
  */
 function judgeValues(
-  rule: Exclude<Rule, "more" | "fewer" | "kept">,
+  rule: Exclude<StrictnessRule, "more" | "fewer" | "kept">,
   from: unknown,
   to: unknown,
 ): Strictness | undefined {
@@ -114,7 +114,10 @@ function judgeValues(
   return after > before ? "stricter" : "laxer";
 }
 
-function rankValue(rule: Exclude<Rule, "more" | "fewer" | "kept">, value: unknown): number | undefined {
+function rankValue(
+  rule: Exclude<StrictnessRule, "more" | "fewer" | "kept">,
+  value: unknown,
+): number | undefined {
   if (value === undefined) return -Infinity;
   if (rule === "yes") return Number(value === true);
   if (rule === "no") return Number(value !== true);

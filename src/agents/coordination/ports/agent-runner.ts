@@ -17,7 +17,7 @@ export interface Attempt {
 }
 
 /** An attempt with everything that a runner needs to start it. */
-export interface Order extends Attempt {
+export interface AttemptOrder extends Attempt {
   readonly envelope: CoordinationEnvelope;
   readonly lane: Lane;
   /** The message to the agent: the task and, where there is one, its input. */
@@ -45,7 +45,7 @@ export type Start =
  * `unknown`. Starting twice with one key is one run (D2).
  */
 export interface AgentRunner {
-  start(order: Order): Promise<Start>;
+  start(order: AttemptOrder): Promise<Start>;
   /** Asks once, without waiting for the end. */
   observe(attempt: Attempt): Promise<Observation>;
   /** Resolves when the attempt has ended, or with `unknown` when that cannot be waited for or `signal` aborts. */

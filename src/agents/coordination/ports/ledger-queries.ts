@@ -77,7 +77,7 @@ export interface AppendedQuery {
 }
 
 /** An event of a coordination or a workflow run, without what it says. */
-export interface Arrival {
+export interface EventArrival {
   readonly runId: CoordinationId;
   readonly sequence: number;
   readonly type: string;
@@ -107,7 +107,7 @@ export interface LedgerQueries {
   readArrivals(query: {
     readonly after: number;
     readonly limit: number;
-  }): Promise<{ readonly items: readonly Arrival[]; readonly reached: number }>;
+  }): Promise<{ readonly items: readonly EventArrival[]; readonly reached: number }>;
   /** The position of the newest event of the ledger; 0 where there is none. */
   newestPosition(): Promise<number>;
   /** The position before the first event that was recorded at a time or later. */

@@ -43,7 +43,7 @@ export interface RunOwners {
    * Returns runs of the owner to which others appended or which others gave to it, the ended ones too, and forgets that they did.
    * At most `limit`, the oldest first.
    */
-  collectArrivals(id: string, limit: number): Promise<readonly Arrival[]>;
+  collectArrivals(id: string, limit: number): Promise<readonly RunArrival[]>;
 }
 
 /** A process that drives runs. */
@@ -76,7 +76,7 @@ export interface OwnedRun {
 }
 
 /** A run to which others appended, or which they gave to its owner. */
-export interface Arrival {
+export interface RunArrival {
   readonly runId: CoordinationId;
   /** How many events its log has. */
   readonly length: number;

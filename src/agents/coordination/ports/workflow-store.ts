@@ -106,7 +106,7 @@ export interface MemoryQuery {
 /** Requests that carried an `Idempotency-Key`, by tenant, endpoint and key. */
 export interface RequestLog {
   /** Takes the key for a request, or tells what became of the one that had it. */
-  begin(request: KeyedRequest): Promise<Begun>;
+  begin(request: KeyedRequest): Promise<KeyedRequestStart>;
   /** The answer that later requests with the key get. */
   finish(key: RequestKey, answer: KeptAnswer): Promise<void>;
   /**
@@ -153,7 +153,7 @@ export interface KeptAnswer {
 }
 
 /** Tells what beginning a keyed request came to: it is new, answered, or under way. */
-export type Begun =
+export type KeyedRequestStart =
   /** `subject` is that of the first try, where one died. */
   | { readonly kind: "new"; readonly subject: string }
   | { readonly kind: "answered"; readonly answer: KeptAnswer }

@@ -4,10 +4,10 @@ import type { StepAdmitted } from "../contracts/fact-fields.ts";
 import type { EpochMs, SessionKey, StepId } from "../contracts/ids.ts";
 import { isPlanned, mustStopStep } from "../dispatch/plan-rules.ts";
 import type { Coordination, OpenCoordination, Step } from "../ledger/state.ts";
-import type { Decided } from "./replay-log.ts";
+import type { ReplayedDecision } from "./replay-log.ts";
 
 /** How the other history stands. */
-export interface Standing {
+export interface HistoryStanding {
   readonly state: Coordination;
   /** Steps whose work is not the recorded work. */
   readonly parted: ReadonlyMap<StepId, unknown>;
@@ -21,8 +21,8 @@ export interface Standing {
  * where nothing is known that speaks against it.
  */
 export function explainLostEvidence(
-  { state, parted, sessions, now }: Standing,
-  { before, command, facts: [fact] }: Decided & { readonly command: Command },
+  { state, parted, sessions, now }: HistoryStanding,
+  { before, command, facts: [fact] }: ReplayedDecision & { readonly command: Command },
   subject: StepId | undefined,
 ): string | undefined {
   if (state.kind !== "open" || before.kind !== "open") return undefined;
@@ -36,21 +36,22 @@ export function explainLostEvidence(
 
 /** Explains that whoever spawned the step had done, or seen, something else; `undefined` where it had not. */
 function explainOtherSpawner(
-  { parted, sessions }: Pick<Standing, "parted" | "sessions">,
+  { parted, sessions }: Pick<HistoryStanding, "parted" | "sessions">,
   { sourceSession, parentStepId }: StepAdmitted,
 ): string | undefined {
   if (parentStepId && parted.has(parentStepId)) return `spawned by ${parentStepId}`;
   return sessions.has(sourceSession) ? "whoever spawned it had seen another result" : undefined;
 }
 
-interface Both {
+/** The coordination in the other history, and as it is recorded. */
+interface HistoryPair {
   readonly state: OpenCoordination;
   readonly before: OpenCoordination;
 }
 
 /** Explains that the step begins with another result than is recorded; `undefined` where it does not. */
 function explainOtherInput(
-  { parted, state, before }: Both & Pick<Standing, "parted">,
+  { parted, state, before }: HistoryPair & Pick<HistoryStanding, "parted">,
   { spec }: Step,
 ): string | undefined {
   const other = spec.planned?.dependsOn.find(
@@ -64,7 +65,7 @@ function explainOtherInput(
 
 /** Explains that the step is stopped in one of the two histories alone; `undefined` where it is not. */
 function explainOtherStop(
-  { state, before, now }: Both & { readonly now: EpochMs },
+  { state, before, now }: HistoryPair & { readonly now: EpochMs },
   step: Step,
 ): string | undefined {
   const recorded = before.steps.get(step.spec.stepId);

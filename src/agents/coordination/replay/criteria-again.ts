@@ -10,7 +10,7 @@ import { readBinding } from "../plan/read-bindings.ts";
 import type { Json } from "../plan/step-graph.ts";
 
 /** Outputs of steps, by the sha256 that the ledger names them by. */
-export type Outputs = ReadonlyMap<string, Json>;
+export type OutputsByHash = ReadonlyMap<string, Json>;
 
 /**
  * Returns, for each success criterion of the plan, whether it is met in the state that is decided again, read off the
@@ -19,7 +19,7 @@ export type Outputs = ReadonlyMap<string, Json>;
 export function checkCriteriaAgain(
   state: OpenCoordination,
   recorded: readonly CriterionMet[],
-  outputs: Outputs,
+  outputs: OutputsByHash,
 ): CriterionMet[] {
   if (!isPlanned(state)) return [...recorded];
   const { steps } = computePlanVerdict(state);

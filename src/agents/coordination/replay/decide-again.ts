@@ -21,29 +21,34 @@ import { draftConflictQuestion } from "../dispatch/conflict-questions.ts";
 import { decide } from "../dispatch/decide.ts";
 import type { Decision } from "../dispatch/decision.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
-import { checkCriteriaAgain, type Outputs } from "./criteria-again.ts";
+import { checkCriteriaAgain, type OutputsByHash } from "./criteria-again.ts";
 import { findDifference, isContainedIn, isSameValue } from "./same-value.ts";
 import { commandsFromFacts } from "./told-command.ts";
 
 /** `count`: how many of the recorded facts it accounts for. */
-export type Again =
+export type RepeatedDecision =
   /** Decided as recorded. */
   | { readonly kind: "same"; readonly count: number; readonly command?: Command }
   /** Nothing of ours to decide. */
   | { readonly kind: "told"; readonly count: number }
   | { readonly kind: "differs"; readonly at: number; readonly why: string };
 
-interface Deciding {
+/** The time of a decision, and the outputs that are known for it. */
+interface RepetitionInputs {
   readonly now: EpochMs;
   /** Outputs that criteria of a plan look into, as far as they are kept. */
-  readonly outputs: Outputs;
+  readonly outputs: OutputsByHash;
 }
 
 /**
  * Decides again what the first of the recorded facts stands for, and returns how many facts that accounts for and
  * whether it comes out the same, without storing anything. `facts`: from the first one on, all of one time.
  */
-export function decideAgain(state: Coordination, facts: readonly FactEvent[], deciding: Deciding): Again {
+export function decideAgain(
+  state: Coordination,
+  facts: readonly FactEvent[],
+  deciding: RepetitionInputs,
+): RepeatedDecision {
   const [lead] = facts;
   if (!lead) return { kind: "told", count: 0 };
   if (lead.type === "claim.acquired" || lead.type === "claim.renewed") return { kind: "told", count: 1 };
@@ -53,7 +58,11 @@ export function decideAgain(state: Coordination, facts: readonly FactEvent[], de
 }
 
 /** Decides on each command that may have led to the facts, until one gives what is recorded. */
-function decideByCommand(state: Coordination, facts: readonly FactEvent[], deciding: Deciding): Again {
+function decideByCommand(
+  state: Coordination,
+  facts: readonly FactEvent[],
+  deciding: RepetitionInputs,
+): RepeatedDecision {
   const isOld = isRecordedByFirstRelease(state);
   let lastDecision: Decision | undefined;
   for (const recorded of commandsFromFacts(state, facts)) {
@@ -68,7 +77,11 @@ function decideByCommand(state: Coordination, facts: readonly FactEvent[], decid
 }
 
 /** Returns a command that judges a plan with its criteria judged again from the outputs; any other as it is. */
-function withCriteriaJudgedAgain(state: Coordination, command: Command, { outputs }: Deciding): Command {
+function withCriteriaJudgedAgain(
+  state: Coordination,
+  command: Command,
+  { outputs }: RepetitionInputs,
+): Command {
   if (command.type !== "judgePlan" || state.kind !== "open") return command;
   return { ...command, successCriteria: checkCriteriaAgain(state, command.successCriteria, outputs) };
 }
@@ -102,7 +115,7 @@ function isFactAsDrafted(fact: FactEvent | undefined, draft: FactDraft, isOld: b
 }
 
 /** Returns the first difference between the recorded facts and those that are decided. */
-function createMismatch(facts: readonly FactEvent[], decision: Decision | undefined): Again {
+function createMismatch(facts: readonly FactEvent[], decision: Decision | undefined): RepeatedDecision {
   const type = facts[0]?.type ?? "nothing";
   if (!decision) return { kind: "differs", at: 0, why: `nothing that could be asked leads to ${type}` };
   const drafts = listDecidedFacts(decision);
@@ -133,14 +146,15 @@ interface AtOnce {
   readonly now: EpochMs;
 }
 
-export type Detected = FactPayloads["conflict.detected"];
+/** The payload of the fact that a conflict was detected. */
+export type DetectedConflict = FactPayloads["conflict.detected"];
 
 /** Rules again on a recorded conflict, from what is recorded with it (A1). */
 function decideConflictAgain(
   state: OpenCoordination,
   { payload }: FactEvent & { type: "conflict.detected" },
   { facts, now }: AtOnce,
-): Again {
+): RepeatedDecision {
   const { contest } = payload;
   if (!contest) return { kind: "told", count: 1 };
   const expectedId = formatConflictId(state, state.conflicts.length + 1);
@@ -157,7 +171,10 @@ function decideConflictAgain(
  * True when the second of the facts asks people about the detected conflict by a question of ours, rather than by the
  * host.
  */
-export function isAskedByOurQuestion([, second]: readonly FactEvent[], { conflictId }: Detected): boolean {
+export function isAskedByOurQuestion(
+  [, second]: readonly FactEvent[],
+  { conflictId }: DetectedConflict,
+): boolean {
   return second?.type === "coordination.escalated" && second.payload.conflictId === conflictId;
 }
 
@@ -167,7 +184,7 @@ export function isAskedByOurQuestion([, second]: readonly FactEvent[], { conflic
  */
 export function draftRulingFacts(
   state: OpenCoordination,
-  { conflictId, resource, claims, contest }: Detected,
+  { conflictId, resource, claims, contest }: DetectedConflict,
   { isAsked, now }: { readonly isAsked: boolean; readonly now: EpochMs },
 ): FactDraft[] {
   if (!contest) return [];
@@ -202,13 +219,13 @@ function pickReviewDeadline(reviewByMs: EpochMs | undefined): { reviewByMs?: Epo
 function pickVersions({
   base,
   current,
-}: NonNullable<Detected["contest"]>): Pick<ContestedRequest, "base" | "current"> {
+}: NonNullable<DetectedConflict["contest"]>): Pick<ContestedRequest, "base" | "current"> {
   return { ...(base !== undefined && { base }), ...(current !== undefined && { current }) };
 }
 
 function contestFromRecord(
-  { strategy, from, cause, merge, hook }: NonNullable<Detected["contest"]>,
-  claims: Detected["claims"],
+  { strategy, from, cause, merge, hook }: NonNullable<DetectedConflict["contest"]>,
+  claims: DetectedConflict["claims"],
 ): ResourceContest {
   return { strategy, from, cause, claims, ...(merge && { merge }), ...(hook && { hook }) };
 }

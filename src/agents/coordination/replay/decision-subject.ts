@@ -4,7 +4,7 @@ import type { StepAdmitted } from "../contracts/fact-fields.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
-import type { Decided } from "./replay-log.ts";
+import type { ReplayedDecision } from "./replay-log.ts";
 
 /** Returns what a step was admitted with, which never changes; `undefined` for an unknown step. */
 export function findStepSpec(state: Coordination, stepId: StepId): StepAdmitted | undefined {
@@ -17,7 +17,7 @@ export function findStepSpec(state: Coordination, stepId: StepId): StepAdmitted 
  */
 export function findSubjectStepId(
   before: Coordination,
-  { command, facts: [fact] }: Decided,
+  { command, facts: [fact] }: ReplayedDecision,
 ): StepId | undefined {
   if (!command || before.kind !== "open") return undefined;
   if (command.type === "admitSpawn") return fact.type === "step.admitted" ? fact.payload.stepId : undefined;
@@ -153,12 +153,13 @@ function mapSpawnNames(recorded: FactDraft | undefined, derived: FactDraft | und
   return new Map(isSpawn ? [[derived.payload.stepId, recorded.payload.stepId]] : []);
 }
 
-interface Names {
+/** The ids of steps and questions in one history, by those in the other. */
+interface IdTranslation {
   readonly stepIds: ReadonlyMap<StepId, StepId>;
   readonly questions: ReadonlyMap<string, string>;
 }
 
-function renameInFact(fact: FactDraft, { stepIds, questions }: Names): FactDraft {
+function renameInFact(fact: FactDraft, { stepIds, questions }: IdTranslation): FactDraft {
   const { payload } = fact;
   const stepId = "stepId" in payload && payload.stepId ? stepIds.get(payload.stepId) : undefined;
   return {
@@ -168,7 +169,7 @@ function renameInFact(fact: FactDraft, { stepIds, questions }: Names): FactDraft
 }
 
 /** Returns the field of a fact that names a question, with its new name; empty where the fact names none. */
-function pickRenamedQuestion(fact: FactDraft, questions: Names["questions"]): object {
+function pickRenamedQuestion(fact: FactDraft, questions: IdTranslation["questions"]): object {
   if (fact.type === "coordination.escalated") {
     const escalationId = questions.get(fact.payload.escalationId);
     return escalationId === undefined ? {} : { escalationId };

@@ -77,7 +77,8 @@ export function formatDecisionTime(atMs: EpochMs): string {
   return formatTimestamp(atMs);
 }
 
-interface Deciding {
+/** The facts of a decision as recorded, and as derived under the policy. */
+interface ComparedDecision {
   readonly recorded: readonly FactDraft[];
   readonly derived: readonly FactDraft[];
   /** The step's fixed part, under the policy. */
@@ -85,7 +86,7 @@ interface Deciding {
 }
 
 /** Returns the text that says which part of a policy made the decision under it differ from the recorded one. */
-export function explainPolicyDifference({ recorded, derived, spec }: Deciding): string {
+export function explainPolicyDifference({ recorded, derived, spec }: ComparedDecision): string {
   const heldPayload = findPayload(derived, "result.held");
   if (heldPayload) return explainHeldResult(heldPayload, spec);
   if (findPayload(recorded, "result.held"))

@@ -15,8 +15,10 @@ import { findAgentGate } from "../gates/agent-gate.ts";
 import { isSentOnce } from "../plan/check-timing.ts";
 import { isSameValue } from "./same-value.ts";
 
-type Gates = NonNullable<ReplayPolicy["gates"]>;
-type Checks = NonNullable<StepVerify["checks"]>;
+/** The gates of a policy. */
+type PolicyGates = NonNullable<ReplayPolicy["gates"]>;
+/** The checks of a step's results. */
+type StepChecks = NonNullable<StepVerify["checks"]>;
 
 /** The rules of the operator's configuration. */
 export interface OperatorRules {
@@ -152,7 +154,7 @@ function concatLists<T>(some: readonly T[] = [], others: readonly T[] = []): T[]
 
 /** The demands on every step of one agent. */
 interface AgentDemands extends GateWishes {
-  readonly stated: Checks;
+  readonly stated: StepChecks;
   /** Characters. */
   readonly size: number;
 }
@@ -163,7 +165,7 @@ interface AgentDemands extends GateWishes {
  */
 function applyGatePolicy(
   { plan, anew }: PlanToChange,
-  gates: Gates,
+  gates: PolicyGates,
   operators: GatesConfig,
 ): CoordinationPlan["steps"] {
   const checks = listPolicyChecks(gates, operators);
@@ -183,26 +185,27 @@ function applyGatePolicy(
   });
 }
 
-interface Asking {
-  readonly gates: Gates;
+/** The gates of the policy and of the operator, and the checks that steps may be asked for. */
+interface GateDemands {
+  readonly gates: PolicyGates;
   readonly operators: GatesConfig;
-  readonly checks: Checks;
+  readonly checks: StepChecks;
 }
 
 function buildAgentDemands(
   agent: CoordinationStep["agent"],
-  { gates, operators, checks }: Asking,
+  { gates, operators, checks }: GateDemands,
 ): AgentDemands {
   const wished = readAgentGateWishes(gates, agent);
   assertDemandsNoLess(agent, wished, readAgentGateWishes(operators, agent));
   const stated = Object.fromEntries(
     (wished.checks ?? []).flatMap((key) => (Object.hasOwn(checks, key) ? [[key, checks[key]]] : [])),
-  ) as Checks;
+  ) as StepChecks;
   return { ...wished, stated, size: JSON.stringify(stated).length };
 }
 
 /** Returns the step with the policy's demands on its agent added to its own. */
-function addAgentDemands(step: CoordinationStep, demand: AgentDemands, gates: Gates): CoordinationStep {
+function addAgentDemands(step: CoordinationStep, demand: AgentDemands, gates: PolicyGates): CoordinationStep {
   const { verify = {} } = step;
   const checks = { ...verify.checks, ...listStatedChecks(step, demand) };
   const revisionsMax = verify.revisionsMax ?? gates.revisionsMax;
@@ -218,7 +221,7 @@ function addAgentDemands(step: CoordinationStep, demand: AgentDemands, gates: Ga
 /**
  * Returns the checks that the policy states for the step's agent. Throws where the step states another under one key.
  */
-function listStatedChecks({ stepId, verify = {} }: CoordinationStep, { stated }: AgentDemands): Checks {
+function listStatedChecks({ stepId, verify = {} }: CoordinationStep, { stated }: AgentDemands): StepChecks {
   const ownChecks = Object.entries(verify.checks ?? {});
   const other = ownChecks.find(
     ([key, check]) => Object.hasOwn(stated, key) && !isSameValue(check, stated[key]),
@@ -250,7 +253,7 @@ interface GateWishes {
 }
 
 /** Returns what the policy says of the results of an agent, or of all agents. */
-function readAgentGateWishes(gates: Gates, agent: CoordinationStep["agent"]): GateWishes {
+function readAgentGateWishes(gates: PolicyGates, agent: CoordinationStep["agent"]): GateWishes {
   const { confidenceThreshold, requireConfidence, checks } = findAgentGate(gates, agent);
   return {
     threshold: confidenceThreshold ?? gates.confidenceThreshold,
@@ -291,10 +294,10 @@ function assertDemandsNoLess(
  * Returns the policy's checks by key: `true` for one of the operator's, and its definition for any other. Throws where
  * a plan cannot state one, or no agent is to use it.
  */
-function listPolicyChecks({ verifiers = {}, agents = {} }: Gates, operators: GatesConfig): Checks {
+function listPolicyChecks({ verifiers = {}, agents = {} }: PolicyGates, operators: GatesConfig): StepChecks {
   const named = new Set(Object.values(agents).flatMap(({ checks = [] }) => checks));
   return Object.fromEntries(
-    Object.entries(verifiers).map(([key, check]): [string, Checks[string]] => {
+    Object.entries(verifiers).map(([key, check]): [string, StepChecks[string]] => {
       const path = `gates.verifiers.${key}`;
       const operatorCheck = Object.hasOwn(operators.verifiers, key) ? operators.verifiers[key] : undefined;
       if (operatorCheck && !isSameValue(operatorCheck, check))

@@ -4,7 +4,7 @@ import { OWNER_STEP_ID } from "../contracts/ids.ts";
 import type { RunUsage } from "../contracts/usage.ts";
 import { describeReachedBound, findReachedBudget } from "../dispatch/decide-budget.ts";
 import { isEnded, type Coordination, type KnownCoordination } from "../ledger/state.ts";
-import type { Decided } from "./replay-log.ts";
+import type { ReplayedDecision } from "./replay-log.ts";
 
 /**
  * True when a recorded command that stopped a session at the budget finds a bound reached in the state of another
@@ -27,7 +27,7 @@ interface OtherHistory {
  */
 export function explainReachedBudget(
   { before, state }: OtherHistory,
-  { after, facts: [fact] }: Decided,
+  { after, facts: [fact] }: ReplayedDecision,
 ): string | undefined {
   if (fact.type !== "usage.recorded" || state.kind === "unopened" || after.kind === "unopened")
     return undefined;

@@ -12,7 +12,12 @@ import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import type { Gate } from "../contracts/verification.ts";
 import type { Coordination, OpenCoordination, Step } from "../ledger/state.ts";
 import { describeDecisions } from "./decision-text.ts";
-import { applyPolicyToCreation, applyPolicyToStep, isTextOfPlanDeleted, type Under } from "./under-policy.ts";
+import {
+  applyPolicyToCreation,
+  applyPolicyToStep,
+  isTextOfPlanDeleted,
+  type AppliedPolicy,
+} from "./under-policy.ts";
 
 export type EvidenceCheck =
   | { readonly kind: "known" }
@@ -74,12 +79,13 @@ interface DecidedAgain {
   readonly after: Coordination;
   readonly recorded: readonly FactDraft[];
   readonly drafts: readonly FactDraft[];
-  readonly under: Under;
+  readonly under: AppliedPolicy;
   /** Decides the same on another state. */
   readonly decideOn: (state: Coordination) => readonly FactDraft[];
 }
 
-export interface Weighed {
+/** Facts drafted under the policy, and how sure they are. */
+export interface WeighedDrafts {
   /** Decided under the policy. */
   readonly drafts: readonly FactDraft[];
   /** The facts that the other history goes on with. */
@@ -95,7 +101,7 @@ export interface Weighed {
  * Returns which facts the other history goes on with, and how sure it is of them: where a result may have passed a
  * gate for reasons that are not recorded, it goes on with the step's own gate kept.
  */
-export function weighDrafts(stepId: StepId | undefined, decided: DecidedAgain): Weighed {
+export function weighDrafts(stepId: StepId | undefined, decided: DecidedAgain): WeighedDrafts {
   const { after, drafts, decideOn } = decided;
   const unsure = stepId === undefined ? undefined : findUnsurePass(stepId, decided);
   if (!unsure) return { drafts, applied: drafts, certainty: "differs", because: "" };
@@ -110,7 +116,10 @@ export function weighDrafts(stepId: StepId | undefined, decided: DecidedAgain): 
  * Returns the state with the recorded gate of a step in place of the policy's, where one is to be kept; otherwise
  * unchanged.
  */
-export function withKeptGate(state: Coordination, { keptGate }: Pick<Weighed, "keptGate">): Coordination {
+export function withKeptGate(
+  state: Coordination,
+  { keptGate }: Pick<WeighedDrafts, "keptGate">,
+): Coordination {
   if (!keptGate || state.kind !== "open") return state;
   const { stepId, gate } = keptGate;
   const step = state.steps.get(stepId);
@@ -120,7 +129,7 @@ export function withKeptGate(state: Coordination, { keptGate }: Pick<Weighed, "k
 
 interface UnsurePass {
   readonly because: string;
-  readonly keptGate: NonNullable<Weighed["keptGate"]>;
+  readonly keptGate: NonNullable<WeighedDrafts["keptGate"]>;
 }
 
 /**
@@ -140,13 +149,14 @@ function findUnsurePass(stepId: StepId, decided: DecidedAgain): UnsurePass | und
   return { because, keptGate };
 }
 
-interface Unsure {
+/** Why it is not known how the policy would decide. */
+interface UncertaintyCauses {
   /** The policy names agents: an agent that is not among them has no rules of its own. */
   readonly hasAgents: boolean;
   readonly mayAskMore: boolean;
 }
 
-function explainUnsure({ hasAgents, mayAskMore }: Unsure): string | undefined {
+function explainUnsure({ hasAgents, mayAskMore }: UncertaintyCauses): string | undefined {
   if (!hasAgents) return "whether its agent has rules of its own is not recorded";
   return mayAskMore ? "its plan may have asked for more, and its text is not kept any more" : undefined;
 }
@@ -202,7 +212,7 @@ interface RecordedDecision {
   readonly state: Coordination;
   readonly command: Command;
   readonly facts: readonly FactEvent[];
-  readonly under: Under;
+  readonly under: AppliedPolicy;
   readonly evidence: EvidenceCheck;
 }
 
@@ -234,7 +244,7 @@ export function applyPolicyToCommand({ state, command, facts, under, evidence }:
 function applyPolicyToPlanSteps(
   command: AdmitPlanSteps,
   { created }: OpenCoordination,
-  under: Under,
+  under: AppliedPolicy,
 ): Command {
   const steps = command.steps.map((step) => {
     const spec = applyPolicyToStep(step, created, under);
@@ -246,7 +256,7 @@ function applyPolicyToPlanSteps(
 function applyPolicyToSpawn(
   command: AdmitSpawn,
   { created }: OpenCoordination,
-  { fact, under }: { readonly fact: FactEvent | undefined; readonly under: Under },
+  { fact, under }: { readonly fact: FactEvent | undefined; readonly under: AppliedPolicy },
 ): Command {
   if (fact?.type !== "step.admitted") return command;
   const { gate: _, ...rest } = command;

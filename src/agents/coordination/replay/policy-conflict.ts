@@ -3,7 +3,7 @@ import type { AppliedStrategy } from "../contracts/arbitration.ts";
 import { addMs, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
-import { isAskedByOurQuestion, draftRulingFacts, type Detected } from "./decide-again.ts";
+import { isAskedByOurQuestion, draftRulingFacts, type DetectedConflict } from "./decide-again.ts";
 import { describeDecision } from "./decision-text.ts";
 import {
   chooseStrategyUnderPolicy,
@@ -12,12 +12,13 @@ import {
   isOfUnrecordedException,
   mayMatchUnknownHome,
 } from "./strategy-under-policy.ts";
-import type { Under } from "./under-policy.ts";
+import type { AppliedPolicy } from "./under-policy.ts";
 
 /** The host's own limit where nothing else is said. */
 const REVIEW_MS = 120_000;
 
-export type Ruled = { readonly drafts: readonly FactDraft[] } & (
+/** The ruling of a policy on a conflict, beside the recorded one. */
+export type PolicyRuling = { readonly drafts: readonly FactDraft[] } & (
   | { readonly kind: "same" }
   | {
       readonly kind: "differs" | "unknown";
@@ -29,11 +30,12 @@ export type Ruled = { readonly drafts: readonly FactDraft[] } & (
     }
 );
 
-interface Contested {
-  readonly detected: Detected;
+/** A conflict of the recorded history, and the policy that is to rule on it. */
+interface RecordedConflict {
+  readonly detected: DetectedConflict;
   /** The conflict, and what became of it. */
   readonly facts: readonly FactEvent[];
-  readonly under: Under;
+  readonly under: AppliedPolicy;
   readonly now: EpochMs;
 }
 
@@ -43,8 +45,8 @@ interface Contested {
  */
 export function ruleOnConflictUnderPolicy(
   state: OpenCoordination,
-  { detected, facts, under, now }: Contested,
-): Ruled {
+  { detected, facts, under, now }: RecordedConflict,
+): PolicyRuling {
   const recorded = facts.map(({ type, payload }) => ({ type, payload }) as FactDraft);
   const { contest } = detected;
   const applied = contest && chooseStrategyUnderPolicy(detected.resource, contest, under);
@@ -62,7 +64,7 @@ export function ruleOnConflictUnderPolicy(
     };
   const { merge, reviewByMs: askedByMs = addMs(now, REVIEW_MS), ...contestFields } = contest;
   const isMerge = applied.strategy === "merge_if_safe" && merge !== undefined;
-  const contestUnderPolicy: Detected = {
+  const contestUnderPolicy: DetectedConflict = {
     ...detected,
     contest: { ...contestFields, ...applied, ...(isMerge && { merge }) },
   };
@@ -89,7 +91,7 @@ function describeRule({ strategy, from }: AppliedStrategy): string {
 
 interface RuledAgain {
   readonly resource: string;
-  readonly contest: NonNullable<Detected["contest"]>;
+  readonly contest: NonNullable<DetectedConflict["contest"]>;
   readonly applied: AppliedStrategy;
   readonly state: OpenCoordination;
 }
@@ -106,7 +108,7 @@ const DEFAULT_RULE = "the operator's strategy for all other resources";
 /** Explains why it is not known how the conflict would have been ruled on; `undefined` where it is known. */
 function explainUnknownRuling(
   { resource, contest, applied, state }: RuledAgain,
-  under: Under,
+  under: AppliedPolicy,
 ): UnknownRuling | undefined {
   const rule = describeRule(applied);
   const would = `${applied.strategy} decides`;
@@ -135,7 +137,7 @@ function explainUnknownRuling(
  * what is high-risk.
  */
 function needsUnrecordedMerge(
-  { merge, hook }: NonNullable<Detected["contest"]>,
+  { merge, hook }: NonNullable<DetectedConflict["contest"]>,
   applied: AppliedStrategy,
 ): boolean {
   const isRuledByPlugin = hook !== undefined && applied.from !== "high_risk";
@@ -145,7 +147,7 @@ function needsUnrecordedMerge(
 /** Drafts the ruling, or the review where the rules leave it to people, who are asked in the same way as then. */
 function draftRulingOrReview(
   state: OpenCoordination,
-  detected: Detected,
+  detected: DetectedConflict,
   {
     asked: askedByMs,
     facts,

@@ -10,8 +10,8 @@ import { isFact, type FactEvent, type RunEvent } from "../contracts/run-event.ts
 import { recordFacts } from "../dispatch/record.ts";
 import { evolve } from "../ledger/evolve.ts";
 import { createUnopenedCoordination, type Coordination } from "../ledger/state.ts";
-import type { Outputs } from "./criteria-again.ts";
-import { decideAgain, type Again } from "./decide-again.ts";
+import type { OutputsByHash } from "./criteria-again.ts";
+import { decideAgain, type RepeatedDecision } from "./decide-again.ts";
 import { restoreDraft } from "./told-fact.ts";
 
 /** Where a log first differs from what is derived. */
@@ -25,7 +25,7 @@ export interface Difference {
 }
 
 /** One decision of the recorded history, decided again as it is recorded. */
-export interface Decided {
+export interface ReplayedDecision {
   readonly before: Coordination;
   readonly after: Coordination;
   /** Absent where nothing was asked of us: somebody told us, or the rules of arbitration ruled. */
@@ -33,23 +33,25 @@ export interface Decided {
   readonly facts: readonly [FactEvent, ...FactEvent[]];
 }
 
-export interface Replaying {
+/** The coordination as far as its log was replayed, and the first difference. */
+export interface ReplayProgress {
   readonly state: Coordination;
   readonly decisions: number;
   readonly difference?: Difference;
 }
 
-interface Piece {
+/** The part of a log whose decisions are derived again. */
+interface ReplayRange {
   /** Where deriving begins; events before it are taken as they are recorded. */
   readonly from: number;
   /** No decision is looked at that begins here or behind. */
   readonly to?: number;
-  readonly outputs: Outputs;
-  readonly onDecided?: (decided: Decided) => unknown;
+  readonly outputs: OutputsByHash;
+  readonly onDecided?: (decided: ReplayedDecision) => unknown;
 }
 
 /** Returns the beginning of a replay of a coordination's log, which has derived none of its events yet. */
-export function startReplay(coordinationId: CoordinationId): Replaying {
+export function startReplay(coordinationId: CoordinationId): ReplayProgress {
   return { state: createUnopenedCoordination(coordinationId), decisions: 0 };
 }
 
@@ -57,7 +59,11 @@ export function startReplay(coordinationId: CoordinationId): Replaying {
  * Returns the replay after it derived the next events of the log again, up to the first that is recorded otherwise.
  * `events`: all those of one time or several.
  */
-export function continueReplay(replaying: Replaying, events: readonly RunEvent[], piece: Piece): Replaying {
+export function continueReplay(
+  replaying: ReplayProgress,
+  events: readonly RunEvent[],
+  piece: ReplayRange,
+): ReplayProgress {
   let next = replaying;
   for (let at = 0; at < events.length && !next.difference;) {
     const end = findMomentEnd(events, at);
@@ -78,34 +84,40 @@ function findMomentEnd(events: readonly RunEvent[], from: number): number {
  * Derives the events of one time again; those before the piece are taken as recorded. A decision may stand on either
  * side of the index: it belongs to where it begins.
  */
-function replayMoment(replaying: Replaying, events: readonly RunEvent[], piece: Piece): Replaying {
+function replayMoment(
+  replaying: ReplayProgress,
+  events: readonly RunEvent[],
+  piece: ReplayRange,
+): ReplayProgress {
   const [first, last] = [events[0], events.at(-1)];
   if (!first || !last) return replaying;
   if (last.sequence < piece.from)
     return { ...replaying, state: events.reduce<Coordination>(evolve, replaying.state) };
   const moment = { events, facts: events.filter(isFact), now: epochMsOf(first.timestamp) };
-  let next: Moved = { ...replaying, at: 0, factPosition: 0 };
+  let next: ReplayPosition = { ...replaying, at: 0, factPosition: 0 };
   while (hasEventToDerive(next, events, piece)) next = replayDecision(next, moment, piece);
   const { at: _, factPosition: _position, ...moved } = next;
   return moved;
 }
 
 function hasEventToDerive(
-  { at, difference }: Moved,
+  { at, difference }: ReplayPosition,
   events: readonly RunEvent[],
-  { to = Infinity }: Piece,
+  { to = Infinity }: ReplayRange,
 ): boolean {
   const event = events[at];
   return event !== undefined && event.sequence < to && !difference;
 }
 
-interface Moment {
+/** Events that were appended together, and when. */
+interface RecordedMoment {
   readonly events: readonly RunEvent[];
   readonly facts: readonly FactEvent[];
   readonly now: EpochMs;
 }
 
-interface Moved extends Replaying {
+/** The progress of a replay inside a moment. */
+interface ReplayPosition extends ReplayProgress {
   /** The next event. */
   readonly at: number;
   /** The next of the facts. */
@@ -113,7 +125,11 @@ interface Moved extends Replaying {
 }
 
 /** Decides the next decision of a moment again, and compares the events that follow with the recorded ones. */
-function replayDecision(moved: Moved, { events, facts, now }: Moment, piece: Piece): Moved {
+function replayDecision(
+  moved: ReplayPosition,
+  { events, facts, now }: RecordedMoment,
+  piece: ReplayRange,
+): ReplayPosition {
   const { state, at, factPosition } = moved;
   const lead = facts[factPosition];
   if (!lead || events[at] !== lead) return { ...moved, difference: createSurplusDifference(events[at]) };
@@ -142,7 +158,10 @@ function replayDecision(moved: Moved, { events, facts, now }: Moment, piece: Pie
 }
 
 /** Moves on behind a fact and its recorded events without deriving them. */
-function takeRecordedFact({ state, at, factPosition, decisions }: Moved, events: readonly RunEvent[]): Moved {
+function takeRecordedFact(
+  { state, at, factPosition, decisions }: ReplayPosition,
+  events: readonly RunEvent[],
+): ReplayPosition {
   const next = events.findIndex((event, index) => index > at && isFact(event));
   const end = next === -1 ? events.length : next;
   return {
@@ -160,17 +179,17 @@ const AHEAD = 1_000;
 function decideWithLookahead(
   facts: readonly FactEvent[],
   from: number,
-  decide: (ahead: readonly FactEvent[]) => Again,
-): Again {
+  decide: (ahead: readonly FactEvent[]) => RepeatedDecision,
+): RepeatedDecision {
   const again = decide(facts.slice(from, from + AHEAD));
   return again.kind === "differs" && facts.length > from + AHEAD ? decide(facts.slice(from)) : again;
 }
 
 function createDecided(
-  { again, ...states }: Pick<Decided, "before" | "after"> & { readonly again: Again },
+  { again, ...states }: Pick<ReplayedDecision, "before" | "after"> & { readonly again: RepeatedDecision },
   lead: FactEvent,
   decidedFacts: readonly FactEvent[],
-): Decided {
+): ReplayedDecision {
   const { command } = "command" in again ? again : {};
   return { ...states, facts: [lead, ...decidedFacts.slice(1)], ...(command && { command }) };
 }

@@ -5,13 +5,13 @@ import type { ReplayPolicy } from "../contracts/config/replay-policy.ts";
 import type { ArbiterPolicy, ConflictStrategy } from "../contracts/plan.ts";
 import { isBelowHome, isFileResource, readResourceKind } from "../contracts/resource-names.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
-import { isTextOfPlanDeleted, type Under } from "./under-policy.ts";
+import { isTextOfPlanDeleted, type AppliedPolicy } from "./under-policy.ts";
 
 /** Returns the strategy for a contested resource under the policy. Where the policy says nothing of it, it stays. */
 export function chooseStrategyUnderPolicy(
   resource: string,
   applied: AppliedStrategy,
-  { policy, plan }: Under,
+  { policy, plan }: AppliedPolicy,
 ): AppliedStrategy {
   const { conflicts } = policy;
   if (!conflicts || isChosenByUnrecordedName(resource, applied)) return applied;
@@ -39,7 +39,7 @@ function readOperatorRules(
 
 interface NewRules {
   readonly conflicts: ArbiterPolicy;
-  readonly plan: Under["plan"];
+  readonly plan: AppliedPolicy["plan"];
   readonly strategy: ConflictStrategy;
 }
 
@@ -70,7 +70,7 @@ const RULES: readonly AppliedStrategy["from"][] = ["high_risk", "operator", "pla
 export function mayMatchUnknownHome(
   resource: string,
   { recorded, ruled }: { readonly recorded: AppliedStrategy; readonly ruled: AppliedStrategy },
-  { policy, plan }: Under,
+  { policy, plan }: AppliedPolicy,
 ): boolean {
   if (!isFileResource(resource) || ruled.from === "high_risk") return false;
   const operator = readOperatorRules(policy, recorded);
@@ -114,7 +114,7 @@ function isChosenByPattern({ from }: AppliedStrategy): boolean {
 export function isOfUnrecordedDefault(
   recorded: AppliedStrategy,
   ruled: AppliedStrategy,
-  { policy }: Under,
+  { policy }: AppliedPolicy,
 ): boolean {
   const isTakenAway = isChosenByPattern(recorded) && !isChosenByPattern(ruled);
   return isTakenAway && readOperatorRules(policy, recorded).strategy === undefined;
@@ -127,7 +127,7 @@ export function isOfUnrecordedDefault(
 export function isOfUnrecordedException(
   recorded: AppliedStrategy,
   ruled: AppliedStrategy,
-  { policy }: Under,
+  { policy }: AppliedPolicy,
 ): boolean {
   const isTakenAway = recorded.from === "high_risk" && ruled.from !== "high_risk";
   return isTakenAway && readOperatorRules(policy, recorded).overrides === undefined;
@@ -140,7 +140,7 @@ export function isOfUnrecordedException(
 export function isOfDeletedPlan(
   recorded: AppliedStrategy,
   ruled: AppliedStrategy,
-  { state, under }: { readonly state: OpenCoordination; readonly under: Under },
+  { state, under }: { readonly state: OpenCoordination; readonly under: AppliedPolicy },
 ): boolean {
   if (ruled.from === "high_risk" || !isTextOfPlanDeleted(state, under)) return false;
   // Patterns of the plan for what is high-risk count before the operator's exceptions.

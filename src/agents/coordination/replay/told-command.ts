@@ -24,17 +24,18 @@ export function commandsFromFacts(state: Coordination, facts: readonly FactEvent
   // It may follow the end.
   if (lead.type === "usage.recorded") return [{ type: "recordUsage", ...lead.payload }];
   if (state.kind !== "open") return [];
-  const read = READERS[lead.type] as Reader<FactEvent["type"]> | undefined;
+  const read = READERS[lead.type] as CommandReader<FactEvent["type"]> | undefined;
   return read?.(state, lead, facts) ?? [];
 }
 
-type Reader<T extends FactEvent["type"]> = (
+/** Reads the commands that a fact of one type, and those recorded with it, may come from. */
+type CommandReader<T extends FactEvent["type"]> = (
   state: OpenCoordination,
   lead: Fact<T>,
   facts: readonly FactEvent[],
 ) => Command[];
 
-const READERS: { readonly [T in FactEvent["type"]]?: Reader<T> } = {
+const READERS: { readonly [T in FactEvent["type"]]?: CommandReader<T> } = {
   "step.admitted": (_, lead, facts) => commandsFromAdmission(lead, facts),
   "step.dispatched": (_, lead) => commandsFromDispatch(lead.payload),
   "step.acknowledged": (_, lead) => [{ type: "acknowledgeStep", ...lead.payload }],

@@ -18,18 +18,19 @@ import { convertToBasisPointsUp, convertToBasisPointsDown } from "../gates/state
 import { isEnded, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
 
 /** A policy, with the plan as it was submitted where its text is kept. */
-export interface Under {
+export interface AppliedPolicy {
   readonly policy: ReplayPolicy;
   readonly plan?: CoordinationPlan;
 }
 
-type Created = FactPayloads["coordination.created"];
+/** The payload of the fact that opened the coordination. */
+type CreatedPayload = FactPayloads["coordination.created"];
 
 /**
  * Returns what a coordination was opened with, as it would be under the policy: its budget, failure policy, questions
  * and plan.
  */
-export function applyPolicyToCreation(created: Created, under: Under): Created {
+export function applyPolicyToCreation(created: CreatedPayload, under: AppliedPolicy): CreatedPayload {
   const { policy } = under;
   const { questions, plan, budget: _, ...others } = created;
   const budget = chooseTreeBudget(created, policy);
@@ -43,9 +44,9 @@ export function applyPolicyToCreation(created: Created, under: Under): Created {
 }
 
 function applyQuestionPolicy(
-  { requireDifferentApprover: recorded, ...questions }: NonNullable<Created["questions"]>,
+  { requireDifferentApprover: recorded, ...questions }: NonNullable<CreatedPayload["questions"]>,
   { escalateMs, requireDifferentApprover }: ReplayPolicy,
-): NonNullable<Created["questions"]> {
+): NonNullable<CreatedPayload["questions"]> {
   const isDifferent = requireDifferentApprover ?? recorded;
   return {
     ...questions,
@@ -58,7 +59,10 @@ function applyQuestionPolicy(
  * Returns the budget of a coordination under the policy. A plan keeps its own; an empty budget of the policy removes
  * it; else the policy's limits replace the recorded ones of the same name.
  */
-function chooseTreeBudget({ plan, budget: recorded }: Created, { budget }: ReplayPolicy): Created["budget"] {
+function chooseTreeBudget(
+  { plan, budget: recorded }: CreatedPayload,
+  { budget }: ReplayPolicy,
+): CreatedPayload["budget"] {
   if (plan || !budget) return recorded;
   if (Object.keys(budget).length === 0) return undefined;
   const { agents: named } = budget;
@@ -83,7 +87,10 @@ function applyFailurePolicy(recorded: FailurePolicy, { failurePolicy = {} }: Rep
   };
 }
 
-function applyPolicyToPlan({ decision: recorded, ...plan }: NonNullable<Created["plan"]>, under: Under) {
+function applyPolicyToPlan(
+  { decision: recorded, ...plan }: NonNullable<CreatedPayload["plan"]>,
+  under: AppliedPolicy,
+) {
   const { escalateMs } = under.policy;
   const decision = applyDecisionPolicy(recorded, under.plan?.confidence, under.policy);
   return {
@@ -111,7 +118,11 @@ function applyDecisionPolicy(
  * Returns what a step was admitted with, as it would be under the policy. A result that a fork carries from its source
  * is neither held nor doubted nor tried again.
  */
-export function applyPolicyToStep(spec: StepAdmitted, created: Created, under: Under): StepAdmitted {
+export function applyPolicyToStep(
+  spec: StepAdmitted,
+  created: CreatedPayload,
+  under: AppliedPolicy,
+): StepAdmitted {
   if (spec.carried) return spec;
   const { gate: _, decision: recordedDecision, ...specFields } = spec;
   const step = under.plan?.steps.find(({ stepId }) => stepId === spec.stepId);
@@ -128,14 +139,14 @@ export function applyPolicyToStep(spec: StepAdmitted, created: Created, under: U
 }
 
 interface OfStep {
-  readonly under: Under;
+  readonly under: AppliedPolicy;
   readonly step: CoordinationStep | undefined;
 }
 
 /** A step of a plan that says nothing of retries has those of the plan. One that is sent once has none. */
 function applyRetryPolicyToStep(
   { stepId, planned, retryBudget, deliveryMode }: StepAdmitted,
-  { failurePolicy }: Created,
+  { failurePolicy }: CreatedPayload,
   { under, step }: OfStep,
 ): Partial<Pick<StepAdmitted, "retryBudget" | "planned">> {
   if (!planned || stepId === DELIVERY_STEP_ID || deliveryMode === "best_effort") return {};
@@ -259,7 +270,7 @@ function applyCheckPolicy(gate: Gate, gates: Partial<GatesConfig>, verify: StepV
  * True when the coordination runs a plan whose text is not kept any more, so that what the plan itself asks for is
  * unknown.
  */
-export function isTextOfPlanDeleted(state: Coordination, { plan }: Under): boolean {
+export function isTextOfPlanDeleted(state: Coordination, { plan }: AppliedPolicy): boolean {
   return state.kind !== "unopened" && state.created.plan !== undefined && plan === undefined;
 }
 
@@ -267,7 +278,7 @@ export function isTextOfPlanDeleted(state: Coordination, { plan }: Under): boole
  * Returns the state of a coordination under way as it goes on under the policy. Steps that have ended stay as they
  * are, and so do doubts.
  */
-export function applyPolicyToState(state: OpenCoordination, under: Under): OpenCoordination {
+export function applyPolicyToState(state: OpenCoordination, under: AppliedPolicy): OpenCoordination {
   const { plan, ...created } = applyPolicyToCreation(state.created, under);
   return {
     ...state,
@@ -281,9 +292,9 @@ export function applyPolicyToState(state: OpenCoordination, under: Under): OpenC
 }
 
 function keepRecordedDoubt(
-  { decision: _, ...plan }: NonNullable<Created["plan"]>,
+  { decision: _, ...plan }: NonNullable<CreatedPayload["plan"]>,
   decision: HeldDecision | undefined,
-): NonNullable<Created["plan"]> {
+): NonNullable<CreatedPayload["plan"]> {
   return { ...plan, ...pickDecision(decision) };
 }
 

@@ -7,14 +7,22 @@
  */
 import type { Command } from "../contracts/commands.ts";
 import { assertInvariant } from "../contracts/errors.ts";
-import { epochMsOf, OWNER_STEP_ID, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
+import { epochMsOf, OWNER_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import { decide } from "../dispatch/decide.ts";
 import { planDispatch, type Effect } from "../dispatch/effects/next-effects.ts";
 import { recordFacts } from "../dispatch/record.ts";
 import type { Coordination, Step } from "../ledger/state.ts";
+import {
+  createOtherHistory,
+  notePoint,
+  splitSession,
+  splitStep,
+  type AlternativeHistory,
+  type DivergencePoint,
+} from "./alternative-history.ts";
 import { explainLostEvidence } from "./built-on-another.ts";
-import { listDecidedFacts, type Detected } from "./decide-again.ts";
+import { listDecidedFacts, type DetectedConflict } from "./decide-again.ts";
 import { explainPolicyDifference, formatDecisionTime, describeDecisions } from "./decision-text.ts";
 import { explainReachedBudget, isAlsoStopped } from "./policy-budget.ts";
 import {
@@ -23,9 +31,9 @@ import {
   withKeptGate,
   applyPolicyToCommand,
   type EvidenceCheck,
-  type Weighed,
+  type WeighedDrafts,
 } from "./policy-command.ts";
-import type { Decided } from "./replay-log.ts";
+import type { ReplayedDecision } from "./replay-log.ts";
 import { ruleOnConflictUnderPolicy } from "./policy-conflict.ts";
 import { isSameValue } from "./same-value.ts";
 import {
@@ -37,25 +45,10 @@ import {
   withRecordedNames,
 } from "./decision-subject.ts";
 import { restoreDraft } from "./told-fact.ts";
-import { applyPolicyToState, type Under } from "./under-policy.ts";
-
-/** A decision that would have been another one. */
-export interface Point {
-  readonly sequence: number;
-  readonly stepId?: string;
-  readonly resource?: string;
-  readonly decided: string;
-  readonly would: string;
-  readonly why: string;
-  /**
-   * `differs`: by the policy alone. `follows`: because of a difference before it. `unknown`: what it would follow from is not recorded;
-   * it is taken as it was.
-   */
-  readonly certainty: "differs" | "follows" | "unknown";
-}
+import type { AppliedPolicy } from "./under-policy.ts";
 
 export interface WhatIf {
-  readonly points: readonly Point[];
+  readonly points: readonly DivergencePoint[];
   /** Recorded decisions about work that would not have been the recorded work. */
   readonly leftOut: number;
   /** The steps of which nothing more is certain, with the reason. */
@@ -66,31 +59,13 @@ export interface WhatIf {
   readonly next: readonly Effect[];
 }
 
-interface Parted {
-  readonly why: string;
-  /** Its fate is another one; it may come to be the same again. Else its work is. */
-  readonly byFate: boolean;
-}
-
-interface World {
-  state: Coordination;
-  readonly parted: Map<StepId, Parted>;
-  /** Sessions whose agents saw, or did not see, something else than is recorded. */
-  readonly sessions: Set<SessionKey>;
-  readonly points: Point[];
-  leftOut: number;
-  now: EpochMs;
-  /** Questions that were not asked then. */
-  asked: number;
-}
-
 export interface Counterfactual {
-  take(decided: Decided): void;
+  take(decided: ReplayedDecision): void;
   result(): WhatIf;
 }
 
-export function createCounterfactual(under: Under): Counterfactual {
-  let world: World | undefined;
+export function createCounterfactual(under: AppliedPolicy): Counterfactual {
+  let world: AlternativeHistory | undefined;
   return {
     take: (decided) => {
       world ??= createOtherHistory(decided.before, under);
@@ -106,19 +81,7 @@ export function createCounterfactual(under: Under): Counterfactual {
   };
 }
 
-function createOtherHistory(before: Coordination, under: Under): World {
-  return {
-    state: before.kind === "open" ? applyPolicyToState(before, under) : before,
-    parted: new Map(),
-    sessions: new Set(),
-    points: [],
-    leftOut: 0,
-    now: 0 as EpochMs,
-    asked: 0,
-  };
-}
-
-function takeDecision(world: World, decided: Decided, under: Under): void {
+function takeDecision(world: AlternativeHistory, decided: ReplayedDecision, under: AppliedPolicy): void {
   expireQuestionsSooner(world, decided);
   const { state: before } = world;
   const [lead] = decided.facts;
@@ -130,7 +93,7 @@ function takeDecision(world: World, decided: Decided, under: Under): void {
 }
 
 /** Notes a child whose model calls reached the budget of the policy: it may have come to nothing. */
-function noteReachedBudget(world: World, before: Coordination, decided: Decided): void {
+function noteReachedBudget(world: AlternativeHistory, before: Coordination, decided: ReplayedDecision): void {
   const [stepId] = listTouchedSteps(decided.before, decided.facts);
   const why = explainReachedBudget({ before, state: world.state }, decided);
   if (!stepId || why === undefined || world.parted.has(stepId)) return;
@@ -140,7 +103,7 @@ function noteReachedBudget(world: World, before: Coordination, decided: Decided)
 }
 
 /** Closes questions that the policy's deadlines end before now, although they were still open then. */
-function expireQuestionsSooner(world: World, decided: Decided): void {
+function expireQuestionsSooner(world: AlternativeHistory, decided: ReplayedDecision): void {
   for (const { escalationId, deadlineAtMs, stepId } of listOverdueQuestions(world, decided)) {
     const drafts = listDecidedFacts(
       decide(world.state, { type: "expireEscalation", escalationId }, deadlineAtMs),
@@ -157,7 +120,7 @@ function expireQuestionsSooner(world: World, decided: Decided): void {
   }
 }
 
-function listOverdueQuestions({ state, parted, now }: World, { before }: Decided) {
+function listOverdueQuestions({ state, parted, now }: AlternativeHistory, { before }: ReplayedDecision) {
   if (state.kind !== "open" || before.kind !== "open") return [];
   return [...state.openQuestions].flatMap(([escalationId, deadlineAtMs]) => {
     const recorded = before.openQuestions.get(escalationId);
@@ -168,14 +131,14 @@ function listOverdueQuestions({ state, parted, now }: World, { before }: Decided
 }
 
 /** Takes over a fact that we were told, if the work is still the recorded work; else it is left out. */
-function takeToldFact(world: World, { before, facts: [fact] }: Decided): void {
+function takeToldFact(world: AlternativeHistory, { before, facts: [fact] }: ReplayedDecision): void {
   const [stepId] = listTouchedSteps(before, [fact]);
   if ((stepId && world.parted.has(stepId)) || !isFactTransferable(world.state, before, fact))
     world.leftOut += 1;
   else applyFacts(world, [restoreDraft(fact)]);
 }
 
-function takeConflict(world: World, decided: Decided, under: Under): void {
+function takeConflict(world: AlternativeHistory, decided: ReplayedDecision, under: AppliedPolicy): void {
   const { state } = world;
   const { facts } = decided;
   const [fact] = facts;
@@ -198,16 +161,20 @@ function takeConflict(world: World, decided: Decided, under: Under): void {
 }
 
 /** Parts a requester from the record if the work that it contends with has parted, and returns whether it has. */
-function splitContestedRequester(world: World, { claims }: Detected, requester: StepId): boolean {
+function splitContestedRequester(
+  world: AlternativeHistory,
+  { claims }: DetectedConflict,
+  requester: StepId,
+): boolean {
   if (world.parted.has(requester)) return true;
   const changed = claims.find(({ stepId, coordinationId }) => !coordinationId && world.parted.has(stepId));
   if (changed) splitStep(world, requester, { why: `contends with ${changed.stepId}`, byFate: false });
   return changed !== undefined;
 }
 
-type Commanded = Decided & { readonly command: Command };
+type CommandedDecision = ReplayedDecision & { readonly command: Command };
 
-function takeCommand(world: World, decided: Commanded, under: Under): void {
+function takeCommand(world: AlternativeHistory, decided: CommandedDecision, under: AppliedPolicy): void {
   const { before, command, facts } = decided;
   const subject = findSubjectStepId(before, decided);
   if (subject !== undefined && world.parted.has(subject)) {
@@ -242,8 +209,8 @@ function isRefusedSpawn({ type }: Command, reason: string | undefined): boolean 
 }
 
 function noteUnknownConfidence(
-  world: World,
-  decided: Commanded,
+  world: AlternativeHistory,
+  decided: CommandedDecision,
   { would, why }: EvidenceCheck & { readonly kind: "unknown" },
 ): void {
   const stepId = findSubjectStepId(decided.before, decided);
@@ -257,7 +224,7 @@ function noteUnknownConfidence(
 }
 
 function giveRecordedNames(
-  world: World,
+  world: AlternativeHistory,
   facts: readonly FactEvent[],
   drafts: readonly FactDraft[],
 ): FactDraft[] {
@@ -268,14 +235,22 @@ function giveRecordedNames(
 }
 
 /** Notes a decision that was taken, and would not have been taken under the policy. */
-function noteDecisionNotTaken(world: World, decided: Commanded, reason: string | undefined): void {
+function noteDecisionNotTaken(
+  world: AlternativeHistory,
+  decided: CommandedDecision,
+  reason: string | undefined,
+): void {
   const { command } = decided;
   if (isMootWithoutSubject(command) || isAlsoStopped(world.state, command)) world.leftOut += 1;
   else if (command.type === "stopAtBudget") noteSessionNotStopped(world, decided, command.stepId);
   else noteStepsNotDecided(world, decided, reason);
 }
 
-function noteStepsNotDecided(world: World, decided: Commanded, reason: string | undefined): void {
+function noteStepsNotDecided(
+  world: AlternativeHistory,
+  decided: CommandedDecision,
+  reason: string | undefined,
+): void {
   const { command, facts } = decided;
   const stepIds = new Set(listTouchedSteps(decided.before, facts));
   const certainty = world.parted.size > 0 ? "follows" : "differs";
@@ -293,7 +268,7 @@ function noteStepsNotDecided(world: World, decided: Commanded, reason: string | 
 }
 
 /** Notes a session that the budget of the policy does not stop. It goes on in another way from there. */
-function noteSessionNotStopped(world: World, decided: Commanded, stepId: StepId): void {
+function noteSessionNotStopped(world: AlternativeHistory, decided: CommandedDecision, stepId: StepId): void {
   const { state } = world;
   const isOwner = stepId === OWNER_STEP_ID && state.kind !== "unopened";
   const session = isOwner ? state.created.ownerSession : undefined;
@@ -312,12 +287,16 @@ function noteSessionNotStopped(world: World, decided: Commanded, stepId: StepId)
   else splitStep(world, stepId, { why: "the budget would not have stopped it", byFate: false });
 }
 
-function findStepInFact({ before }: Decided, fact: FactEvent): StepId | undefined {
+function findStepInFact({ before }: ReplayedDecision, fact: FactEvent): StepId | undefined {
   return listTouchedSteps(before, [fact])[0];
 }
 
 /** Notes for each step where the words for what was decided differ from those for what would have been. */
-function compareDecisions(world: World, decided: Commanded, { drafts, certainty, because }: Weighed): void {
+function compareDecisions(
+  world: AlternativeHistory,
+  decided: CommandedDecision,
+  { drafts, certainty, because }: WeighedDrafts,
+): void {
   const recorded = Map.groupBy(decided.facts, (fact) => findStepInFact(decided, fact));
   const derived = Map.groupBy(drafts, (draft) => listTouchedSteps(world.state, [draft])[0]);
   for (const stepId of new Set([...recorded.keys(), ...derived.keys()])) {
@@ -337,8 +316,8 @@ function compareDecisions(world: World, decided: Commanded, { drafts, certainty,
 
 /** Leaves the recorded history of a step: what was recorded of it from here on is no evidence. */
 function leaveRecordedStep(
-  world: World,
-  decided: Commanded,
+  world: AlternativeHistory,
+  decided: CommandedDecision,
   { stepId, why }: { readonly stepId: StepId; readonly why: string },
 ): void {
   const was = describeDecisions(decided.facts.map(restoreDraft));
@@ -354,7 +333,11 @@ function leaveRecordedStep(
 }
 
 /** Parts steps from the record whose fate is another now; those parted by fate alone return with the same one. */
-function compareFates(world: World, { before, after }: Decided, stepIds: readonly StepId[]): void {
+function compareFates(
+  world: AlternativeHistory,
+  { before, after }: ReplayedDecision,
+  stepIds: readonly StepId[],
+): void {
   const { state, parted } = world;
   if (after.kind === "unopened" || state.kind === "unopened") return;
   for (const stepId of stepIds) {
@@ -374,27 +357,6 @@ function formatFate(step: Step | undefined): string {
   return JSON.stringify([status, attempt, output?.sha256]);
 }
 
-function splitStep(world: World, stepId: StepId, parted: Parted): void {
-  if (world.parted.has(stepId)) return;
-  world.parted.set(stepId, parted);
-  const { state } = world;
-  if (state.kind !== "unopened" && !parted.byFate) splitSession(world, state, state.steps.get(stepId));
-}
-
-/** Parts a session from the record: a spawn returns to it, so everything it did afterwards had another reason. */
-function splitSession(world: World, state: Coordination, step: Step | undefined): void {
-  if (!step || step.spec.planned || state.kind === "unopened") return;
-  const { sourceSession } = step.spec;
-  if (world.sessions.has(sourceSession)) return;
-  world.sessions.add(sourceSession);
-  const parent = state.children.get(sourceSession);
-  if (parent) splitStep(world, parent, { why: `saw another result of ${step.spec.stepId}`, byFate: false });
-}
-
-function notePoint(world: World, { facts: [{ sequence }] }: Decided, point: Omit<Point, "sequence">): void {
-  world.points.push({ sequence, ...point });
-}
-
-function applyFacts(world: World, drafts: readonly FactDraft[], at: EpochMs = world.now): void {
+function applyFacts(world: AlternativeHistory, drafts: readonly FactDraft[], at: EpochMs = world.now): void {
   if (drafts.length > 0) world.state = recordFacts(world.state, drafts, at).state;
 }

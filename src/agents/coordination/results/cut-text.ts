@@ -29,7 +29,8 @@ function isLowSurrogate(code: number): boolean {
   return code >= 0xdc00 && code <= 0xdfff;
 }
 
-export interface Page {
+/** A part of a text, and where the next part begins. */
+export interface TextPage {
   readonly from: number;
   readonly text: string;
   /** Where the next page begins; absent on the last one. */
@@ -41,7 +42,7 @@ export interface Page {
  * one after the other are the whole text. A page is shorter where JSON would make it more than twice as long as was
  * asked for.
  */
-export function cutTextPage(text: string, from: number, charsMax: number): Page {
+export function cutTextPage(text: string, from: number, charsMax: number): TextPage {
   const bounded = Math.min(Math.max(0, from), text.length);
   const start = isWithinSurrogatePair(text, bounded) ? bounded - 1 : bounded;
   let page = cutHead(text.slice(start), Math.max(2, charsMax));
@@ -51,7 +52,8 @@ export function cutTextPage(text: string, from: number, charsMax: number): Page 
   return { from: start, text: page, ...(next < text.length && { next }) };
 }
 
-export interface Match {
+/** A place in a text where the searched words are. */
+export interface TextMatch {
   readonly at: number;
   /** The text around it. */
   readonly around: string;
@@ -64,8 +66,8 @@ export interface Match {
 export function findOccurrences(
   text: string,
   { wanted, from, placesMax }: { readonly wanted: string; readonly from: number; readonly placesMax: number },
-): Match[] {
-  const places: Match[] = [];
+): TextMatch[] {
+  const places: TextMatch[] = [];
   for (let at = text.indexOf(wanted, from); at !== -1; at = text.indexOf(wanted, at + wanted.length)) {
     const before = cutTail(text.slice(0, at), AROUND_CHARS);
     places.push({

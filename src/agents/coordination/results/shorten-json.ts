@@ -10,7 +10,8 @@ const READ_CHARS_MAX = 1_000_000;
 /** Keeping the numbers of more values as they are written takes longer, too. */
 const EXACT_VALUES_MAX = 20_000;
 
-export interface Shortening {
+/** How long a text may be, and how its reader is told to read on. */
+export interface ShorteningOptions {
   readonly charsMax: number;
   readonly readOn: ReadOn;
 }
@@ -22,7 +23,7 @@ const NOTE = "_shortened";
  * Returns a JSON object or list, in a block of code or not, shortened and still valid JSON; `undefined` for other
  * texts. A text that is too long to read counts as JSON by its first and last character.
  */
-export function shortenJsonText(text: string, shortening: Shortening): string | undefined {
+export function shortenJsonText(text: string, shortening: ShorteningOptions): string | undefined {
   const trimmed = text.trim();
   const block = /^```[a-z]*\n/u.exec(trimmed)?.[0];
   if (block === undefined || !trimmed.endsWith("```")) return shortenBareJson(trimmed, shortening);
@@ -38,7 +39,7 @@ const CLOSING = "\n```";
  * Shortens JSON that is not in a block of code; `undefined` for a text that is no object or list. A text that is too
  * long to read counts as one by its first and last character.
  */
-function shortenBareJson(json: string, shortening: Shortening): string | undefined {
+function shortenBareJson(json: string, shortening: ShorteningOptions): string | undefined {
   if (!isLikeJsonContainer(json)) return undefined;
   if (json.length > READ_CHARS_MAX) return JSON.stringify(createExcerpt(json, shortening));
   try {
@@ -100,7 +101,7 @@ const NUMBER_THAT_CHANGES =
   /[[,:]\s*(?:-?(?:[\d.]{16}|[\d.]+e|\d+\.\d*0(?=[\s,\]}])|0\.0{6})|-0(?=[\s,\]}]))/iu;
 
 /** How much of a value is kept. */
-interface Measure {
+interface ShorteningMeasure {
   readonly textChars: number;
   readonly members: number;
   readonly depth: number;
@@ -110,7 +111,7 @@ interface Measure {
  * Returns a JSON value that is written in `charsMax` characters at most: the given one, or as much of it as fits with
  * a note of what is left out.
  */
-export function shortenValue(value: JsonValue, shortening: Shortening): JsonValue {
+export function shortenValue(value: JsonValue, shortening: ShorteningOptions): JsonValue {
   return JSON.stringify(value).length <= shortening.charsMax ? value : shortenWithNote(value, shortening);
 }
 
@@ -118,7 +119,7 @@ export function shortenValue(value: JsonValue, shortening: Shortening): JsonValu
  * Returns as much of a value as fits, with a note where to read on. The note is there also where the whole value fits,
  * because its text was written in another way.
  */
-function shortenWithNote(value: JsonValue, shortening: Shortening): JsonValue {
+function shortenWithNote(value: JsonValue, shortening: ShorteningOptions): JsonValue {
   const { charsMax, readOn } = shortening;
   // Adding the note copies the value.
   if (JSON.stringify(value).length <= charsMax) {
@@ -151,7 +152,7 @@ function isList(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);
 }
 
-function shortenByMeasure(value: JsonValue, measure: Measure): JsonValue {
+function shortenByMeasure(value: JsonValue, measure: ShorteningMeasure): JsonValue {
   if (typeof value === "string") return shortenString(value, measure.textChars);
   if (typeof value !== "object" || value === null || SOURCE_JSON.isRawJSON(value)) return value;
   if (measure.depth === 0) return isList(value) ? `(${value.length} items left out)` : "(an object left out)";
@@ -166,7 +167,7 @@ function shortenString(text: string, charsMax: number): string {
   return `${head} (... ${text.length - head.length - tail.length} characters left out ...) ${tail}`;
 }
 
-function shortenList(list: readonly JsonValue[], measure: Measure): JsonValue {
+function shortenList(list: readonly JsonValue[], measure: ShorteningMeasure): JsonValue {
   const keep = (item: JsonValue): JsonValue => shortenByMeasure(item, measure);
   if (list.length <= measure.members) return list.map(keep);
   const kept = measure.members - 1;
@@ -177,7 +178,7 @@ function shortenList(list: readonly JsonValue[], measure: Measure): JsonValue {
   ];
 }
 
-function shortenObject(object: { readonly [key: string]: JsonValue }, measure: Measure): JsonValue {
+function shortenObject(object: { readonly [key: string]: JsonValue }, measure: ShorteningMeasure): JsonValue {
   const keys = Object.keys(object);
   const kept = keys.filter((key) => key.length <= KEY_CHARS_MAX).slice(0, measure.members);
   const leftOut = keys.length - kept.length;
@@ -189,7 +190,7 @@ function shortenObject(object: { readonly [key: string]: JsonValue }, measure: M
 const KEY_CHARS_MAX = 200;
 
 /** Returns the beginning and the end of JSON as texts, for a value whose form is not kept. */
-function createExcerpt(json: string, { charsMax, readOn }: Shortening): JsonValue {
+function createExcerpt(json: string, { charsMax, readOn }: ShorteningOptions): JsonValue {
   const note = readOn(0);
   for (let chars = charsMax; ; chars >>= 1) {
     const excerpt = {

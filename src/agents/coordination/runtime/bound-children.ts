@@ -41,9 +41,9 @@ export function createBoundChildLister(ledger: BoundLedger): ListBoundChildren {
  * Whether privileges hold a session, as far as the ledger knows those above it. `untold`: it was spawned, and only the host knows by
  * whom.
  */
-type Hold = "bound" | "free" | "untold";
+type PrivilegeHold = "bound" | "free" | "untold";
 
-type FindHold = (session: SessionKey) => Promise<Hold>;
+type FindHold = (session: SessionKey) => Promise<PrivilegeHold>;
 
 async function collectBoundChildren(
   { children, steps }: KnownCoordination,
@@ -89,7 +89,7 @@ function createRememberedStep({ spec: { privilege, sourceSession } }: Step): Rem
 
 /** Returns a `FindHold` that looks each session up once: many children have the same session above them. */
 function createCachedHoldFinder(ledger: BoundLedger, findStep: FindStep): FindHold {
-  const holds = new Map<SessionKey, Promise<Hold>>();
+  const holds = new Map<SessionKey, Promise<PrivilegeHold>>();
   return (session) => {
     const hold = holds.get(session) ?? walkUpToHold(ledger, findStep, session);
     holds.set(session, hold);
@@ -101,7 +101,11 @@ function createCachedHoldFinder(ledger: BoundLedger, findStep: FindStep): FindHo
  * Returns whether privileges of a step from the session up to its owner hold it, as `findBoundsOfSession` says it
  * (H3).
  */
-async function walkUpToHold(ledger: BoundLedger, findStep: FindStep, session: SessionKey): Promise<Hold> {
+async function walkUpToHold(
+  ledger: BoundLedger,
+  findStep: FindStep,
+  session: SessionKey,
+): Promise<PrivilegeHold> {
   let above = session;
   for (let depth = 0; depth < BOUNDS.privilegeDepthMax; depth += 1) {
     const childReference: Found | undefined = await ledger.find(nameChildReference(above));
@@ -115,7 +119,7 @@ async function walkUpToHold(ledger: BoundLedger, findStep: FindStep, session: Se
 }
 
 /** Returns the hold of a session whose step the ledger does not have, by the bindings that prunes left. */
-async function findHoldWithoutStep({ pruned }: BoundLedger, session: SessionKey): Promise<Hold> {
+async function findHoldWithoutStep({ pruned }: BoundLedger, session: SessionKey): Promise<PrivilegeHold> {
   if ((await pruned.listBindings(session)).includes("privilege")) return "bound";
   return isChildSessionKey(session) ? "untold" : "free";
 }

@@ -50,12 +50,12 @@ export async function listChildrenOfSession(
 }
 
 /** Says of which children the session may have more than were found. */
-interface Cuts {
+interface ChildrenCuts {
   readonly isOpenCut: boolean;
   readonly isEndedCut: boolean;
 }
 
-interface FoundChildren extends Cuts {
+interface FoundChildren extends ChildrenCuts {
   readonly children: readonly ChildOfSession[];
 }
 
@@ -193,7 +193,7 @@ const REST_CHARS = 80;
 export function formatChildrenNote(
   children: readonly ChildOfSession[],
   tasks: ReadonlyMap<string, string>,
-  { isOpenCut, isEndedCut }: Cuts = { isOpenCut: false, isEndedCut: false },
+  { isOpenCut, isEndedCut }: ChildrenCuts = { isOpenCut: false, isEndedCut: false },
 ): string {
   const endedCount = children.filter(hasEnded).length;
   const openCount = children.length - endedCount;
@@ -241,7 +241,7 @@ function describeState({ status, admittedAtMs, endedAtMs }: StepView): string {
 }
 
 /** A spawn that a session asks for, and what it may repeat. */
-export interface Repetition {
+export interface SpawnRepetition {
   readonly agentId: AgentId;
   readonly runner: RunnerKind;
   /** The sha256 of its task. */
@@ -258,7 +258,7 @@ export interface Repetition {
  */
 export function findRepeatedChild(
   children: readonly ChildOfSession[],
-  { agentId, runner, sha256, compactedAtMs, completedSinceMs }: Repetition,
+  { agentId, runner, sha256, compactedAtMs, completedSinceMs }: SpawnRepetition,
 ): ChildOfSession | undefined {
   return children.find(({ step }) => {
     const isSame = step.agentId === agentId && step.runner === runner && step.input.sha256 === sha256;

@@ -38,7 +38,11 @@ import type { PlanRequests } from "./plans/plan-requests.ts";
 import { createForkSources } from "./log/carried-results.ts";
 import { createPlanSource } from "./log/plan-source.ts";
 import { createRunLog, type RunLog, type RunLogDependencies } from "./log/run-log.ts";
-import type { PlanDependencies, RuntimeDependencies, Settings } from "./environment/runtime-dependencies.ts";
+import type {
+  PlanDependencies,
+  RuntimeDependencies,
+  RuntimeSettings,
+} from "./environment/runtime-dependencies.ts";
 import { createTurnsByName, type TurnsByName } from "../std/turns-by-name.ts";
 import type { AdmitDependencies } from "./spawns/admit-spawn.ts";
 import { withRules, type PolicyRules } from "./environment/policy-rules.ts";
@@ -65,7 +69,7 @@ export interface CoordinatorDependencies
   readonly runner: SpawnObserver;
   readonly lanes: LaneRunner;
   readonly gate: SpawnGate;
-  readonly settings: Settings;
+  readonly settings: RuntimeSettings;
   readonly newCoordinationId: () => CoordinationId;
   /** Present where other gateways reach the ledger, too. */
   readonly shared?: Omit<SharedLedgerDependencies, "owners">;
@@ -126,7 +130,8 @@ function chooseSpawnGate(
   return runner === "acp" && gate && !isStrictGate(gate) ? undefined : gate;
 }
 
-interface Core extends Omit<CoordinatorDependencies, "usage"> {
+/** The collaborators that the parts of one coordinator share. */
+interface CoordinatorCore extends Omit<CoordinatorDependencies, "usage"> {
   readonly usage: UsageRecorder;
   readonly withheld: WithheldTexts;
   readonly runs: RunLog;
@@ -137,7 +142,7 @@ interface Core extends Omit<CoordinatorDependencies, "usage"> {
   readonly life: AbortController;
 }
 
-function createSpawnRequestDependencies(core: Core): SpawnRequestDependencies {
+function createSpawnRequestDependencies(core: CoordinatorCore): SpawnRequestDependencies {
   const stopping = core.life.signal;
   return {
     ...core,
@@ -147,7 +152,7 @@ function createSpawnRequestDependencies(core: Core): SpawnRequestDependencies {
 }
 
 /** Creates what admitting a spawn needs, under the given rules or, without any, under the configured ones. */
-function createAdmitDependencies(core: Core, rules: PolicyRules | undefined): AdmitDependencies {
+function createAdmitDependencies(core: CoordinatorCore, rules: PolicyRules | undefined): AdmitDependencies {
   const ruled = withRules(core, rules);
   return {
     ...ruled,
@@ -198,7 +203,7 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
     waits,
   });
   const opening = createTurnsByName();
-  const core: Core = { ...common, dispatcher, opening, life: new AbortController() };
+  const core: CoordinatorCore = { ...common, dispatcher, opening, life: new AbortController() };
   const { lookAt, giveBack } = dispatcher;
   const planning: RuntimeDependencies = { ...core, plans, forks, worktreeTurns, lookAt, giveBack };
   const requested = { ...planning, usage, opening, newCoordinationId: dependencies.newCoordinationId };
@@ -242,7 +247,7 @@ function createTurnHearing({ turns, arbiter, usage, clock }: TurnListeners): Tur
 }
 
 function createStartAndStop(
-  core: Core,
+  core: CoordinatorCore,
   shared: SharedLedger | undefined,
 ): Pick<Coordinator, "start" | "stop"> {
   const { usage, dispatcher, life } = core;
@@ -272,7 +277,7 @@ function createOptionalSharedLedger({ shared, store, clock, logger }: Coordinato
 }
 
 /** Returns what this gateway does when it takes over a run, loses one, or others appended to one. */
-function createSharedWork({ runs, dispatcher, logger }: Core): SharedWork {
+function createSharedWork({ runs, dispatcher, logger }: CoordinatorCore): SharedWork {
   return {
     adopt: async (runId) => {
       try {

@@ -106,7 +106,7 @@ async function* readPrunablePages(
 }
 
 /** The families of more than one run. All others are not in memory: a ledger may have a million of them. */
-interface Families extends PruningBasis {
+interface RunFamilies extends PruningBasis {
   /** Looks at the runs that began since: a family that one of them belongs to is kept. */
   lookAgain(): Promise<void>;
   /** Whether a run of the family, and so all of it, is kept. */
@@ -116,7 +116,7 @@ interface Families extends PruningBasis {
 }
 
 /** Groups related runs into families, and finds which of these are kept because one of their runs is. */
-async function findFamilies(ledger: PrunedLedger, request: PruneRequest): Promise<Families> {
+async function findFamilies(ledger: PrunedLedger, request: PruneRequest): Promise<RunFamilies> {
   const roots = createUnionFind();
   let newest = 0;
   let lookedAt = 0;
@@ -167,7 +167,7 @@ async function listRunsBegunAfter(
   return newer;
 }
 
-function joinRelatives(roots: Roots, page: readonly PrunableRun[]): void {
+function joinRelatives(roots: UnionFind, page: readonly PrunableRun[]): void {
   for (const { runId, relatives } of page) for (const relative of relatives) roots.join(runId, relative);
 }
 
@@ -175,7 +175,7 @@ function joinRelatives(roots: Roots, page: readonly PrunableRun[]): void {
 async function planRemoval(
   ledger: PrunedLedger,
   run: PrunableRun,
-  families: Families,
+  families: RunFamilies,
   listBoundChildren: ListBoundChildren,
 ): Promise<RemovableRun | KeptReason> {
   const reason = await findReasonToKeep(ledger, run, families);
@@ -188,7 +188,7 @@ async function planRemoval(
 async function findReasonToKeep(
   ledger: PrunedLedger,
   run: PrunableRun,
-  families: Families,
+  families: RunFamilies,
 ): Promise<KeptReason | undefined> {
   if (run.state !== "prunable") return run.state;
   if (families.damaged.has(run.runId)) return "damaged";
@@ -206,7 +206,8 @@ async function hasDamage(ledger: PrunedLedger, { runId, kind, length }: Prunable
   return damage !== undefined && (await store.pruned.find(runId)) === undefined;
 }
 
-interface Roots {
+/** Groups of runs, in which each group is a family that one of its runs stands for. */
+interface UnionFind {
   /** Puts two runs into one family. */
   join(one: string, other: string): void;
   /** Returns the run that stands for the family of a run. */
@@ -216,7 +217,7 @@ interface Roots {
 }
 
 /** Creates a union-find of runs, in which each family is represented by one of its runs. */
-function createUnionFind(): Roots {
+function createUnionFind(): UnionFind {
   const parents = new Map<string, string>();
   const members = new Set<string>();
   const find = (runId: string): string => {

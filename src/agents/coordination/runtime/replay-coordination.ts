@@ -16,15 +16,16 @@ import { listCriteriaOutputHashes } from "../replay/criteria-again.ts";
 import {
   startReplay,
   continueReplay,
-  type Decided,
+  type ReplayedDecision,
   type Difference,
-  type Replaying,
+  type ReplayProgress,
 } from "../replay/replay-log.ts";
 import { listUntestedGates } from "../replay/untested-gates.ts";
-import { createCounterfactual, type Counterfactual, type Point } from "../replay/what-if.ts";
+import type { DivergencePoint } from "../replay/alternative-history.ts";
+import { createCounterfactual, type Counterfactual } from "../replay/what-if.ts";
 import { parseJsonOrNothing } from "../std/parse-json.ts";
 
-export type { Difference, Point };
+export type { Difference, DivergencePoint };
 
 export interface ReplayQuery {
   /** Where deciding again begins; events before it are taken as they are recorded. */
@@ -48,7 +49,7 @@ export interface ReplayedCoordination {
 }
 
 export interface ReplayedUnder {
-  readonly points: readonly Point[];
+  readonly points: readonly DivergencePoint[];
   readonly leftOut: number;
   readonly uncertain: readonly { readonly stepId: string; readonly why: string }[];
   /** How the recorded history ended; `would`: the other one, as far as it is certain. */
@@ -87,7 +88,7 @@ export async function replayCoordination(
   query: ReplayQuery = {},
 ): Promise<ReplayedCoordination> {
   const { from = 0, to = Number.MAX_SAFE_INTEGER } = query;
-  const reading: Reading = { replaying: startReplay(coordinationId), from, to, outputs: new Map() };
+  const reading: LogReplay = { replaying: startReplay(coordinationId), from, to, outputs: new Map() };
   await replayLogInPieces(store, reading, query);
   const { state, decisions, difference } = reading.replaying;
   if (!difference) assertLogReaches(state, from);
@@ -106,7 +107,7 @@ export async function replayCoordination(
 /** Replays the log piece by piece, up to `to` of the reading, the end of the log or the first difference. */
 async function replayLogInPieces(
   store: ReplayStore,
-  reading: Reading,
+  reading: LogReplay,
   { policy }: ReplayQuery,
 ): Promise<void> {
   for await (const piece of readPiecesOfLog(store, reading.replaying.state.coordinationId, reading.to)) {
@@ -127,20 +128,22 @@ function assertLogReaches({ kind, coordinationId, nextSequence }: Coordination, 
     throw new CoordinationError("INPUT_INVALID", `the log ends before ${from}, at ${nextSequence}`);
 }
 
-interface Under {
+/** The replay of a log under another policy, as far as it has come. */
+interface CounterfactualReplay {
   readonly about: Pick<ReplayedUnder, "plan" | "isBudgetLeftOut">;
   readonly policy: ReplayPolicy;
   readonly other: Counterfactual;
   decisions: number;
 }
 
-interface Reading {
-  replaying: Replaying;
+/** The replay of a log, as far as it has come, and the range that is replayed. */
+interface LogReplay {
+  replaying: ReplayProgress;
   readonly from: number;
   readonly to: number;
   /** Texts that criteria look into. */
   readonly outputs: Map<string, Json>;
-  under?: Under;
+  under?: CounterfactualReplay;
 }
 
 /** Yields the log in pieces that end where the time changes, because no decision reaches over that. */
@@ -193,13 +196,13 @@ function splitBeforeJudgement(piece: readonly RunEvent[], from: number): (readon
   return [piece.slice(0, begin), piece.slice(begin)].filter(({ length }) => length > 0);
 }
 
-async function replayPart(store: ReplayStore, reading: Reading, part: readonly RunEvent[]): Promise<void> {
+async function replayPart(store: ReplayStore, reading: LogReplay, part: readonly RunEvent[]): Promise<void> {
   const { state, difference } = reading.replaying;
   if (difference) return;
   if (state.kind === "open") await readOutputsToJudge(store, reading, { state, part });
   const { from, to, outputs, under } = reading;
-  const decisions: Decided[] = [];
-  const onDecided = under && { onDecided: (decided: Decided) => decisions.push(decided) };
+  const decisions: ReplayedDecision[] = [];
+  const onDecided = under && { onDecided: (decided: ReplayedDecision) => decisions.push(decided) };
   try {
     reading.replaying = continueReplay(reading.replaying, part, { from, to, outputs, ...onDecided });
   } catch (error) {
@@ -221,7 +224,8 @@ function createUnfoldableDifference([first]: readonly RunEvent[], why: string): 
   };
 }
 
-interface Judged {
+/** A part of a log in which the plan may be judged, and the state before it. */
+interface JudgedPart {
   readonly state: OpenCoordination;
   readonly part: readonly RunEvent[];
 }
@@ -229,8 +233,8 @@ interface Judged {
 /** Reads the outputs that the plan's criteria look into, where the plan is judged in this part. */
 async function readOutputsToJudge(
   store: ReplayStore,
-  { outputs }: Reading,
-  { state, part }: Judged,
+  { outputs }: LogReplay,
+  { state, part }: JudgedPart,
 ): Promise<void> {
   if (!part.some(({ type }) => type === "plan.judged")) return;
   for (const sha256 of listCriteriaOutputHashes(state)) {
@@ -245,7 +249,7 @@ async function prepareCounterfactual(
   store: ReplayStore,
   first: RunEvent | undefined,
   policy: ReplayPolicy,
-): Promise<Under> {
+): Promise<CounterfactualReplay> {
   const content = first?.type === "coordination.created" ? first.payload.plan?.content : undefined;
   const plan = content && (await readKeptPlan(store, content.sha256));
   const isBudgetLeftOut = content !== undefined && policy.budget !== undefined;
@@ -268,7 +272,7 @@ async function readKeptPlan(store: ReplayStore, sha256: string): Promise<Coordin
 }
 
 /** Builds what the other policy would have led to; `undefined` where none was given. */
-function buildWhatIf({ under }: Reading, recorded: Coordination): ReplayedUnder | undefined {
+function buildWhatIf({ under }: LogReplay, recorded: Coordination): ReplayedUnder | undefined {
   if (!under) return undefined;
   const untested = listUntestedGates(under.policy, recorded);
   const about = { ...under.about, untested, limits: describeLimits({ ...under.about, untested }) };

@@ -1,6 +1,6 @@
 /** Owns: proving that a fork of a plan has from its source what had completed there before its place, and nothing else. */
 import { isLedgerOutage } from "../contracts/errors.ts";
-import type { Carried, ForkedFrom } from "../contracts/fact-fields.ts";
+import type { CarriedResult, ForkedFrom } from "../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../contracts/ids.ts";
 import type { StoredProblem } from "../ports/ledger-store.ts";
 import { isSameValue } from "../replay/same-value.ts";
@@ -17,7 +17,7 @@ export interface ForkToProve {
 export interface ForkedStep {
   readonly sequence: number;
   readonly stepId: StepId;
-  readonly carried?: Carried | undefined;
+  readonly carried?: CarriedResult | undefined;
 }
 
 /**

@@ -7,7 +7,7 @@
  */
 import type { ClaimEntry } from "../contracts/claim-entry.ts";
 import { isCoordinationError, isLedgerOutage } from "../contracts/errors.ts";
-import { DELIVERY_STEP_ID, type CoordinationId, type EpochMs } from "../contracts/ids.ts";
+import { DELIVERY_STEP_ID, type CoordinationId } from "../contracts/ids.ts";
 import { isFact, type FactEvent, type OpenWopDraft, type RunEvent } from "../contracts/run-event.ts";
 import type { Reference, Summary } from "../contracts/coordination-summary.ts";
 import { listClaimChanges } from "../ledger/claim-changes.ts";
@@ -25,6 +25,7 @@ import { ignoreDamage } from "./log/ignore-damage.ts";
 import { listClaims, listUnprovenRuns } from "./log/read-pages.ts";
 import { findProblemsOfFork, type ForkedStep } from "./verify-fork.ts";
 import { describeError } from "../std/describe-error.ts";
+import { createTokenCount } from "./log/count-claim-tokens.ts";
 
 const PAGE = 500;
 const PROBLEMS_MAX = 200;
@@ -46,7 +47,7 @@ export async function verifyLedger(
   onProgress: (progress: { readonly coordinations: number; readonly events: number }) => void = () =>
     undefined,
 ): Promise<Verification> {
-  const proof: Proof = { coordinations: 0, events: 0, problems: [], isCut: false };
+  const proof: VerificationProgress = { coordinations: 0, events: 0, problems: [], isCut: false };
   try {
     await store.inspect(proof.problems);
     await verifyCoordinations(store, proof, onProgress);
@@ -65,7 +66,7 @@ export async function verifyLedger(
 }
 
 /** A verification as far as it came. */
-interface Proof {
+interface VerificationProgress {
   coordinations: number;
   events: number;
   readonly problems: StoredProblem[];
@@ -74,12 +75,12 @@ interface Proof {
 
 async function verifyCoordinations(
   store: LedgerStore,
-  proof: Proof,
-  onProgress: (progress: Pick<Proof, "coordinations" | "events">) => void,
+  proof: VerificationProgress,
+  onProgress: (progress: Pick<VerificationProgress, "coordinations" | "events">) => void,
 ): Promise<void> {
   const { problems } = proof;
   const tokens = await createTokenCount(store, problems);
-  const stored: Stored = { store, forks: createForkSources({ store }) };
+  const stored: LedgerWithForks = { store, forks: createForkSources({ store }) };
   const cutListing = (message: string): void => {
     problems.push({ kind: "index_differs", message: `the list of coordinations is unreadable: ${message}` });
     proof.isCut = true;
@@ -97,54 +98,9 @@ async function verifyCoordinations(
   if (!proof.isCut) problems.push(...(await tokens.problems()));
 }
 
-type Entry = UnprovenRun<Summary>;
+type ListedRun = UnprovenRun<Summary>;
 
-interface TokenCount {
-  /** The tokens of a run's log; absent where it could not be read to its end. */
-  add(tokens: readonly number[] | undefined): void;
-  problems(): Promise<StoredProblem[]>;
-}
-
-/** S5: as many claims as the ledger had counted before its logs were read are in them or were pruned, and none is beyond its count. */
-async function createTokenCount(store: LedgerStore, problems: StoredProblem[]): Promise<TokenCount> {
-  const before = await store.pruned.counts().catch(ignoreDamage);
-  const readLastToken = async (): Promise<number> => {
-    const query = { resource: "", atMs: 0 as EpochMs, limit: 0 };
-    return (await store.overlapping(query)).lastToken;
-  };
-  const counted = await readLastToken().catch((error: unknown) => {
-    if (isLedgerOutage(error)) throw error;
-    problems.push({ kind: "index_differs", message: `the claims are unreadable: ${describeError(error)}` });
-    return undefined;
-  });
-  let isWhole = counted !== undefined && before !== undefined;
-  let found = 0;
-  let newest = 0;
-  return {
-    add: (tokens) => {
-      if (!tokens) isWhole = false;
-      for (const token of tokens ?? []) {
-        if (token <= (counted ?? 0)) found += 1;
-        newest = Math.max(newest, token);
-      }
-    },
-    problems: async () => {
-      if (!isWhole) return [];
-      const last = await readLastToken();
-      const createIndexProblem = (message: string): StoredProblem[] => [{ kind: "index_differs", message }];
-      if (newest > last)
-        return createIndexProblem(`claim ${newest} was acquired, but the ledger counts ${last}`);
-      const pruned = await store.pruned.counts();
-      // Those of runs that were removed meanwhile may have been counted twice.
-      if (found + pruned.claims === counted || pruned.runs !== before?.runs) return [];
-      return createIndexProblem(
-        `the ledger counts ${String(counted)} claims, its logs hold ${found + pruned.claims} of them`,
-      );
-    },
-  };
-}
-
-interface Stored {
+interface LedgerWithForks {
   readonly store: LedgerStore;
   readonly forks: ForkSources;
 }
@@ -158,7 +114,10 @@ interface RunCheck {
 }
 
 /** Verifies a run that may grow or be pruned meanwhile. One that grew while it was read is read again. */
-async function verifyGrowingRun(stored: Stored, entry: Entry): Promise<Omit<RunCheck, "indexProblems">> {
+async function verifyGrowingRun(
+  stored: LedgerWithForks,
+  entry: ListedRun,
+): Promise<Omit<RunCheck, "indexProblems">> {
   let checked = entry;
   for (let tries = 1; ; tries += 1) {
     const { problems, indexProblems, ...run } = await verifyRun(stored, checked);
@@ -172,7 +131,7 @@ async function verifyGrowingRun(stored: Stored, entry: Entry): Promise<Omit<RunC
   }
 }
 
-async function verifyRun({ store, forks }: Stored, entry: Entry): Promise<RunCheck> {
+async function verifyRun({ store, forks }: LedgerWithForks, entry: ListedRun): Promise<RunCheck> {
   const { runId } = entry;
   const check = beginCheckOfRun(runId);
   try {
@@ -193,7 +152,10 @@ async function verifyRun({ store, forks }: Stored, entry: Entry): Promise<RunChe
 }
 
 /** A page that holds an unreadable event is read one by one, so that the events before it are checked and it is located. */
-async function* readLocatingDamage(store: LedgerStore, { runId, length }: Entry): AsyncGenerator<RunEvent> {
+async function* readLocatingDamage(
+  store: LedgerStore,
+  { runId, length }: ListedRun,
+): AsyncGenerator<RunEvent> {
   let pageMax = PAGE;
   for (let from = 0; from < length;) {
     const limit = Math.min(pageMax, length - from);
@@ -215,7 +177,7 @@ function isUnreadableEvent(error: unknown): boolean {
   return isCoordinationError(error) && error.code === "EVENT_UNREADABLE";
 }
 
-interface Check {
+interface LogCheck {
   state: Coordination;
   /** L5: what must come next. */
   expected: OpenWopDraft[];
@@ -231,7 +193,7 @@ interface Check {
   readonly indexProblems: StoredProblem[];
 }
 
-function beginCheckOfRun(runId: CoordinationId): Check {
+function beginCheckOfRun(runId: CoordinationId): LogCheck {
   return {
     state: createUnopenedCoordination(runId),
     expected: [],
@@ -245,7 +207,7 @@ function beginCheckOfRun(runId: CoordinationId): Check {
   };
 }
 
-function checkEvent(check: Check, event: RunEvent): void {
+function checkEvent(check: LogCheck, event: RunEvent): void {
   const { eventId, runId, sequence, type, causationId } = event;
   const reportDifference = (message: string): void => {
     check.problems.push({ kind: "projection_differs", message, runId, sequence });
@@ -272,7 +234,7 @@ function checkEvent(check: Check, event: RunEvent): void {
   check.state = evolve(check.state, event);
 }
 
-function applyClaimChanges({ claims, tokens }: Check, event: RunEvent): void {
+function applyClaimChanges({ claims, tokens }: LogCheck, event: RunEvent): void {
   const { runId, sequence } = event;
   for (const change of listClaimChanges(event)) {
     const { token } = change;
@@ -287,13 +249,16 @@ function applyClaimChanges({ claims, tokens }: Check, event: RunEvent): void {
   }
 }
 
-function noteForkedStep({ state, steps }: Check, { type, sequence, payload }: FactEvent): void {
+function noteForkedStep({ state, steps }: LogCheck, { type, sequence, payload }: FactEvent): void {
   if (type !== "step.admitted" || state.kind === "unopened" || !state.created.forkedFrom) return;
   const { stepId, planned, carried } = payload;
   if (planned && stepId !== DELIVERY_STEP_ID) steps.push({ sequence, stepId, carried });
 }
 
-async function checkFork({ state, steps, problems }: Check, { store, forks }: Stored): Promise<void> {
+async function checkFork(
+  { state, steps, problems }: LogCheck,
+  { store, forks }: LedgerWithForks,
+): Promise<void> {
   if (state.kind === "unopened") return;
   const { forkedFrom } = state.created;
   if (!forkedFrom || (await store.pruned.find(forkedFrom.coordinationId))) return;
@@ -301,7 +266,7 @@ async function checkFork({ state, steps, problems }: Check, { store, forks }: St
 }
 
 /** A1: what the rules resolved follows from what was recorded of the conflict. */
-function checkRuling({ state, problems }: Check, event: FactEvent): void {
+function checkRuling({ state, problems }: LogCheck, event: FactEvent): void {
   if (event.type !== "conflict.resolved" || state.kind === "unopened") return;
   const { conflictId } = event.payload;
   const conflict = state.conflicts.findLast((detected) => detected.conflictId === conflictId);
@@ -323,7 +288,7 @@ function isSameEvent(expected: OpenWopDraft, stored: RunEvent): boolean {
 
 /** Checks that the stored references are those of the log: the same ones, in the same order, and no others. */
 function checkReferences(
-  { indexProblems, references }: Check,
+  { indexProblems, references }: LogCheck,
   runId: CoordinationId,
   stored: readonly Reference[],
 ): void {
@@ -347,7 +312,7 @@ function checkReferences(
 
 /** Claims are a function of the log: those that it acquired and did not release, as it left them, and no others. */
 async function checkClaims(
-  { indexProblems, claims }: Check,
+  { indexProblems, claims }: LogCheck,
   runId: CoordinationId,
   stored: AsyncIterable<ClaimEntry>,
 ): Promise<void> {
@@ -384,7 +349,7 @@ function isSameClaim(expected: ClaimEntry, stored: ClaimEntry): boolean {
   );
 }
 
-function checkEnd({ state, expected, problems }: Check, { runId, summary }: Entry): void {
+function checkEnd({ state, expected, problems }: LogCheck, { runId, summary }: ListedRun): void {
   const [pending] = expected;
   if (pending) {
     const message = `L5: ${pending.type} is missing at the end`;

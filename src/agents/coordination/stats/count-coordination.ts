@@ -5,7 +5,7 @@ import { DELIVERY_STEP_ID, type StepId } from "../contracts/ids.ts";
 import { isFact, type FactEvent, type RunEvent } from "../contracts/run-event.ts";
 
 /** Numbers of any set of coordinations. Durations in milliseconds, in no order. */
-export interface Counts {
+export interface CoordinationCounts {
   coordinations: number;
   ended: number;
   succeeded: number;
@@ -34,11 +34,11 @@ export interface Counts {
 /** Follows one log from its first event on. */
 export interface CoordinationCounter {
   take(event: RunEvent): void;
-  readonly counts: Counts;
+  readonly counts: CoordinationCounts;
 }
 
 /** Creates the counts of no coordination at all: each is 0 or an empty list. */
-export function createZeroCounts(): Counts {
+export function createZeroCounts(): CoordinationCounts {
   return {
     coordinations: 0,
     ended: 0,
@@ -59,8 +59,9 @@ export function createZeroCounts(): Counts {
   };
 }
 
-interface Counting {
-  readonly counts: Counts;
+/** The counts so far of one coordination, with the open matters that later facts end. */
+interface CountingState {
+  readonly counts: CoordinationCounts;
   openedAtMs: number;
   /** The step whose agent submitted the plan ended, and the plan with it. */
   endsWithParent: boolean;
@@ -73,8 +74,9 @@ interface Counting {
 }
 
 type Fact<T extends FactEvent["type"]> = Extract<FactEvent, { readonly type: T }>;
-type Count<T extends FactEvent["type"]> = (
-  counting: Counting,
+/** Adds a fact of one type to the counts. */
+type FactCounter<T extends FactEvent["type"]> = (
+  counting: CountingState,
   payload: Fact<T>["payload"],
   atMs: number,
 ) => void;
@@ -84,7 +86,7 @@ type Count<T extends FactEvent["type"]> = (
  * far. Events that are no facts count for nothing.
  */
 export function createCoordinationCounter(): CoordinationCounter {
-  const counting: Counting = {
+  const counting: CountingState = {
     counts: createZeroCounts(),
     openedAtMs: 0,
     endsWithParent: false,
@@ -97,13 +99,13 @@ export function createCoordinationCounter(): CoordinationCounter {
     counts: counting.counts,
     take: (event) => {
       if (!isFact(event)) return;
-      const count = COUNTS[event.type] as Count<FactEvent["type"]> | undefined;
+      const count = COUNTS[event.type] as FactCounter<FactEvent["type"]> | undefined;
       count?.(counting, event.payload, Date.parse(event.timestamp));
     },
   };
 }
 
-const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
+const COUNTS: { readonly [T in FactEvent["type"]]?: FactCounter<T> } = {
   "coordination.created": (counting, _, atMs) => {
     counting.counts.coordinations = 1;
     counting.openedAtMs = atMs;
@@ -179,19 +181,19 @@ const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
 const PEOPLE: ReadonlySet<Answerer["kind"]> = new Set(["operator", "person"]);
 
 /** Counts a result that does not pass by itself, once. */
-function countHeldOnce({ counts, passing }: Counting, stepId: StepId): void {
+function countHeldOnce({ counts, passing }: CountingState, stepId: StepId): void {
   if (passing.delete(stepId)) counts.held += 1;
 }
 
 /** Counts a message that was to be told to somebody, and whether it was delivered. */
-function countTelling(counts: Counts, delivery: FactPayloads["session.told"]["delivery"]): void {
+function countTelling(counts: CoordinationCounts, delivery: FactPayloads["session.told"]["delivery"]): void {
   counts.tellings += 1;
   if (delivery === "delivered") counts.delivered += 1;
 }
 
 /** Adds counts to the counts `sum`, which is changed; lists of durations are joined. */
-export function addCounts(sum: Counts, counts: Counts): void {
-  for (const name of Object.keys(counts) as (keyof Counts)[]) {
+export function addCounts(sum: CoordinationCounts, counts: CoordinationCounts): void {
+  for (const name of Object.keys(counts) as (keyof CoordinationCounts)[]) {
     const value = counts[name];
     const total = sum[name];
     if (Array.isArray(total) && Array.isArray(value)) for (const ms of value) total.push(ms);

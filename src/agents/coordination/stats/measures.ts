@@ -1,6 +1,6 @@
 /** Owns: the measures of coordination, each with its target and whether it is met. */
 import type { StatsConfig } from "../contracts/config/stats-config.ts";
-import type { Counts } from "./count-coordination.ts";
+import type { CoordinationCounts } from "./count-coordination.ts";
 
 /** The names of the measures, in the order in which they are told. */
 export type MeasureName =
@@ -22,7 +22,7 @@ export interface Measure {
 const COUNT_MIN = 20;
 
 /** Returns the measures of what was counted, such as the share of successes, each with whether it meets its target. */
-export function measureCounts(counts: Counts, targets: StatsConfig): Measure[] {
+export function measureCounts(counts: CoordinationCounts, targets: StatsConfig): Measure[] {
   const { ended, succeeded, tellings, delivered, completed, conflicts, results } = counts;
   return [
     measureShare("success", { part: succeeded, whole: ended }, demandAtLeast(targets.successMin)),
@@ -43,21 +43,22 @@ export function measureCounts(counts: Counts, targets: StatsConfig): Measure[] {
   ];
 }
 
-type Target = Measure["target"];
+/** The least or the greatest value that a measure should have. */
+type MeasureTarget = Measure["target"];
 
-function demandAtLeast(value: number): Target {
+function demandAtLeast(value: number): MeasureTarget {
   return { is: "at least", value };
 }
 
-function allowAtMost(value: number): Target {
+function allowAtMost(value: number): MeasureTarget {
   return { is: "at most", value };
 }
 
-function isMet(value: number, target: Target): boolean {
+function isMet(value: number, target: MeasureTarget): boolean {
   return target.is === "at least" ? value >= target.value : value <= target.value;
 }
 
-function judgeMeasure(value: number | undefined, count: number, target: Target): Measure["verdict"] {
+function judgeMeasure(value: number | undefined, count: number, target: MeasureTarget): Measure["verdict"] {
   if (value === undefined || count < COUNT_MIN) return "few";
   return isMet(value, target) ? "met" : "missed";
 }
@@ -65,14 +66,14 @@ function judgeMeasure(value: number | undefined, count: number, target: Target):
 function measureShare(
   name: MeasureName,
   { part, whole }: { readonly part: number; readonly whole: number },
-  target: Target,
+  target: MeasureTarget,
 ): Measure {
   const value = whole === 0 ? undefined : part / whole;
   const verdict = judgeMeasure(value, whole, target);
   return { name, ...(value !== undefined && { value }), unit: "share", target, count: whole, verdict };
 }
 
-function measurePercentile(name: MeasureName, durations: readonly number[], target: Target): Measure {
+function measurePercentile(name: MeasureName, durations: readonly number[], target: MeasureTarget): Measure {
   const value = findPercentile(durations, 0.95);
   const count = durations.length;
   return {
@@ -89,7 +90,7 @@ function measurePercentile(name: MeasureName, durations: readonly number[], targ
 function measureIncidents(
   name: MeasureName,
   { value, count }: { readonly value: number; readonly count: number },
-  target: Target,
+  target: MeasureTarget,
 ): Measure {
   return { name, value, unit: "count", target, count, verdict: isMet(value, target) ? "met" : "missed" };
 }

@@ -16,12 +16,13 @@ export function formatDuration(ms: number): string {
   return formatTwoUnits(ms, { unit: "d", unitMs: DAY_MS }, { unit: "h", unitMs: HOUR_MS });
 }
 
-interface Unit {
+/** A unit of time and its length in milliseconds. */
+interface TimeUnit {
   readonly unit: string;
   readonly unitMs: number;
 }
 
-function formatTwoUnits(ms: number, large: Unit, small: Unit): string {
+function formatTwoUnits(ms: number, large: TimeUnit, small: TimeUnit): string {
   const rest = Math.floor((ms % large.unitMs) / small.unitMs);
   return `${Math.floor(ms / large.unitMs)}${large.unit} ${String(rest).padStart(2, "0")}${small.unit}`;
 }

@@ -2,7 +2,7 @@
 import { rememberNewest } from "./remember-newest.ts";
 
 /** A bounded memory of the newest entries: what it forgets must be recoverable elsewhere. */
-export interface Recent<V> {
+export interface RecentMap<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
   delete(key: string): void;
@@ -10,7 +10,7 @@ export interface Recent<V> {
 }
 
 /** Creates a map of at most so many entries, which forgets the one that was set longest ago. */
-export function createRecentMap<V>(entriesMax: number): Recent<V> {
+export function createRecentMap<V>(entriesMax: number): RecentMap<V> {
   const entries = new Map<string, V>();
   return {
     get size() {

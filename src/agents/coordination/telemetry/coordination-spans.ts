@@ -25,7 +25,8 @@ export interface ProjectedStep {
   gate: OpenSpan | undefined;
 }
 
-export interface Projected {
+/** The spans of a coordination that are open, by what they stand for, and the usage counted so far. */
+export interface CoordinationSpans {
   readonly nameSpan: (part: string) => string;
   readonly nameAttempt: (idempotencyKey: string) => string;
   readonly root: OpenSpan;
@@ -43,7 +44,7 @@ export function createProjectedCoordination(
   { runId, payload, timestamp }: Extract<FactEvent, { readonly type: "coordination.created" }>,
   hash: HashText,
   findRoot: FindRoot,
-): Projected {
+): CoordinationSpans {
   const { trace, origin, ownerAgent, ownerSession, forkedFrom, parent, gateway } = payload;
   const traceId = chooseTraceId(runId, trace.traceId, hash);
   const parentSpanId = findParentSpanId(trace.traceId, trace.spanId);
@@ -86,7 +87,7 @@ export function describeAgentSpan(agent: string, session: string): SpanAttribute
  * Returns the id of the span that is around a step's work: that of its newest attempt, else of the coordination's
  * root.
  */
-export function findStepSpanId({ root, steps }: Projected, stepId: StepId | undefined): string {
+export function findStepSpanId({ root, steps }: CoordinationSpans, stepId: StepId | undefined): string {
   const step = stepId === undefined ? undefined : steps.get(stepId);
   return step && step.attemptSpanId !== "" ? step.attemptSpanId : root.spanId;
 }
@@ -95,7 +96,7 @@ export function findStepSpanId({ root, steps }: Projected, stepId: StepId | unde
  * Returns the open span to which events of a step are added: that of its attempt, else of its gate, else the
  * coordination's root.
  */
-export function findOpenSpan({ root, steps }: Projected, stepId: StepId | undefined): OpenSpan {
+export function findOpenSpan({ root, steps }: CoordinationSpans, stepId: StepId | undefined): OpenSpan {
   const step = stepId === undefined ? undefined : steps.get(stepId);
   return step?.attempt ?? step?.gate ?? root;
 }
@@ -103,6 +104,6 @@ export function findOpenSpan({ root, steps }: Projected, stepId: StepId | undefi
 type SpanStart = Omit<Parameters<typeof beginSpan>[0], "traceId"> & { readonly parentSpanId: string };
 
 /** Returns a new open span on the trace of the coordination. */
-export function beginCoordinationSpan({ root: { traceId } }: Projected, start: SpanStart): OpenSpan {
+export function beginCoordinationSpan({ root: { traceId } }: CoordinationSpans, start: SpanStart): OpenSpan {
   return beginSpan({ traceId, ...start });
 }

@@ -13,10 +13,10 @@ import {
   describeAgentSpan,
   findOpenSpan,
   findStepSpanId,
-  type Projected,
+  type CoordinationSpans,
 } from "./coordination-spans.ts";
 import { describeModel, describeUsage } from "./count-usage.ts";
-import { createProjection, type FindRoot, type SpanProjection, type Takes } from "./projection.ts";
+import { createProjection, type FindRoot, type SpanProjection, type SpanHandlers } from "./projection.ts";
 import {
   addSpanEvent,
   endSpan,
@@ -44,7 +44,8 @@ export function createCoordinationSpans(
   );
 }
 
-type Attempted = Pick<FactPayloads["step.completed"], "stepId" | "usage">;
+/** The step of an attempt that ended, and the usage reported with its end. */
+type AttemptUsage = Pick<FactPayloads["step.completed"], "stepId" | "usage">;
 
 interface AttemptEnd {
   readonly atMs: number;
@@ -54,13 +55,13 @@ interface AttemptEnd {
 }
 
 /** Counts what the runner of a planned step says. Only the calls of children that models spawned count. */
-function countSpent({ steps, usage }: Projected, { stepId, usage: spent }: Attempted): void {
+function countSpent({ steps, usage }: CoordinationSpans, { stepId, usage: spent }: AttemptUsage): void {
   const isPlanned = steps.get(stepId)?.spec.planned !== undefined && stepId !== DELIVERY_STEP_ID;
   if (spent && isPlanned) usage.addSpent(stepId, spent);
 }
 
 /** Ends the attempt of a step, or its gate where its result was held. */
-function endAttempt(projected: Projected, attempted: Attempted, end: AttemptEnd): Span[] {
+function endAttempt(projected: CoordinationSpans, attempted: AttemptUsage, end: AttemptEnd): Span[] {
   const { stepId } = attempted;
   const { steps, usage } = projected;
   const step = steps.get(stepId);
@@ -81,7 +82,7 @@ function endAttempt(projected: Projected, attempted: Attempted, end: AttemptEnd)
 }
 
 /** Ends what is still open with the coordination. */
-function endOpenSpans({ steps, questions, conflicts }: Projected, atMs: number): Span[] {
+function endOpenSpans({ steps, questions, conflicts }: CoordinationSpans, atMs: number): Span[] {
   const open = [
     ...[...steps.values()].flatMap(({ attempt, gate }) => [attempt, gate]),
     ...questions.values(),
@@ -93,7 +94,7 @@ function endOpenSpans({ steps, questions, conflicts }: Projected, atMs: number):
 
 const FAILED: ReadonlySet<string> = new Set(["failed", "escalated"]);
 
-const TAKES: Takes<RunEvent, Projected> = {
+const TAKES: SpanHandlers<RunEvent, CoordinationSpans> = {
   "step.admitted": (projected, { payload }) => {
     const before = projected.usage.sum(payload.stepId);
     projected.steps.set(payload.stepId, {
@@ -289,7 +290,11 @@ const TAKES: Takes<RunEvent, Projected> = {
 };
 
 /** Begins the span of a step's attempt; no span ends with it. */
-function beginAttempt(projected: Projected, { payload }: Fact<"step.dispatched">, atMs: number): Span[] {
+function beginAttempt(
+  projected: CoordinationSpans,
+  { payload }: Fact<"step.dispatched">,
+  atMs: number,
+): Span[] {
   const { stepId, attempt, lane } = payload;
   const step = projected.steps.get(stepId);
   if (!step) return [];
@@ -323,7 +328,7 @@ function beginAttempt(projected: Projected, { payload }: Fact<"step.dispatched">
 }
 
 function beginGate(
-  projected: Projected,
+  projected: CoordinationSpans,
   { stepId, attempt, confidence }: FactPayloads["result.held"],
   atMs: number,
 ): OpenSpan {

@@ -4,7 +4,7 @@
  */
 import type { RunOrigin } from "../contracts/workflows/run-origin.ts";
 import type { WorkflowEvent } from "../contracts/workflows/workflow-events.ts";
-import { createProjection, type FindRoot, type SpanProjection, type Takes } from "./projection.ts";
+import { createProjection, type FindRoot, type SpanProjection, type SpanHandlers } from "./projection.ts";
 import {
   beginSpan,
   chooseTraceId,
@@ -19,7 +19,8 @@ import {
   type SpanPlace,
 } from "./span.ts";
 
-interface Projected {
+/** The spans of a workflow run that are open, by what they stand for. */
+interface WorkflowSpans {
   readonly runId: string;
   readonly root: OpenSpan;
   /** By node. */
@@ -31,7 +32,8 @@ interface Projected {
   readonly hash: HashText;
 }
 
-type Event<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { readonly type: T }>;
+/** A workflow event of one type. */
+type WorkflowEventOfType<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { readonly type: T }>;
 
 /**
  * Creates the projection of a workflow run's log to spans: each event is taken in order, and the spans that end with
@@ -103,7 +105,8 @@ function beginAtEarliest(span: Span, atMs: number): Span {
 
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/u;
 
-interface Placing {
+/** The means to find where the spans of a run belong in a trace. */
+interface RunPlacing {
   readonly hash: HashText;
   readonly findRoot: FindRoot;
   readonly origin: RunOrigin | undefined;
@@ -113,7 +116,10 @@ interface Placing {
  * Finds the span that a run is below: of the run that started it, else of its caller's trace; `undefined` where there
  * is neither.
  */
-function findParentPlace(event: Event<"run.started">, { hash, findRoot }: Placing): SpanPlace | undefined {
+function findParentPlace(
+  event: WorkflowEventOfType<"run.started">,
+  { hash, findRoot }: RunPlacing,
+): SpanPlace | undefined {
   const { parent, traceparent = "" } = event.payload;
   const around = parent && parent.wellKnownUrl === undefined ? findRoot(parent.runId) : undefined;
   if (around) return around;
@@ -126,7 +132,7 @@ function findParentPlace(event: Event<"run.started">, { hash, findRoot }: Placin
  * Creates the state of a run's projection, with its root span. A fork is on the trace that its source was started on,
  * if any, else on one of its own, and links the source's root in place of a parent.
  */
-function createProjectedRun(event: Event<"run.started">, placing: Placing): Projected {
+function createProjectedRun(event: WorkflowEventOfType<"run.started">, placing: RunPlacing): WorkflowSpans {
   const { runId, payload, timestamp } = event;
   const { hash, findRoot, origin } = placing;
   const place = findParentPlace(event, placing);
@@ -167,11 +173,11 @@ interface SpanStart {
 }
 
 /** Begins a span on the trace of the run. */
-function beginRunSpan({ root, runId, hash }: Projected, { sequence, ...start }: SpanStart): OpenSpan {
+function beginRunSpan({ root, runId, hash }: WorkflowSpans, { sequence, ...start }: SpanStart): OpenSpan {
   return beginSpan({ traceId: root.traceId, spanId: computeEventSpanId(runId, sequence, hash), ...start });
 }
 
-function findNodeSpanId({ root, nodes }: Projected, nodeId: string | undefined): string {
+function findNodeSpanId({ root, nodes }: WorkflowSpans, nodeId: string | undefined): string {
   return (nodeId === undefined ? undefined : nodes.get(nodeId))?.spanId ?? root.spanId;
 }
 
@@ -190,7 +196,7 @@ function endPart(spans: Map<string, OpenSpan>, id: string, { outcome, attributes
     : [];
 }
 
-function endRunSpans({ root, nodes, calls, questions }: Projected, end: SpanEnd): Span[] {
+function endRunSpans({ root, nodes, calls, questions }: WorkflowSpans, end: SpanEnd): Span[] {
   const left: SpanEnd = { atMs: end.atMs, outcome: "left_open" };
   const open = [nodes, calls, questions].flatMap((spans) =>
     [...spans.keys()].flatMap((id) => endPart(spans, id, left)),
@@ -199,7 +205,7 @@ function endRunSpans({ root, nodes, calls, questions }: Projected, end: SpanEnd)
   return [...open, endSpan(root, { atMs, error, attributes: { "coordination.outcome": outcome } })];
 }
 
-const TAKES: Takes<WorkflowEvent, Projected> = {
+const TAKES: SpanHandlers<WorkflowEvent, WorkflowSpans> = {
   "node.started": (projected, { payload: { nodeId, typeId, attempt }, sequence }, startMs) => {
     const attributes = {
       "coordination.node_id": nodeId,

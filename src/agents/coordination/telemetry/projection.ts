@@ -19,7 +19,7 @@ interface LoggedEvent {
 }
 
 /** Functions by type of event: each notes the event in the state, and returns the spans that end with it. */
-export type Takes<Event extends LoggedEvent, State> = {
+export type SpanHandlers<Event extends LoggedEvent, State> = {
   readonly [T in Event["type"]]?: (
     state: State,
     event: Extract<Event, { readonly type: T }>,
@@ -33,7 +33,7 @@ export type Takes<Event extends LoggedEvent, State> = {
  */
 export function createProjection<Event extends LoggedEvent, State extends { readonly root: OpenSpan }>(
   begin: (event: Event) => State | undefined,
-  takes: Takes<Event, State>,
+  takes: SpanHandlers<Event, State>,
 ): SpanProjection<Event> {
   const takesByType: Readonly<
     Record<string, ((state: State, event: never, atMs: number) => Span[]) | undefined>

@@ -19,7 +19,7 @@ import type {
 } from "./node-contract/node-type.ts";
 import { explainNotPlayed, findPlayedPart, NOT_PLAYED } from "./node-contract/conformance-parts.ts";
 import { findNodeType } from "./nodes/node-types.ts";
-import { findUnfitDraft, type Unfit } from "./fit-for-log.ts";
+import { findUnfitDraft, type UnfitDraft } from "./fit-for-log.ts";
 import {
   draftEarlyEnd,
   draftRegularEnd,
@@ -38,7 +38,8 @@ import { draftSuspension } from "./node-contract/suspension.ts";
 import { draftOverLimit, draftExecutionLimit, draftLoopbackLimit } from "./run-limits.ts";
 import { createBrokenNodeError, draftRetryOrFailure, draftNodeStart } from "./node-failure.ts";
 
-export interface Progress {
+/** A run after it was advanced, with the events, notes and effects that came of it. */
+export interface RunProgress {
   readonly run: WorkflowRun;
   readonly events: readonly WorkflowEvent[];
   /** Notes to be kept in memory, each with the sequence of the event that records it. */
@@ -63,7 +64,7 @@ export interface ProgressContext extends RunContext {
 const EVENTS_PER_CALL = 200;
 
 /** A run that is being advanced, with what that came to so far. */
-export interface Advance extends RunContext {
+export interface RunAdvance extends RunContext {
   now: EpochMs;
   run: WorkflowRun;
   readonly events: WorkflowEvent[];
@@ -80,9 +81,9 @@ export function advanceRun(
   run: WorkflowRun,
   context: ProgressContext,
   drafts: readonly WorkflowDraft[] = [],
-): Progress {
+): RunProgress {
   if (isMaterialising(run)) return { run, events: [], memory: [], effects: [] };
-  const advance: Advance = { ...context, run, events: [], memory: [] };
+  const advance: RunAdvance = { ...context, run, events: [], memory: [] };
   appendDrafts(advance, drafts);
   let hasStepped = true;
   while (hasStepped && advance.events.length < EVENTS_PER_CALL) hasStepped = appendNextStep(advance);
@@ -102,8 +103,8 @@ export function applyDrafts(
   run: WorkflowRun,
   context: ProgressContext,
   drafts: readonly WorkflowDraft[],
-): Pick<Progress, "run" | "events"> {
-  const advance: Advance = { ...context, run, events: [], memory: [] };
+): Pick<RunProgress, "run" | "events"> {
+  const advance: RunAdvance = { ...context, run, events: [], memory: [] };
   appendDrafts(advance, drafts);
   return { run: advance.run, events: advance.events };
 }
@@ -112,7 +113,7 @@ export function applyDrafts(
  * Appends the drafts to the run as events and folds them. Returns false where the log cannot hold one: a failure is
  * appended in place of all. A replay compares them instead, and returns whether they are as recorded.
  */
-function appendDrafts(advance: Advance, drafts: readonly WorkflowDraft[]): boolean {
+function appendDrafts(advance: RunAdvance, drafts: readonly WorkflowDraft[]): boolean {
   if (advance.compare) return compareWithRecord(advance, drafts, advance.compare);
   const unfit = findUnfitDraft(drafts);
   for (const draft of unfit ? draftUnfitFailure(advance, unfit) : drafts) {
@@ -126,9 +127,9 @@ function appendDrafts(advance: Advance, drafts: readonly WorkflowDraft[]): boole
 
 /** Returns true when a replay's drafts, or the failure in place of an unfit one, are what was recorded. */
 function compareWithRecord(
-  advance: Advance,
+  advance: RunAdvance,
   drafts: readonly WorkflowDraft[],
-  compare: NonNullable<Advance["compare"]>,
+  compare: NonNullable<RunAdvance["compare"]>,
 ): boolean {
   if (drafts.length === 0 || compare(drafts)) return true;
   const unfit = findUnfitDraft(drafts);
@@ -136,7 +137,7 @@ function compareWithRecord(
 }
 
 /** Drafts the failure that takes the place of a draft which is too large, or of another form than the log can hold. */
-function draftUnfitFailure(advance: Advance, { draft, problem }: Unfit): WorkflowDraft[] {
+function draftUnfitFailure(advance: RunAdvance, { draft, problem }: UnfitDraft): WorkflowDraft[] {
   const error = { code: "value_not_recordable", message: `${draft.type} cannot be recorded: ${problem}` };
   const view = draft.nodeId === undefined ? undefined : createNodeView(advance, draft.nodeId);
   if (view && isAtWork(view.nodeRun)) return draftRetryOrFailure(advance, view, error);
@@ -158,7 +159,7 @@ export function createRunEvent(run: WorkflowRun, draft: WorkflowDraft, now: Epoc
  * Adds the events of the next thing that follows in a run to `advance`, which it changes. Returns false where nothing
  * follows now: the run has ended, is paused, or waits for a time, for work outside or for somebody.
  */
-export function appendNextStep(advance: Advance): boolean {
+export function appendNextStep(advance: RunAdvance): boolean {
   const { run } = advance;
   if (isEndedPhase(run.phase) || run.phase.kind === "paused") return false;
   if (appendIfAny(advance, draftOverLimit(advance) ?? draftEarlyEnd(advance))) return true;
@@ -169,7 +170,7 @@ export function appendNextStep(advance: Advance): boolean {
 }
 
 /** Starts or skips the next node, or ends the run when no work is left. Returns false when nodes are still at work. */
-function startNextNode(advance: Advance): boolean {
+function startNextNode(advance: RunAdvance): boolean {
   const { run, graph } = advance;
   const [next] = listNextNodes(run, graph);
   if (next)
@@ -181,7 +182,7 @@ function startNextNode(advance: Advance): boolean {
 }
 
 /** Appends the drafts. Returns false when there were none. */
-function appendIfAny(advance: Advance, drafts: readonly WorkflowDraft[]): boolean {
+function appendIfAny(advance: RunAdvance, drafts: readonly WorkflowDraft[]): boolean {
   appendDrafts(advance, drafts);
   return drafts.length > 0;
 }
@@ -205,7 +206,7 @@ function draftUnreachedSkip({ node: { id } }: GraphNode): WorkflowDraft {
 }
 
 /** Drafts the start of a node, its skip where it is disabled, or the end of a run that has started too many. */
-function draftStartOrLimit(advance: Advance, { node }: GraphNode): WorkflowDraft[] {
+function draftStartOrLimit(advance: RunAdvance, { node }: GraphNode): WorkflowDraft[] {
   const { run, graph } = advance;
   const capped = draftExecutionLimit(advance, node.id) ?? draftLoopbackLimit(run, graph, node);
   if (capped) return capped;
@@ -215,7 +216,7 @@ function draftStartOrLimit(advance: Advance, { node }: GraphNode): WorkflowDraft
 }
 
 /** Asks the node what it wants now, and appends that. Returns false when it only waits or acts outside of the log. */
-function performNodeStep(advance: Advance, nodeRun: NodeRun): boolean {
+function performNodeStep(advance: RunAdvance, nodeRun: NodeRun): boolean {
   const view = createNodeView(advance, nodeRun.nodeId);
   if (!view) return false;
   return applyNodeStep(advance, view, decideNodeStep(view));
@@ -257,7 +258,7 @@ export function createNodeView(
 }
 
 /** Appends what the node's step brings. Returns false when the node only waits or acts outside of the log. */
-function applyNodeStep(advance: Advance, view: NodeView, step: NodeStep): boolean {
+function applyNodeStep(advance: RunAdvance, view: NodeView, step: NodeStep): boolean {
   switch (step.kind) {
     case "complete":
       appendDrafts(advance, [
@@ -289,7 +290,7 @@ function applyNodeStep(advance: Advance, view: NodeView, step: NodeStep): boolea
 }
 
 function draftNodeCompletion(
-  { now }: Advance,
+  { now }: RunAdvance,
   { nodeRun }: NodeView,
   outputs: Readonly<Record<string, unknown>>,
 ): WorkflowDraft {
@@ -302,7 +303,11 @@ function draftNodeCompletion(
  * Answers a node's question with a no once its time is over, because nothing is approved by waiting. Returns false
  * until then.
  */
-function expireInterrupt(advance: Advance, { nodeRun, now }: NodeView, atMs: EpochMs | undefined): boolean {
+function expireInterrupt(
+  advance: RunAdvance,
+  { nodeRun, now }: NodeView,
+  atMs: EpochMs | undefined,
+): boolean {
   if (atMs === undefined || now < atMs || !nodeRun.interrupt) return false;
   const { interruptId, kind } = nodeRun.interrupt;
   const { nodeId } = nodeRun;
@@ -318,7 +323,7 @@ function expireInterrupt(advance: Advance, { nodeRun, now }: NodeView, atMs: Epo
 }
 
 /** Returns the effects that should be under way, and when the run is to be advanced again. */
-function findOutstandingEffects(advance: Advance): Pick<Progress, "effects" | "wakeAtMs"> {
+function findOutstandingEffects(advance: RunAdvance): Pick<RunProgress, "effects" | "wakeAtMs"> {
   const { run } = advance;
   if (isEndedPhase(run.phase) || run.phase.kind === "paused") return { effects: [] };
   const steps = [...run.nodes.values()].filter(isAtWork).flatMap((nodeRun) => {

@@ -18,7 +18,7 @@ import {
   appendNextStep,
   decideNodeStep,
   createNodeView,
-  type Advance,
+  type RunAdvance,
   type RunContext,
 } from "./advance-run.ts";
 import { findDivergence, isSameDraft, type Divergence } from "./same-draft.ts";
@@ -108,8 +108,9 @@ export function deriveRecorded(
   return { run: settledRun, events: replay.events.slice(0, takenCount), then };
 }
 
-interface Replay {
-  readonly advance: Advance;
+/** A run that is being replayed, with the recorded events that were taken so far. */
+interface WorkflowReplay {
+  readonly advance: RunAdvance;
   /** As events of the run. */
   readonly events: WorkflowEvent[];
   readonly recorded: RecordedPart;
@@ -117,7 +118,7 @@ interface Replay {
   readonly derivesFrom: number;
   takenCount: number;
   /** The result of the newest derivation. */
-  derived: Derived;
+  derived: DerivedEvents;
   /** The outcome that is being taken, while more of its events may follow. */
   outcome: OpenOutcome | undefined;
   /** The run where the newest thing was over. */
@@ -129,7 +130,8 @@ interface SettledRun {
   readonly takenCount: number;
 }
 
-type Derived =
+/** The result of one derivation: nothing, or events to hold against the recorded ones. */
+type DerivedEvents =
   | { readonly kind: "nothing" }
   | { readonly kind: "same"; readonly count: number }
   | { readonly kind: "other"; readonly drafts: readonly WorkflowDraft[] };
@@ -141,15 +143,15 @@ interface OpenOutcome {
   readonly isLimit: boolean;
 }
 
-const NOTHING: Derived = { kind: "nothing" };
+const NOTHING: DerivedEvents = { kind: "nothing" };
 
 /** Creates a replay whose advancing compares its drafts with the record instead of appending them. */
 function createReplay(
   run: WorkflowRun,
   { askedEffectId, derivesFrom = 0, ...context }: ReplayContext,
   recorded: RecordedPart,
-): Replay {
-  const replay: Replay = {
+): WorkflowReplay {
+  const replay: WorkflowReplay = {
     advance: {
       ...context,
       run,
@@ -191,7 +193,7 @@ function liftLimits(settings: WorkflowSettings): WorkflowSettings {
 const NOWHERE = "replay:nowhere";
 
 /** Compares drafts with what is recorded next, as far as the record goes. Returns false where they differ. */
-function compareDerived(replay: Replay, drafts: readonly WorkflowDraft[]): boolean {
+function compareDerived(replay: WorkflowReplay, drafts: readonly WorkflowDraft[]): boolean {
   const { events } = replay.recorded;
   let at = replay.takenCount;
   for (const draft of drafts) {
@@ -207,7 +209,7 @@ function compareDerived(replay: Replay, drafts: readonly WorkflowDraft[]): boole
 }
 
 /** Makes the next recorded events those of the run, or as many as there are. */
-function takeRecorded(replay: Replay, count: number): void {
+function takeRecorded(replay: WorkflowReplay, count: number): void {
   const { advance } = replay;
   for (const recorded of replay.recorded.events.slice(replay.takenCount, replay.takenCount + count)) {
     const event = { ...recorded, runId: advance.run.runId };
@@ -218,12 +220,12 @@ function takeRecorded(replay: Replay, count: number): void {
 }
 
 /** Remembers that the newest thing is over: a replay may be cut here. */
-function markSettled(replay: Replay): void {
+function markSettled(replay: WorkflowReplay): void {
   replay.settled = { run: replay.advance.run, takenCount: replay.takenCount };
 }
 
 /** Replays the next thing in the record. A returned value ends the replay, or this part of it. */
-function replayNext(replay: Replay): ReplayedPart["then"] | undefined {
+function replayNext(replay: WorkflowReplay): ReplayedPart["then"] | undefined {
   const { events, isAll } = replay.recorded;
   const event = events[replay.takenCount];
   // Whether the last of a page is over is seen by what follows.
@@ -243,7 +245,7 @@ function replayNext(replay: Replay): ReplayedPart["then"] | undefined {
 }
 
 /** True for a further event of the outcome that is being taken. */
-function isPartOfOutcome({ outcome }: Replay, { nodeId, timestamp, type }: WorkflowEvent): boolean {
+function isPartOfOutcome({ outcome }: WorkflowReplay, { nodeId, timestamp, type }: WorkflowEvent): boolean {
   if (outcome?.timestamp !== timestamp) return false;
   return outcome.isLimit ? ENDS_AT_LIMIT.has(type) : outcome.nodeId === nodeId && !NO_OUTCOMES.has(type);
 }
@@ -264,7 +266,7 @@ const NO_OUTCOMES: ReadonlySet<WorkflowEvent["type"]> = new Set([
 ]);
 
 /** Derives what follows now and compares it with the record. */
-function deriveNext(replay: Replay, event: WorkflowEvent): void {
+function deriveNext(replay: WorkflowReplay, event: WorkflowEvent): void {
   replay.derived = NOTHING;
   replay.advance.now = epochMsOf(event.timestamp);
   const { advance } = replay;
@@ -275,7 +277,7 @@ function deriveNext(replay: Replay, event: WorkflowEvent): void {
 }
 
 /** Drafts what follows where the source itself went live as a fork. */
-function draftRestOfSource({ advance }: Replay): WorkflowDraft[] {
+function draftRestOfSource({ advance }: WorkflowReplay): WorkflowDraft[] {
   return draftRestOfAppend(advance.run, { ...advance, now: advance.run.changedAtMs });
 }
 
@@ -283,7 +285,7 @@ function draftRestOfSource({ advance }: Replay): WorkflowDraft[] {
  * Takes an event that does not follow from the log. A returned value asks its model again, or tells that the replay
  * has diverged.
  */
-function takeOutsideEvent(replay: Replay, event: WorkflowEvent): ReplayedPart["then"] | undefined {
+function takeOutsideEvent(replay: WorkflowReplay, event: WorkflowEvent): ReplayedPart["then"] | undefined {
   const { nodeId, timestamp } = event;
   if (replay.outcome && (replay.outcome.isLimit || !isOtherThanRecorded(replay.derived, event))) {
     takeRecorded(replay, 1);
@@ -309,7 +311,7 @@ const LAST_OF_OUTCOME: ReadonlySet<WorkflowEvent["type"]> = new Set([
 ]);
 
 /** True when the node derives another event of the same kind, so that the recorded one did not come from outside. */
-function isOtherThanRecorded(derived: Derived, { type, nodeId, payload }: WorkflowEvent): boolean {
+function isOtherThanRecorded(derived: DerivedEvents, { type, nodeId, payload }: WorkflowEvent): boolean {
   const [draft] = derived.kind === "other" ? derived.drafts : [];
   if (!draft || draft.type !== type || draft.nodeId !== nodeId) return false;
   return (
@@ -323,7 +325,7 @@ interface FromOutside {
 }
 
 /** Returns how the run could have been told this from outside; `undefined` where it could not (R2). */
-function classifyOutsideEvent(replay: Replay, event: WorkflowEvent): FromOutside | undefined {
+function classifyOutsideEvent(replay: WorkflowReplay, event: WorkflowEvent): FromOutside | undefined {
   const { type, nodeId } = event;
   if (type === "cap.breached") return {};
   if (nodeId === undefined) return COMMANDS.has(type) ? {} : undefined;
@@ -352,7 +354,11 @@ const COMMANDS: ReadonlySet<WorkflowEvent["type"]> = new Set([
 ]);
 
 /** Returns how an event of a node could tell an outcome that the node waits for; `undefined` where it cannot. */
-function classifyNodeEvent(replay: Replay, nodeId: string, { type }: WorkflowEvent): FromOutside | undefined {
+function classifyNodeEvent(
+  replay: WorkflowReplay,
+  nodeId: string,
+  { type }: WorkflowEvent,
+): FromOutside | undefined {
   const view = createNodeView(replay.advance, nodeId);
   if (!view || type === "node.started" || type === "node.skipped") return undefined;
   const step = decideNodeStep(view);
@@ -361,7 +367,7 @@ function classifyNodeEvent(replay: Replay, nodeId: string, { type }: WorkflowEve
 }
 
 /** Offers to ask the model again, unless that was done and its recorded outcome stands. */
-function offerAskingAgain({ askedEffectId }: Replay, effect: NodeEffect): FromOutside {
+function offerAskingAgain({ askedEffectId }: WorkflowReplay, effect: NodeEffect): FromOutside {
   return effect.kind === "ask_model" && effect.id !== askedEffectId ? { ask: effect } : {};
 }
 
@@ -377,7 +383,7 @@ function isTakenFromRecord({ node: { node }, settings }: NodeView, type: Workflo
 
 const AT_ONCE: ReadonlySet<WorkflowEvent["type"]> = new Set(["node.suspended", "interrupt.requested"]);
 
-function endInDivergence(replay: Replay): ReplayedPart["then"] {
+function endInDivergence(replay: WorkflowReplay): ReplayedPart["then"] {
   const drafts = replay.derived.kind === "other" ? replay.derived.drafts : [];
   const events = replay.recorded.events.slice(replay.takenCount);
   markSettled(replay);

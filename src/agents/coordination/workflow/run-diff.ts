@@ -110,21 +110,22 @@ function countEventsToCompare(a: ComparedRun, b: ComparedRun): number {
   return Math.min(Math.max(a.events.length, b.events.length), ...knownLengths);
 }
 
-interface Reading {
+/** The events of a run that is compared, with their places by id. */
+interface IndexedRun {
   readonly events: readonly LoggedEvent[];
   /** The place of an event in the log, by its id. */
   readonly places: ReadonlyMap<string, number>;
   readonly selves: readonly string[];
 }
 
-function indexRunEvents({ events }: ComparedRun, selves: readonly string[]): Reading {
+function indexRunEvents({ events }: ComparedRun, selves: readonly string[]): IndexedRun {
   return { events, selves, places: new Map(events.map(({ eventId, sequence }) => [eventId, sequence])) };
 }
 
 function* diffEventsAt(
   seq: number,
-  one: Reading,
-  other: Reading,
+  one: IndexedRun,
+  other: IndexedRun,
 ): Generator<undefined, EventDiff | undefined> {
   const [aEvent, bEvent] = [one.events[seq], other.events[seq]];
   if (!aEvent) return bEvent && { seq, op: "added", bEvent };
@@ -133,7 +134,7 @@ function* diffEventsAt(
   return isSame ? undefined : { seq, op: "changed", aEvent, bEvent };
 }
 
-type EventOfRun = readonly [event: LoggedEvent, reading: Reading];
+type EventOfRun = readonly [event: LoggedEvent, reading: IndexedRun];
 
 function* isSameEvent([aEvent, one]: EventOfRun, [bEvent, other]: EventOfRun): Generator<undefined, boolean> {
   if (aEvent.type !== bEvent.type || aEvent.nodeId !== bEvent.nodeId) return false;
@@ -147,7 +148,7 @@ function* isSameEvent([aEvent, one]: EventOfRun, [bEvent, other]: EventOfRun): G
 }
 
 /** Returns the place of an event's cause in its own log, or the id of a cause outside of it. */
-function locateCause({ causationId }: LoggedEvent, { places }: Reading): number | string | undefined {
+function locateCause({ causationId }: LoggedEvent, { places }: IndexedRun): number | string | undefined {
   return causationId === undefined ? undefined : (places.get(causationId) ?? causationId);
 }
 
@@ -182,7 +183,8 @@ function createTextComparison(selves: readonly string[]): AreSameTexts {
   return (one, other) => stabilize(one) === stabilize(other);
 }
 
-interface State {
+/** The state of a run as far as a comparison shows it. */
+interface ComparedState {
   status: string;
   error?: string;
   outputs?: unknown;
@@ -208,8 +210,8 @@ const NODE_STATUS: Readonly<Record<string, string>> = {
   "node.cancelled": "cancelled",
 };
 
-function foldDiffState(reading: Reading, length: number): State {
-  const state: State = { status: "running", variables: new Map(), nodes: new Map() };
+function foldDiffState(reading: IndexedRun, length: number): ComparedState {
+  const state: ComparedState = { status: "running", variables: new Map(), nodes: new Map() };
   for (const { type, nodeId, payload } of reading.events.slice(0, length)) {
     state.status = RUN_STATUS[type] ?? state.status;
     const node = NODE_STATUS[type];
@@ -219,7 +221,7 @@ function foldDiffState(reading: Reading, length: number): State {
   return state;
 }
 
-function applyPayload(state: State, type: string, payload: Values): void {
+function applyPayload(state: ComparedState, type: string, payload: Values): void {
   const { inputs, outputs, error, name, next } = payload;
   switch (type) {
     case "run.started":
@@ -239,7 +241,11 @@ function applyPayload(state: State, type: string, payload: Values): void {
   }
 }
 
-function* diffStates(a: State, b: State, areSame: AreSameTexts): Generator<undefined, Values> {
+function* diffStates(
+  a: ComparedState,
+  b: ComparedState,
+  areSame: AreSameTexts,
+): Generator<undefined, Values> {
   const rules = { areSameTexts: areSame, ignored: NO_NAMES };
   const variables: Values[] = [];
   for (const [name, one, other] of pairByKey(a.variables, b.variables)) {
@@ -261,16 +267,17 @@ function* diffStates(a: State, b: State, areSame: AreSameTexts): Generator<undef
   };
 }
 
-function maskErrorCode({ error }: State): string | null {
+function maskErrorCode({ error }: ComparedState): string | null {
   return error === undefined ? null : maskCredential(error);
 }
 
-type Pair<T> = readonly [key: string, one: T | undefined, other: T | undefined];
+/** The values of two runs under one key. */
+type KeyedPair<T> = readonly [key: string, one: T | undefined, other: T | undefined];
 
 /** Pairs what two maps have under every key of either. */
-function pairByKey<T>(one: ReadonlyMap<string, T>, other: ReadonlyMap<string, T>): Pair<T>[] {
+function pairByKey<T>(one: ReadonlyMap<string, T>, other: ReadonlyMap<string, T>): KeyedPair<T>[] {
   const keys = [...new Set([...one.keys(), ...other.keys()])].toSorted();
-  return keys.map((key): Pair<T> => [key, one.get(key), other.get(key)]);
+  return keys.map((key): KeyedPair<T> => [key, one.get(key), other.get(key)]);
 }
 
 /** R2. */

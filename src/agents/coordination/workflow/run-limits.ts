@@ -2,7 +2,12 @@
 import { WORKFLOW_BOUNDS } from "../contracts/workflows/workflow-bounds.ts";
 import type { WorkflowDraft } from "../contracts/workflows/workflow-events.ts";
 import type { GraphNode, NodeGraph } from "./state/node-graph.ts";
-import { isOverTime, draftRunTimeout, draftNodeCancellations, type Ending } from "./node-contract/run-end.ts";
+import {
+  isOverTime,
+  draftRunTimeout,
+  draftNodeCancellations,
+  type RunEnding,
+} from "./node-contract/run-end.ts";
 import type { WorkflowSettings } from "./node-contract/node-type.ts";
 import type { WorkflowRun } from "./state/workflow-state.ts";
 
@@ -13,7 +18,7 @@ interface LimitedRun {
 }
 
 /** Drafts the failure of a run that has worked too long or whose values are too large; else `undefined`. */
-export function draftOverLimit(ending: Ending): WorkflowDraft[] | undefined {
+export function draftOverLimit(ending: RunEnding): WorkflowDraft[] | undefined {
   const { run } = ending;
   if (isOverTime(ending)) return draftRunTimeout(ending);
   if (run.chars <= WORKFLOW_BOUNDS.runCharsMax) return undefined;

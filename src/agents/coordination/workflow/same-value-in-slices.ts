@@ -20,7 +20,8 @@ const VALUES_PER_SLICE = 1_000;
 /** So many characters of a text count as one value. */
 const CHARS_PER_VALUE = 256;
 
-type Pair = readonly [one: unknown, other: unknown, ignored: ReadonlySet<string>];
+/** Two values that are to be compared, and the keys that do not count. */
+type ValuePair = readonly [one: unknown, other: unknown, ignored: ReadonlySet<string>];
 
 /**
  * Returns whether two JSON values are the same by the rules, and yields nothing after each slice of the work. A member
@@ -31,7 +32,7 @@ export function* compareValuesInSlices(
   other: unknown,
   rules: SamenessRules,
 ): Generator<undefined, boolean> {
-  const pending: Pair[] = [[one, other, rules.ignored]];
+  const pending: ValuePair[] = [[one, other, rules.ignored]];
   let compared = 0;
   for (let pair = pending.pop(); pair; pair = pending.pop()) {
     const children = pairNestedValues(pair, rules);
@@ -46,24 +47,29 @@ export function* compareValuesInSlices(
 }
 
 /** Returns the nested pairs that must be the same for this pair to be; `undefined` where it differs already. */
-function pairNestedValues(pair: Pair, rules: SamenessRules): readonly Pair[] | undefined {
+function pairNestedValues(pair: ValuePair, rules: SamenessRules): readonly ValuePair[] | undefined {
   const [one, other, ignored] = pair;
   if (one === other) return [];
   if (typeof one === "string" && typeof other === "string")
     return rules.areSameTexts(one, other) ? [] : undefined;
   if (Array.isArray(one) && Array.isArray(other))
-    return one.length === other.length ? one.map((item, at): Pair => [item, other[at], ignored]) : undefined;
+    return one.length === other.length
+      ? one.map((item, at): ValuePair => [item, other[at], ignored])
+      : undefined;
   return isRecord(one) && isRecord(other) ? pairMembers([one, other, ignored], rules) : undefined;
 }
 
 type RecordPair = readonly [one: Values, other: Values, ignored: ReadonlySet<string>];
 
-function pairMembers([one, other, ignored]: RecordPair, rules: SamenessRules): readonly Pair[] | undefined {
+function pairMembers(
+  [one, other, ignored]: RecordPair,
+  rules: SamenessRules,
+): readonly ValuePair[] | undefined {
   const names = listComparedNames(one, ignored);
   if (names.length !== listComparedNames(other, ignored).length) return undefined;
   if (!names.every((name) => Object.hasOwn(other, name) && other[name] !== undefined)) return undefined;
   const ignoredBelow = ignored === rules.ignored ? rules.ignoredBelow : undefined;
-  return names.map((name): Pair => [one[name], other[name], ignoredBelow?.get(name) ?? ignored]);
+  return names.map((name): ValuePair => [one[name], other[name], ignoredBelow?.get(name) ?? ignored]);
 }
 
 function listComparedNames(value: Values, ignored: ReadonlySet<string>): string[] {

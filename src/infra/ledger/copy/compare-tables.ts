@@ -10,7 +10,8 @@ export interface TableDigest {
   readonly sha256: string;
 }
 
-export interface Comparison {
+/** The digests of a ledger's tables, and which of them differ from the copy's. */
+export interface TableComparison {
   readonly digests: ReadonlyMap<string, TableDigest>;
   /** The tables in which the two are not equal. */
   readonly differing: readonly string[];
@@ -26,7 +27,7 @@ export async function compareTables(
   source: CopySide,
   target: CopySide,
   onCompared: OnCompared,
-): Promise<Comparison> {
+): Promise<TableComparison> {
   const digests = new Map<string, TableDigest>();
   const differing: string[] = [];
   for (const table of COPIED_TABLES) {

@@ -8,7 +8,7 @@
  */
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { CopyMark } from "../half-copy.ts";
-import { compareTables, hashHeads, readTablePages, type Comparison } from "./compare-tables.ts";
+import { compareTables, hashHeads, readTablePages, type TableComparison } from "./compare-tables.ts";
 import { COPIED_TABLES, EVENT_TABLE, type CopiedTable } from "./copied-tables.ts";
 import type { CopiedRow, CopySource, CopyTarget } from "./copy-sides.ts";
 import { hasPrunedEvents } from "./find-pruned.ts";
@@ -118,7 +118,7 @@ async function hasSameEvent(source: CopySource, target: CopyTarget, key: number)
  * Copies all rows and compares both sides, and once more where a change of the source made rows differ. Events that
  * differ are an error at once.
  */
-async function copyUntilEqual(options: CopyOptions, mark: CopyMark): Promise<Comparison> {
+async function copyUntilEqual(options: CopyOptions, mark: CopyMark): Promise<TableComparison> {
   await copyRows(options);
   const first = await compareSides(options);
   if (first.differing.length === 0) return first;
@@ -168,7 +168,7 @@ async function writePage(
 /** A rule of the schema is broken, or a name is too long for it. */
 const REFUSED_ROWS: readonly string[] = ["LEDGER_CONFLICT", "INPUT_INVALID"];
 
-function compareSides({ source, target, onProgress }: CopyOptions): Promise<Comparison> {
+function compareSides({ source, target, onProgress }: CopyOptions): Promise<TableComparison> {
   return compareTables(source, target, (table, rows) => {
     onProgress({ step: "compared", table, rows });
   });

@@ -7,7 +7,8 @@ import { readTablePages } from "./compare-tables.ts";
 import { RUN_TABLE } from "./copied-tables.ts";
 import type { CopiedRow, CopySource } from "./copy-sides.ts";
 
-export interface Move {
+/** The target of a ledger's copy, and who can use the source and the target. */
+export interface LedgerMove {
   /** Where the ledger is copied to, as it may be shown. */
   readonly to: string;
   /** Whether several gateways can use the source. False for a file, which one gateway uses. */
@@ -24,7 +25,7 @@ export interface Move {
  * gateway has to be named, where another one was named before, where it is named from a file to a file, and where a
  * file would get open coordinations of other gateways than its own
  */
-export async function findMovedFrom(source: CopySource, move: Move): Promise<string | undefined> {
+export async function findMovedFrom(source: CopySource, move: LedgerMove): Promise<string | undefined> {
   const { to, isShared, gateway } = move;
   if (!isShared) {
     await assertCanMoveToFile(source, move);
@@ -46,7 +47,7 @@ export async function findMovedFrom(source: CopySource, move: Move): Promise<str
 }
 
 /** Throws where a file would get open coordinations of other gateways, or a gateway is named from a file to a file. */
-async function assertCanMoveToFile(source: CopySource, move: Move): Promise<void> {
+async function assertCanMoveToFile(source: CopySource, move: LedgerMove): Promise<void> {
   if (move.isFromShared) await assertNoOtherGateways(source, move);
   else if (move.gateway !== undefined)
     throw new CoordinationError(
@@ -63,7 +64,7 @@ async function hasUnnamedCoordination(source: CopySource): Promise<boolean> {
 }
 
 /** Throws where gateways other than the named one have open coordinations in the source. */
-async function assertNoOtherGateways(source: CopySource, { to, gateway }: Move): Promise<void> {
+async function assertNoOtherGateways(source: CopySource, { to, gateway }: LedgerMove): Promise<void> {
   const [first, ...more] = (await listOpenGateways(source)).filter((name) => name !== gateway);
   if (first === undefined) return;
   const names = more.length === 0 ? `gateway ${first}` : `gateways ${[first, ...more].join(" and ")}`;

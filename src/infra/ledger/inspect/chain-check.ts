@@ -1,7 +1,7 @@
 /** Owns: checking a run's log against its hashes and its row (S4). Does not own: the hash itself (`event-row.ts`). */
 import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
 import { hashChainedRow, computeGenesisHash, type EventRow } from "../event-row.ts";
-import type { Report } from "./report.ts";
+import type { ProblemReporter } from "./report.ts";
 
 /** The length and the head of a log, as the row of its run says. */
 export interface RunHead {
@@ -23,7 +23,7 @@ export interface ChainCheck {
  * Creates the check that takes the rows of one run's events in order and reports as problems those that are missing,
  * do not match their hash, or lie behind the end of the run.
  */
-export function createChainCheck(run: RunHead, report: Report): ChainCheck {
+export function createChainCheck(run: RunHead, report: ProblemReporter): ChainCheck {
   const { run_id: runId, length, origin, head_hash: head } = run;
   let previous = computeGenesisHash(origin);
   let expected = 0;

@@ -4,7 +4,8 @@
  */
 import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
 
-export type Report = (problem: StoredProblem) => void;
+/** Takes a problem that was found in a ledger. */
+export type ProblemReporter = (problem: StoredProblem) => void;
 
 /** Enough to see the extent of a damage; a report of a million lines helps nobody. */
 const PROBLEMS_MAX = 200;
@@ -12,7 +13,7 @@ const PROBLEMS_MAX = 200;
 /**
  * Returns a function that appends each problem it is given to `problems`, and drops it once `PROBLEMS_MAX` are there.
  */
-export function createReport(problems: StoredProblem[]): Report {
+export function createReport(problems: StoredProblem[]): ProblemReporter {
   return (problem) => {
     if (problems.length < PROBLEMS_MAX) problems.push(problem);
   };
@@ -29,7 +30,7 @@ interface NumberedMigration {
 export function reportMigrations(
   recorded: readonly NumberedMigration[],
   expected: readonly NumberedMigration[],
-  report: Report,
+  report: ProblemReporter,
 ): void {
   const hashes = new Map(recorded.map(({ number, sha256 }) => [number, sha256]));
   for (const { number, sha256 } of expected)
@@ -54,7 +55,7 @@ export interface LedgerCounts {
  * Reports each contradiction between the events that are stored, those that were pruned, and those that the ledger and
  * its runs have counted; so what was removed without a trace shows.
  */
-export function reportCounts(counts: LedgerCounts, report: Report): void {
+export function reportCounts(counts: LedgerCounts, report: ProblemReporter): void {
   const { stored, pruned, appended, counted, last } = counts;
   if (stored + pruned !== appended) {
     const kind = stored + pruned < appended ? "event_missing" : "event_forged";
@@ -71,13 +72,14 @@ export function reportCounts(counts: LedgerCounts, report: Report): void {
 }
 
 /** Rows that are numbered without gaps. `rows` is a table, or a query in brackets. */
-export interface Numbered {
+export interface NumberedRows {
   readonly subject: string;
   readonly rows: string;
   readonly key: string;
 }
 
-export interface Gap {
+/** The numbers on both sides of a gap. */
+export interface NumberGap {
   readonly before: number;
   readonly after: number;
 }
@@ -86,7 +88,7 @@ export interface Gap {
  * Returns the SQL that finds the first 20 gaps in the numbering of a table's rows, each as the numbers before and
  * after it.
  */
-export function formatGapsQuery({ rows, key }: Numbered): string {
+export function formatGapsQuery({ rows, key }: NumberedRows): string {
   return `
     select before, after
     from (
@@ -99,7 +101,11 @@ export function formatGapsQuery({ rows, key }: Numbered): string {
 }
 
 /** Reports one problem (`event_missing`) for each gap that `formatGapsQuery` found. */
-export function reportGaps({ subject }: Numbered, gaps: readonly Gap[], report: Report): void {
+export function reportGaps(
+  { subject }: NumberedRows,
+  gaps: readonly NumberGap[],
+  report: ProblemReporter,
+): void {
   for (const { before, after } of gaps)
     report({ kind: "event_missing", message: `between ${subject} ${before} and ${after}, all are missing` });
 }
@@ -108,7 +114,7 @@ export function reportGaps({ subject }: Numbered, gaps: readonly Gap[], report: 
  * Reports a problem where the ledger's counter of claim tokens is not a single row, or is lower than the newest
  * claim's token: then a token would be given twice. `counted`: the rows of the counter.
  */
-export function reportClaimCount(counted: readonly number[], newest: number, report: Report): void {
+export function reportClaimCount(counted: readonly number[], newest: number, report: ProblemReporter): void {
   if (counted.length !== 1)
     report({ kind: "index_differs", message: "the newest token of claims is not one number" });
   else if (newest > Math.max(...counted))

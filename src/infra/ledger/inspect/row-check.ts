@@ -1,10 +1,10 @@
 /** Owns: how a check of a table is written once for both kinds of ledger: a query, and the damage that its rows show. */
-import type { Report } from "./report.ts";
+import type { ProblemReporter } from "./report.ts";
 
 export interface RowCheck {
   /** Is understood by both databases. */
   readonly sql: string;
-  readonly begin: (report: Report) => StartedCheck;
+  readonly begin: (report: ProblemReporter) => StartedCheck;
 }
 
 export interface StartedCheck {
@@ -18,7 +18,10 @@ export interface StartedCheck {
  * Creates a check that calls `checkRow` with each row that the SQL finds, and needs nothing of other rows. The row's
  * type has to fit the query's columns; the compiler cannot tell.
  */
-export function createRowCheck(sql: string, checkRow: (row: never, report: Report) => void): RowCheck {
+export function createRowCheck(
+  sql: string,
+  checkRow: (row: never, report: ProblemReporter) => void,
+): RowCheck {
   return {
     sql,
     begin: (report) => ({

@@ -1,5 +1,5 @@
 /** Owns: giving up on a text in the middle of cutting it. */
-import type { Cut } from "../pieces/text-format.ts";
+import type { TextCut } from "../pieces/text-format.ts";
 
 export class CannotCut extends Error {
   readonly why: "unsure" | "broken";
@@ -14,7 +14,7 @@ export class CannotCut extends Error {
  * Runs a function that cuts a text into pieces, and returns the pieces, or `unsure` or `broken` where it threw
  * `CannotCut`. A text that is nested too deep for the stack is `unsure`.
  */
-export function tryCut(cut: () => Cut): Cut | "unsure" | "broken" {
+export function tryCut(cut: () => TextCut): TextCut | "unsure" | "broken" {
   try {
     return cut();
   } catch (error) {

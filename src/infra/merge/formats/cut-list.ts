@@ -1,5 +1,5 @@
 /** Owns: cutting what is separated by commas, with comments, into entries. Does not own: finding the entries. */
-import type { Block, Entry, Leaf } from "../pieces/pieces.ts";
+import type { Block, BlockEntry, Leaf } from "../pieces/pieces.ts";
 
 export interface ListItem {
   readonly key: string;
@@ -27,7 +27,7 @@ export function cutList(text: string, list: ListRange, items: readonly ListItem[
   const { start, end, bracketChars } = list;
   const closeAt = end - bracketChars;
   const opened = findLineCommentEnd(text, start + bracketChars, items[0]?.start ?? closeAt);
-  const entries: Entry[] = [];
+  const entries: BlockEntry[] = [];
   let at = opened;
   for (const [index, item] of items.entries()) {
     const { key, head, body, commaAt = item.end } = item;

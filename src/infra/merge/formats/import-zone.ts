@@ -3,8 +3,8 @@
  * around the imports may be merged by line.
  */
 import type { Tree } from "@lezer/common";
-import type { Block, Entry, Leaf } from "../pieces/pieces.ts";
-import type { Cut } from "../pieces/text-format.ts";
+import type { Block, BlockEntry, Leaf } from "../pieces/pieces.ts";
+import type { TextCut } from "../pieces/text-format.ts";
 import { assertCanCut } from "./cannot-cut.ts";
 import { cutList, type ListItem, type ListRange } from "./cut-list.ts";
 import { findLineEnd, findLineStart } from "./text-lines.ts";
@@ -46,14 +46,14 @@ export function assertNoSyntaxError(tree: Tree): void {
  * first ones, with nothing but comments between them. @throws CannotCut where there is no import, where two bring the
  * same name, or import from the same place
  */
-export function cutProgram(text: string, imports: readonly ImportFound[]): Cut {
+export function cutProgram(text: string, imports: readonly ImportFound[]): TextCut {
   const [first] = imports;
   assertCanCut(first !== undefined);
   const names = imports.flatMap((found) => found.names);
   assertCanCut(new Set(names).size === names.length, "broken");
   assertCanCut(new Set(imports.map(({ key }) => key)).size === imports.length);
   const start = findLineStart(text, first.start);
-  const entries: Entry[] = [];
+  const entries: BlockEntry[] = [];
   let at = start;
   for (const found of imports) {
     const { entry, end } = cutImport(text, found, at);
@@ -70,7 +70,7 @@ function createProgram(
     start,
     end,
     entries,
-  }: { readonly start: number; readonly end: number; readonly entries: readonly Entry[] },
+  }: { readonly start: number; readonly end: number; readonly entries: readonly BlockEntry[] },
 ): Block {
   const imports: Block = { kind: "block", open: "", entries, close: "" };
   return {
@@ -85,7 +85,7 @@ function createProgram(
   };
 }
 
-function createEntry(key: string, body: Leaf | Block): Entry {
+function createEntry(key: string, body: Leaf | Block): BlockEntry {
   return { key, lead: "", head: "", body, trail: "" };
 }
 
@@ -94,7 +94,7 @@ function cutImport(
   text: string,
   { key, start, end: contentEnd, list }: ImportFound,
   from: number,
-): { readonly entry: Entry; readonly end: number } {
+): { readonly entry: BlockEntry; readonly end: number } {
   const lineStart = findLineStart(text, start);
   const end = findLineEnd(text, contentEnd);
   assertCanCut(lineStart >= from && start === lineStart);

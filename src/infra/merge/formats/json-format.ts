@@ -3,8 +3,8 @@
  * where a value stands.
  */
 import type { Block, Leaf } from "../pieces/pieces.ts";
-import type { Cut, TextFormat } from "../pieces/text-format.ts";
-import type { Value } from "../pieces/merged-values.ts";
+import type { TextCut, TextFormat } from "../pieces/text-format.ts";
+import type { ComparableValue } from "../pieces/merged-values.ts";
 import { CannotCut, assertCanCut, tryCut } from "./cannot-cut.ts";
 import { cutList, type ListItem } from "./cut-list.ts";
 import { readJsonTokens, TOKEN, type JsonToken } from "./json-tokens.ts";
@@ -19,21 +19,23 @@ export const jsonFormat: TextFormat = {
   cut: (text) => tryCut(() => cutJson(text)),
 };
 
-interface Reading {
+/** The tokens of a text, and how far they were read. */
+interface TokenReading {
   readonly text: string;
   readonly tokens: readonly JsonToken[];
   at: number;
 }
 
-interface Found {
-  readonly value: Value;
+/** A value that was read, and where it stands in the text. */
+interface LocatedValue {
+  readonly value: ComparableValue;
   readonly body: Leaf | Block;
   readonly start: number;
   readonly end: number;
 }
 
-function cutJson(text: string): Cut {
-  const reading: Reading = { text, tokens: readJsonTokens(text), at: 0 };
+function cutJson(text: string): TextCut {
+  const reading: TokenReading = { text, tokens: readJsonTokens(text), at: 0 };
   const { value, body, start, end } = readValue(reading, 0);
   assertCanCut(reading.at === reading.tokens.length, "broken");
   assertCanCut(body.kind === "block");
@@ -42,7 +44,7 @@ function cutJson(text: string): Cut {
 }
 
 /** Reads the next value: a map as entries, a list or a scalar as one leaf. */
-function readValue(reading: Reading, depth: number): Found {
+function readValue(reading: TokenReading, depth: number): LocatedValue {
   assertCanCut(depth <= DEPTH_MAX);
   const first = takeToken(reading);
   if (first.kind === TOKEN.openBrace) return readMap(reading, first, depth);
@@ -53,9 +55,9 @@ function readValue(reading: Reading, depth: number): Found {
   return { value: text, body: { kind: "leaf", text }, start, end };
 }
 
-function readMap(reading: Reading, { start }: JsonToken, depth: number): Found {
+function readMap(reading: TokenReading, { start }: JsonToken, depth: number): LocatedValue {
   const items: ListItem[] = [];
-  const values = new Map<string, Value>();
+  const values = new Map<string, ComparableValue>();
   while (!isNext(reading, TOKEN.closeBrace)) {
     const { key, value, item } = readMember(reading, depth);
     assertCanCut(!values.has(key), "broken");
@@ -69,7 +71,10 @@ function readMap(reading: Reading, { start }: JsonToken, depth: number): Found {
   return { value: values, body, start, end };
 }
 
-function readMember(reading: Reading, depth: number): { key: string; value: Value; item: ListItem } {
+function readMember(
+  reading: TokenReading,
+  depth: number,
+): { key: string; value: ComparableValue; item: ListItem } {
   const name = takeToken(reading, TOKEN.string);
   takeToken(reading, TOKEN.colon);
   const { value, body, start, end } = readValue(reading, depth + 1);
@@ -81,7 +86,7 @@ function readMember(reading: Reading, depth: number): { key: string; value: Valu
 }
 
 /** Reads a list as one leaf. Lists without comments are the same where their tokens are. */
-function readList(reading: Reading, { start }: JsonToken, depth: number): Found {
+function readList(reading: TokenReading, { start }: JsonToken, depth: number): LocatedValue {
   const from = reading.at;
   while (!isNext(reading, TOKEN.closeBracket)) {
     skipValue(reading, depth + 1);
@@ -97,7 +102,7 @@ function readList(reading: Reading, { start }: JsonToken, depth: number): Found 
 }
 
 /** Reads past a value in a list, which is not cut. Gives up where it is broken or too deep. */
-function skipValue(reading: Reading, depth: number): void {
+function skipValue(reading: TokenReading, depth: number): void {
   assertCanCut(depth <= DEPTH_MAX);
   const { kind } = takeToken(reading);
   const isMap = kind === TOKEN.openBrace;
@@ -116,7 +121,7 @@ function skipValue(reading: Reading, depth: number): void {
   takeToken(reading, closing);
 }
 
-function skipKey(reading: Reading, keys: Set<string>): void {
+function skipKey(reading: TokenReading, keys: Set<string>): void {
   const { value: key } = takeToken(reading, TOKEN.string);
   takeToken(reading, TOKEN.colon);
   assertCanCut(!keys.has(key), "broken");
@@ -127,12 +132,12 @@ function isScalar(kind: number): boolean {
   return kind >= TOKEN.null && kind <= TOKEN.number;
 }
 
-function isNext({ tokens, at }: Reading, kind: number): boolean {
+function isNext({ tokens, at }: TokenReading, kind: number): boolean {
   return tokens[at]?.kind === kind;
 }
 
 /** Returns the next token and goes on behind it. Gives up where there is none, or one of another kind. */
-function takeToken(reading: Reading, kind?: number): JsonToken {
+function takeToken(reading: TokenReading, kind?: number): JsonToken {
   const token = reading.tokens[reading.at];
   if (!token || (kind !== undefined && token.kind !== kind)) throw new CannotCut("broken");
   reading.at += 1;

@@ -2,8 +2,8 @@
  * Owns: Markdown as pieces: sections within sections, by their headings. The text below a heading may be merged by line.
  */
 import { parser } from "@lezer/markdown";
-import type { Block, Entry } from "../pieces/pieces.ts";
-import type { Cut, TextFormat } from "../pieces/text-format.ts";
+import type { Block, BlockEntry } from "../pieces/pieces.ts";
+import type { TextCut, TextFormat } from "../pieces/text-format.ts";
 import { assertCanCut, tryCut } from "./cannot-cut.ts";
 import { findLineEnd, findLineStart } from "./text-lines.ts";
 
@@ -32,7 +32,7 @@ interface Heading {
   readonly end: number;
 }
 
-function cutMarkdown(text: string): Cut {
+function cutMarkdown(text: string): TextCut {
   assertCanCut(!NESTED_IN_LINE.test(text));
   const headings = findHeadings(text);
   const cursor = { at: 0 };
@@ -60,9 +60,9 @@ function findHeadings(text: string): Heading[] {
 function cutSections(
   text: string,
   place: { readonly headings: readonly Heading[]; readonly cursor: { at: number }; readonly level: number },
-): Entry[] {
+): BlockEntry[] {
   const { headings, cursor, level } = place;
-  const sections: Entry[] = [];
+  const sections: BlockEntry[] = [];
   for (let heading = headings[cursor.at]; heading && heading.level > level; heading = headings[cursor.at]) {
     cursor.at += 1;
     const next = headings[cursor.at];
@@ -77,11 +77,11 @@ function cutSections(
 }
 
 /** Creates the entry for the text before the first section of a block. Empty lines at its end are layout. */
-function createTextEntry(text: string): Entry {
+function createTextEntry(text: string): BlockEntry {
   const body = { kind: "leaf", text, sense: text.trimEnd(), byLine: true } as const;
   return { key: "", lead: "", head: "", body, trail: "" };
 }
 
-function createBlock(entries: readonly Entry[]): Block {
+function createBlock(entries: readonly BlockEntry[]): Block {
   return { kind: "block", open: "", entries, close: "" };
 }

@@ -3,9 +3,9 @@
  * something.
  */
 import { ParseError, parseTOML, type AST } from "toml-eslint-parser";
-import type { Block, Entry } from "../pieces/pieces.ts";
-import type { Cut, TextFormat } from "../pieces/text-format.ts";
-import type { Value } from "../pieces/merged-values.ts";
+import type { Block, BlockEntry } from "../pieces/pieces.ts";
+import type { TextCut, TextFormat } from "../pieces/text-format.ts";
+import type { ComparableValue } from "../pieces/merged-values.ts";
 import { CannotCut, assertCanCut, tryCut } from "./cannot-cut.ts";
 import { readComments, findLineEnd, findLineStart } from "./text-lines.ts";
 
@@ -29,11 +29,11 @@ interface Section {
   readonly members: readonly AST.TOMLKeyValue[];
 }
 
-function cutToml(text: string): Cut {
+function cutToml(text: string): TextCut {
   assertCanCut((text.match(/[[{]/gu) ?? []).length <= BRACKETS_MAX);
   const sections = groupSections(parseTomlText(text).body[0].body);
-  const value = new Map<string, Value>();
-  const entries: Entry[] = [];
+  const value = new Map<string, ComparableValue>();
+  const entries: BlockEntry[] = [];
   let at = 0;
   for (const section of sections) {
     const { entry, end } = cutSection(text, section, at);
@@ -85,7 +85,7 @@ function isPathWithin(path: readonly string[], above: readonly string[]): boolea
 }
 
 interface CutEntry {
-  readonly entry: Entry;
+  readonly entry: BlockEntry;
   readonly end: number;
 }
 
@@ -120,7 +120,7 @@ function cutMembers(
   members: readonly AST.TOMLKeyValue[],
   from: number,
 ): { readonly block: Block; readonly end: number } {
-  const entries: Entry[] = [];
+  const entries: BlockEntry[] = [];
   let at = from;
   for (const { key: name, range } of members) {
     const start = findLineStart(text, range[0]);
@@ -133,7 +133,11 @@ function cutMembers(
   return { block: { kind: "block", open: "", entries, close: "", isUnordered: true }, end: at };
 }
 
-function addSection(text: string, root: Map<string, Value>, { path, kind, tables, members }: Section): void {
+function addSection(
+  text: string,
+  root: Map<string, ComparableValue>,
+  { path, kind, tables, members }: Section,
+): void {
   if (kind === "tables") {
     const content = tables.map(({ range }) => text.slice(...range)).join("\n");
     addValue(root, path, content);
@@ -143,7 +147,7 @@ function addSection(text: string, root: Map<string, Value>, { path, kind, tables
   for (const { key, value } of members) addValue(table, readKeyPath(key), text.slice(...value.range));
 }
 
-function addValue(root: Map<string, Value>, path: readonly string[], value: Value): void {
+function addValue(root: Map<string, ComparableValue>, path: readonly string[], value: ComparableValue): void {
   const name = path.at(-1);
   assertCanCut(name !== undefined);
   const map = openMap(root, path.slice(0, -1));
@@ -152,10 +156,10 @@ function addValue(root: Map<string, Value>, path: readonly string[], value: Valu
 }
 
 /** Finds the map at a path, and makes what of it is missing. */
-function openMap(root: Map<string, Value>, path: readonly string[]): Map<string, Value> {
+function openMap(root: Map<string, ComparableValue>, path: readonly string[]): Map<string, ComparableValue> {
   let map = root;
   for (const name of path) {
-    const found = map.get(name) ?? new Map<string, Value>();
+    const found = map.get(name) ?? new Map<string, ComparableValue>();
     assertCanCut(isOpenMap(found));
     map.set(name, found);
     map = found;
@@ -163,6 +167,6 @@ function openMap(root: Map<string, Value>, path: readonly string[]): Map<string,
   return map;
 }
 
-function isOpenMap(value: Value): value is Map<string, Value> {
+function isOpenMap(value: ComparableValue): value is Map<string, ComparableValue> {
   return value instanceof Map;
 }

@@ -14,9 +14,9 @@ import {
   type Document,
   type YAMLMap,
 } from "yaml";
-import type { Block, Entry } from "../pieces/pieces.ts";
-import type { Cut, TextFormat } from "../pieces/text-format.ts";
-import type { Value } from "../pieces/merged-values.ts";
+import type { Block, BlockEntry } from "../pieces/pieces.ts";
+import type { TextCut, TextFormat } from "../pieces/text-format.ts";
+import type { ComparableValue } from "../pieces/merged-values.ts";
 import { assertCanCut, tryCut } from "./cannot-cut.ts";
 import { readComments, findLineEnd, findLineStart } from "./text-lines.ts";
 
@@ -30,7 +30,7 @@ export const yamlFormat: TextFormat = {
 /** Opening brackets that a text may have at most: values may be nested in them without lines of their own. */
 const BRACKETS_MAX = 1_000;
 const NESTED_IN_LINE = /^ *(?:[-?:][ \t]+){16}/mu;
-function cutYaml(text: string): Cut {
+function cutYaml(text: string): TextCut {
   assertCanCut((text.match(/[[{]/gu) ?? []).length <= BRACKETS_MAX && !NESTED_IN_LINE.test(text));
   const document = parseYamlText(text);
   assertPlainDocument(document);
@@ -82,7 +82,8 @@ function assertPlainDocument(document: Document.Parsed): void {
   assertCanCut(!docEnd);
 }
 
-interface Member {
+/** A member of a map, and where it stands in the text. */
+interface MapMember {
   readonly key: string;
   readonly keyStart: number;
   readonly value: unknown;
@@ -90,7 +91,7 @@ interface Member {
 }
 
 /** @throws CannotCut for a key that is no plain value at the start of a line. */
-function readMember(text: string, pair: unknown): Member {
+function readMember(text: string, pair: unknown): MapMember {
   assertCanCut(isPair(pair) && isScalar(pair.key));
   const { key, value } = pair;
   assertCanCut(key.range !== null && key.range !== undefined);
@@ -108,8 +109,8 @@ function cutMembers(
   text: string,
   map: YAMLMap.Parsed,
   from: number,
-): { readonly entries: readonly Entry[]; readonly end: number } {
-  const entries: Entry[] = [];
+): { readonly entries: readonly BlockEntry[]; readonly end: number } {
+  const entries: BlockEntry[] = [];
   let at = from;
   for (const pair of map.items) {
     const member = readMember(text, pair);
@@ -123,8 +124,8 @@ function cutMembers(
 
 function cutMember(
   text: string,
-  { keyStart, value, contentEnd }: Member,
-): { readonly pieces: Pick<Entry, "head" | "body" | "trail">; readonly end: number } {
+  { keyStart, value, contentEnd }: MapMember,
+): { readonly pieces: Pick<BlockEntry, "head" | "body" | "trail">; readonly end: number } {
   const headEnd = findLineEnd(text, keyStart + 1);
   if (isBlockMap(value) && value.tag === undefined && readMember(text, value.items[0]).keyStart >= headEnd) {
     const { entries, end } = cutMembers(text, value, headEnd);
@@ -136,7 +137,7 @@ function cutMember(
 }
 
 /** Returns what a node says: a map of its members, or else a text that is equal for equal values only. */
-function readValue(text: string, node: unknown): Value {
+function readValue(text: string, node: unknown): ComparableValue {
   if (isMap(node) && node.tag === undefined && !node.flow) {
     const entries = node.items.map(({ key, value }) => {
       assertCanCut(isScalar(key));

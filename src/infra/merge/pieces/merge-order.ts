@@ -30,14 +30,15 @@ export function mergeKeyOrder(
   return undefined;
 }
 
-interface Questions {
+/** Tests of the key of an entry. */
+interface KeyTests {
   readonly isKept: (key: string) => boolean;
   /** Both sides have it, and it is kept. */
   readonly isShared: (key: string) => boolean;
 }
 
 /** True when both sides added keys in one place where keys of the base are gone: some may have been renamed. */
-function isPlaceUnknown({ base, left, right }: KeySides, { isKept, isShared }: Questions): boolean {
+function isPlaceUnknown({ base, left, right }: KeySides, { isKept, isShared }: KeyTests): boolean {
   const addedByLeft = groupBehindShared(left.filter(isKept), isShared);
   const addedByRight = groupBehindShared(right.filter(isKept), isShared);
   const removedKeys = groupBehindShared(base, isShared);
@@ -47,7 +48,7 @@ function isPlaceUnknown({ base, left, right }: KeySides, { isKept, isShared }: Q
 /** Returns the keys of `canvas`, with each key of `other` alone put behind the shared key before it. */
 function insertOtherKeys(
   { canvas, other }: { readonly canvas: readonly string[]; readonly other: readonly string[] },
-  { isKept, isShared }: Questions,
+  { isKept, isShared }: KeyTests,
 ): string[] {
   const behind = groupBehindShared(other.filter(isKept), isShared);
   const ordered: string[] = [];

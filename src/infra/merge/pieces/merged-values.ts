@@ -1,26 +1,34 @@
 /** Owns: the values that a text of maps stands for, and what two sides made of them: what a merged text has to say. */
-import type { Sides } from "./merge-pieces.ts";
+import type { ThreeSides } from "./merge-pieces.ts";
 
 /** A map, or anything else as a text that is equal for equal values. */
-export type Value = ReadonlyMap<string, Value> | string;
+export type ComparableValue = ReadonlyMap<string, ComparableValue> | string;
 
 /** The result of merging a value: `undefined` in it where it was removed. */
 export interface MergedValue {
-  readonly value: Value | undefined;
+  readonly value: ComparableValue | undefined;
 }
 
 /**
  * Returns the merge of a parsed value (a scalar or a map by keys) from its base and both sides, wrapped because it may
  * be absent; `undefined` where both sides made something else of the same value.
  */
-export function mergeValues({ base, left, right }: Sides<Value | undefined>): MergedValue | undefined {
+export function mergeValues({
+  base,
+  left,
+  right,
+}: ThreeSides<ComparableValue | undefined>): MergedValue | undefined {
   if (isSameValue(left, right) || isSameValue(base, right)) return { value: left };
   if (isSameValue(base, left)) return { value: right };
   return isMap(base) && isMap(left) && isMap(right) ? mergeMaps({ base, left, right }) : undefined;
 }
 
-function mergeMaps({ base, left, right }: Sides<ReadonlyMap<string, Value>>): MergedValue | undefined {
-  const merged = new Map<string, Value>();
+function mergeMaps({
+  base,
+  left,
+  right,
+}: ThreeSides<ReadonlyMap<string, ComparableValue>>): MergedValue | undefined {
+  const merged = new Map<string, ComparableValue>();
   for (const key of new Set([...left.keys(), ...right.keys()])) {
     const member = mergeValues({ base: base.get(key), left: left.get(key), right: right.get(key) });
     if (!member) return undefined;
@@ -30,11 +38,11 @@ function mergeMaps({ base, left, right }: Sides<ReadonlyMap<string, Value>>): Me
 }
 
 /** Returns whether two parsed values are both absent, or the same whatever the order of their keys. */
-export function isSameValue(a: Value | undefined, b: Value | undefined): boolean {
+export function isSameValue(a: ComparableValue | undefined, b: ComparableValue | undefined): boolean {
   if (!isMap(a) || !isMap(b)) return a === b;
   return a.size === b.size && [...a].every(([key, value]) => b.has(key) && isSameValue(value, b.get(key)));
 }
 
-function isMap(value: Value | undefined): value is ReadonlyMap<string, Value> {
+function isMap(value: ComparableValue | undefined): value is ReadonlyMap<string, ComparableValue> {
   return value !== undefined && typeof value !== "string";
 }

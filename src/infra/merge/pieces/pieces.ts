@@ -17,7 +17,7 @@ export interface Leaf {
 export interface Block {
   readonly kind: "block";
   readonly open: string;
-  readonly entries: readonly Entry[];
+  readonly entries: readonly BlockEntry[];
   readonly close: string;
   /** Present where entries are separated by commas; true where the last entry has one, too. */
   readonly endsWithComma?: boolean;
@@ -26,7 +26,7 @@ export interface Block {
 }
 
 /** One entry of a block. No two entries of a block have the same key. */
-export interface Entry {
+export interface BlockEntry {
   readonly key: string;
   /** Layout and comments before it. */
   readonly lead: string;
@@ -71,7 +71,7 @@ export function isSameBlock(a: Block, b: Block): boolean {
  * Returns whether two entries have the same body and the same texts around it, whatever their white space; their keys
  * are not compared.
  */
-export function isSameEntry(a: Entry, b: Entry): boolean {
+export function isSameEntry(a: BlockEntry, b: BlockEntry): boolean {
   return (
     a.lead.trim() === b.lead.trim() &&
     a.head.trim() === b.head.trim() &&

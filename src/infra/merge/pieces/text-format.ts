@@ -1,7 +1,7 @@
 /** Owns: what a format has to know to take part in merges. */
 import type { MergeWay } from "../../../agents/coordination/contracts/arbitration.ts";
 import type { Block } from "./pieces.ts";
-import type { Value } from "./merged-values.ts";
+import type { ComparableValue } from "./merged-values.ts";
 
 export interface TextFormat {
   readonly way: MergeWay;
@@ -10,13 +10,14 @@ export interface TextFormat {
   /** With how many ends of lines a text has to end, so that its last entry ends like every other one. */
   readonly linesAtEnd: 0 | 1 | 2;
   /** `broken`: it cannot be read, or says one thing twice. `unsure`: it can be read, and has what is not merged. */
-  cut(text: string): Cut | "unsure" | "broken";
+  cut(text: string): TextCut | "unsure" | "broken";
 }
 
-export interface Cut {
+/** A text that was cut into its pieces. */
+export interface TextCut {
   readonly root: Block;
   /** Present for formats of values. */
-  readonly value?: Value;
+  readonly value?: ComparableValue;
   /** Must be the same in all texts: what is of consequence by its order. */
   readonly fixed?: string;
 }

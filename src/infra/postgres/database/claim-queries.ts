@@ -8,9 +8,10 @@ import type { ClaimIndex } from "../../../agents/coordination/ports/claim-index.
 import type { AppendRequest } from "../../../agents/coordination/ports/ledger-store.ts";
 import { readClaimRow, findClaimConflict, computeReach, type ClaimRow } from "../../ledger/claim-rows.ts";
 import type { SendQuery } from "./connect.ts";
-import type { Group, Wanted } from "./group.ts";
+import type { GroupState, NeededRows } from "./group.ts";
 
-type Query<K extends keyof ClaimIndex> = Parameters<ClaimIndex[K]>[0];
+/** The argument of a query on claims. */
+type ClaimQuery<K extends keyof ClaimIndex> = Parameters<ClaimIndex[K]>[0];
 
 const COLUMNS = "token, resource, run_id, step_id, priority, acquired_at_ms, expires_at_ms";
 
@@ -20,7 +21,7 @@ const COLUMNS = "token, resource, run_id, step_id, priority, acquired_at_ms, exp
  */
 export async function listOverlappingClaims(
   query: SendQuery,
-  { resource, atMs, limit }: Query<"overlapping">,
+  { resource, atMs, limit }: ClaimQuery<"overlapping">,
 ): Promise<Awaited<ReturnType<ClaimIndex["overlapping"]>>> {
   // Asked first: a claim that another process acquires in between makes the append of who ruled without it fail (S5).
   const [newest] = await query<{ token: number }>("select claim_token as token from ledger_count");
@@ -53,7 +54,7 @@ export async function listOverlappingClaims(
 /** Returns a page of the claims, expired ones too, in the order of their tokens; with `runId` those of one run. */
 export async function listClaims(
   query: SendQuery,
-  { after, limit, runId }: Query<"claims">,
+  { after, limit, runId }: ClaimQuery<"claims">,
 ): Promise<readonly ClaimEntry[]> {
   const isOfRun = runId === undefined ? "true" : "run_key = (select run_key from run where run_id = @runId)";
   const rows = await query<ClaimRow>(
@@ -72,7 +73,7 @@ export async function listClaims(
  * Adds the tokens of the claims that an append renews or releases to `Wanted`, so that they are read before the append
  * is decided.
  */
-export function addWantedClaims({ claims = [] }: AppendRequest, { claimTokens }: Wanted): void {
+export function addWantedClaims({ claims = [] }: AppendRequest, { claimTokens }: NeededRows): void {
   for (const { kind, token } of claims) if (kind !== "acquired") claimTokens.add(token);
 }
 
@@ -82,7 +83,7 @@ export function addWantedClaims({ claims = [] }: AppendRequest, { claimTokens }:
  */
 export function findClaimChangeConflict(
   request: AppendRequest,
-  { claims, newest, now }: Group,
+  { claims, newest, now }: GroupState,
 ): CoordinationError | undefined {
   return findClaimConflict(request, { newest: newest.claim, now, holderOf: (token) => claims.get(token) });
 }
@@ -91,7 +92,11 @@ export function findClaimChangeConflict(
  * Adds the claim changes of an append to the rows that its group will write, and to what later appends of the group
  * see. Only to be called where `findClaimChangeConflict` found nothing.
  */
-export function addClaimChanges({ runId, claims = [] }: AppendRequest, runKey: number, group: Group): void {
+export function addClaimChanges(
+  { runId, claims = [] }: AppendRequest,
+  runKey: number,
+  group: GroupState,
+): void {
   for (const claim of claims) {
     group.rows.claims.push({ runKey, claim });
     if (claim.kind === "released") group.claims.delete(claim.token);

@@ -10,7 +10,7 @@ import { CoordinationError, isCoordinationError } from "../../../agents/coordina
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import { createGroupCommit } from "../../ledger/group-commit.ts";
 import type { PostgresDatabase, SendQuery, WriterConnection } from "./connect.ts";
-import { createWanted, type Write } from "./group.ts";
+import { createWanted, type GroupedWrite } from "./group.ts";
 import { isConnectionLostError, toPostgresLedgerError } from "./postgres-errors.ts";
 import { readGroup } from "./read-group.ts";
 import { sendGroupRows } from "./write-group.ts";
@@ -25,7 +25,7 @@ const TRY_AGAIN_MS = 50;
 
 export interface WriteQueue {
   /** Resolves when what it wrote is on disk. */
-  submit(write: Write): Promise<void>;
+  submit(write: GroupedWrite): Promise<void>;
   drained(): Promise<void>;
 }
 
@@ -51,25 +51,29 @@ export interface WriteQueueOptions {
  * one transaction, within bounds.
  */
 export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
-  return createGroupCommit((writes: readonly Write[]) => commitGroup(writes, options), {
+  return createGroupCommit((writes: readonly GroupedWrite[]) => commitGroup(writes, options), {
     groupMax: GROUP_MAX,
     charsMax: GROUP_CHARS_MAX,
     countChars: ({ chars }) => chars,
   });
 }
 
-type Errors = (Error | undefined)[];
+/** By write of a group: why it was not made; `undefined` where it was. */
+type WriteErrors = (Error | undefined)[];
 
 /**
  * Commits a group in one transaction, and each write by itself when one of them breaks the group. Returns the error of
  * each write, in order.
  */
-async function commitGroup(writes: readonly Write[], options: WriteQueueOptions): Promise<Errors> {
+async function commitGroup(
+  writes: readonly GroupedWrite[],
+  options: WriteQueueOptions,
+): Promise<WriteErrors> {
   try {
     return await commitUntilKnown(writes, options);
   } catch (error) {
     if (!isErrorOfOneWrite(error) || writes.length === 1) throw error;
-    const errors: Errors = [];
+    const errors: WriteErrors = [];
     for (const write of writes) errors.push(await commitAlone(write, options));
     return errors;
   }
@@ -81,7 +85,7 @@ function isErrorOfOneWrite(error: unknown): boolean {
 }
 
 /** Commits a write by itself, and returns its error instead of throwing it. */
-async function commitAlone(write: Write, options: WriteQueueOptions): Promise<Error | undefined> {
+async function commitAlone(write: GroupedWrite, options: WriteQueueOptions): Promise<Error | undefined> {
   try {
     return (await commitUntilKnown([write], options))[0];
   } catch (error) {
@@ -93,7 +97,10 @@ async function commitAlone(write: Write, options: WriteQueueOptions): Promise<Er
  * Commits a group. Where the answer to the commit was lost, tries again until it is known whether it was committed;
  * throws `LEDGER_UNAVAILABLE` where that is not known after `FIND_OUT_MS`.
  */
-async function commitUntilKnown(writes: readonly Write[], options: WriteQueueOptions): Promise<Errors> {
+async function commitUntilKnown(
+  writes: readonly GroupedWrite[],
+  options: WriteQueueOptions,
+): Promise<WriteErrors> {
   let attempt = await tryCommit(writes, options);
   // A connection that had been idle may have ended meanwhile; nothing was committed with it.
   if (attempt.kind === "failed" && attempt.failedAt === "begin") attempt = await tryCommit(writes, options);
@@ -115,7 +122,7 @@ async function commitUntilKnown(writes: readonly Write[], options: WriteQueueOpt
 }
 
 /** Tells each write that it is not known whether its group was committed, or that it is known now. */
-function notifyWrites(writes: readonly Write[], news: "lose" | "settle"): void {
+function notifyWrites(writes: readonly GroupedWrite[], news: "lose" | "settle"): void {
   for (const write of writes) write[news]?.();
 }
 
@@ -127,8 +134,9 @@ function createUnknownOutcomeError(cause: CoordinationError): CoordinationError 
   );
 }
 
-type Attempt =
-  | { readonly kind: "committed"; readonly errors: Errors }
+/** The result of one attempt to commit a group. */
+type CommitAttempt =
+  | { readonly kind: "committed"; readonly errors: WriteErrors }
   /** `begin`: the connection was lost before the commit was sent. `commit`: it was lost after that. */
   | {
       readonly kind: "failed";
@@ -137,7 +145,10 @@ type Attempt =
     };
 
 /** Makes the writes of a group and commits them once. Returns their errors, or at which step it failed. */
-async function tryCommit(writes: readonly Write[], options: WriteQueueOptions): Promise<Attempt> {
+async function tryCommit(
+  writes: readonly GroupedWrite[],
+  options: WriteQueueOptions,
+): Promise<CommitAttempt> {
   const { database, clock, busyTimeoutMs } = options;
   let failedAt: "connect" | "begin" | "commit" = "connect";
   let writer: WriterConnection | undefined;

@@ -12,7 +12,7 @@ import type { OwnerRow } from "../../ledger/owner-fence.ts";
 import type { HeadRow as FileHead, NewVersion, WorkspacePlace } from "../../ledger/workspace-versions.ts";
 
 /** The end of a run's log. */
-export interface Head extends OwnerRow {
+export interface LogHead extends OwnerRow {
   readonly run_key: number;
   readonly length: number;
   readonly head_hash: Buffer;
@@ -28,7 +28,7 @@ export interface EventName {
 }
 
 /** Holds what writes must know. */
-export interface Wanted {
+export interface NeededRows {
   readonly runIds: Set<string>;
   /** Events whose stored hashes are asked for. */
   readonly events: Map<string, EventName>;
@@ -42,10 +42,10 @@ export interface WorkspaceHead extends FileHead {
 }
 
 /** The ledger as the writes of a group leave it so far. */
-export interface Group {
+export interface GroupState {
   /** Taken once the ledger is locked: something may run out while the lock is waited for. */
   readonly now: number;
-  readonly heads: Map<string, Head>;
+  readonly heads: Map<string, LogHead>;
   /** By `formatEventKey`. */
   readonly hashes: ReadonlyMap<string, Buffer>;
   readonly claims: Map<number, ClaimHolder>;
@@ -108,13 +108,13 @@ export interface WorkspaceRow {
 }
 
 /** A write of a group. It may be made again, where the group that it was in was not committed. */
-export interface Write {
+export interface GroupedWrite {
   /** Counts about how many characters its rows have. */
   readonly chars: number;
   /** Names what it must know. */
-  readonly want: (wanted: Wanted) => void;
+  readonly want: (wanted: NeededRows) => void;
   /** Adds its rows, or returns why there are none. */
-  readonly apply: (group: Group) => Error | undefined;
+  readonly apply: (group: GroupState) => Error | undefined;
   /** Hears that it is not known whether its group was committed. */
   readonly lose?: () => void;
   /** Hears that what became of its group is known. */
@@ -122,7 +122,7 @@ export interface Write {
 }
 
 /** Creates the empty collection of what must be read from the ledger before the writes of a group are decided. */
-export function createWanted(): Wanted {
+export function createWanted(): NeededRows {
   return { runIds: new Set(), events: new Map(), claimTokens: new Set(), files: new Map() };
 }
 

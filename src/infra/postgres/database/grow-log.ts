@@ -3,9 +3,10 @@ import { assertInvariant } from "../../../agents/coordination/contracts/errors.t
 import { chainRows, type StorableEvent } from "../../ledger/event-row.ts";
 import { mustTellOwner, findOwnerAfterAppend, type OwnedAppend } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
-import type { Group, Head } from "./group.ts";
+import type { GroupState, LogHead } from "./group.ts";
 
-export interface Growth extends OwnedAppend {
+/** Events that are appended to the log of a run, with the fields of its row that they change. */
+export interface LogGrowth extends OwnedAppend {
   readonly kind: RunKind;
   readonly events: readonly StorableEvent[];
   readonly hasEnded: boolean;
@@ -15,7 +16,8 @@ export interface Growth extends OwnedAppend {
   readonly origin?: string | undefined;
 }
 
-export interface Grown {
+/** The keys of a run and its appended events, and the hash of its last event. */
+export interface GrownLog {
   readonly runKey: number;
   /** The number of an event of the append. */
   readonly eventKeyOf: (sequence: number) => number;
@@ -27,14 +29,14 @@ export interface Grown {
  * Adds the events of an append and the changed row of their run to the rows that the group will write, and returns the
  * run's key and a function that finds the keys of the new events.
  */
-export function growRun(growth: Growth, head: Head | undefined, group: Group): Grown {
+export function growRun(growth: LogGrowth, head: LogHead | undefined, group: GroupState): GrownLog {
   const { runId, kind } = growth;
   const { rows, newest } = chainRows(growth, head?.head_hash);
   const runKey = head?.run_key ?? (group.newest.run += 1);
   const first = group.newest.event + 1;
   for (const row of rows) group.rows.events.push({ ...row, runKey, eventKey: (group.newest.event += 1) });
   const length = (rows.at(-1)?.sequence ?? 0) + 1;
-  const end: Head = {
+  const end: LogHead = {
     run_key: runKey,
     length,
     head_hash: newest,
@@ -56,7 +58,7 @@ export function growRun(growth: Growth, head: Head | undefined, group: Group): G
 }
 
 /** A run has its origin from its first append on. */
-function chooseOrigin({ origin }: Growth, head: Head | undefined): string | null {
+function chooseOrigin({ origin }: LogGrowth, head: LogHead | undefined): string | null {
   return head ? head.origin : (origin ?? null);
 }
 
@@ -65,9 +67,9 @@ function chooseOrigin({ origin }: Growth, head: Head | undefined): string | null
  * the group.
  */
 function recordRunChange(
-  growth: Growth,
-  { end, before: head }: { readonly end: Head; readonly before: Head | undefined },
-  { rows: { runs }, heads }: Group,
+  growth: LogGrowth,
+  { end, before: head }: { readonly end: LogHead; readonly before: LogHead | undefined },
+  { rows: { runs }, heads }: GroupState,
 ): void {
   const { runId, kind, hasEnded, summary } = growth;
   const earlierChange = runs.get(end.run_key);

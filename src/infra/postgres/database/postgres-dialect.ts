@@ -1,5 +1,5 @@
 /** Owns: how queries for coordinations and for events are put to PostgreSQL, which chooses the index itself. */
-import type { Query, QueryDialect, QuerySource } from "../../ledger/query-sql.ts";
+import type { SqlQuery, QueryDialect, QuerySource } from "../../ledger/query-sql.ts";
 import type { SendQuery } from "./connect.ts";
 
 const DIALECT: QueryDialect = {
@@ -21,6 +21,6 @@ export function createPostgresQuerySource(
 ): QuerySource {
   return {
     dialect: () => guarded(() => Promise.resolve(DIALECT)),
-    all: <Row>({ sql, values }: Query) => guarded(() => query<Row>(sql, values)),
+    all: <Row>({ sql, values }: SqlQuery) => guarded(() => query<Row>(sql, values)),
   };
 }

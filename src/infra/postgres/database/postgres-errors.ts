@@ -6,14 +6,15 @@ import {
 } from "../../../agents/coordination/contracts/errors.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
-interface Meaning {
+/** The error code for an error of the server, and a hint. */
+interface ErrorMeaning {
   readonly code: ErrorCode;
   /** Tells more than the server does. */
   readonly hint?: string;
 }
 
 /** By SQLSTATE, else by its class. */
-const BY_STATE: Readonly<Record<string, Meaning>> = {
+const BY_STATE: Readonly<Record<string, ErrorMeaning>> = {
   "08": { code: "LEDGER_UNAVAILABLE" },
   "22": { code: "INPUT_INVALID" },
   "23": { code: "LEDGER_CONFLICT" },
@@ -45,7 +46,7 @@ const BY_STATE: Readonly<Record<string, Meaning>> = {
 };
 
 /** A text that is longer than texts can be. */
-const UNSENDABLE: Meaning = {
+const UNSENDABLE: ErrorMeaning = {
   code: "INPUT_INVALID",
   hint: "what is to be written is too large to be sent to the server",
 };
@@ -91,7 +92,7 @@ export function isUnreadableError(error: unknown): boolean {
   return UNREADABLE.has(readErrorState(error));
 }
 
-function findMeaning(state: string): Meaning {
+function findMeaning(state: string): ErrorMeaning {
   if (!SQLSTATE.test(state) || state.startsWith("E")) return { code: "LEDGER_UNAVAILABLE" };
   return BY_STATE[state] ?? BY_STATE[state.slice(0, 2)] ?? { code: "LEDGER_UNAVAILABLE" };
 }

@@ -9,9 +9,9 @@ import {
   formatEventKey,
   formatFileKey,
   formatScopeKey,
-  type Group,
-  type Head,
-  type Wanted,
+  type GroupState,
+  type LogHead,
+  type NeededRows,
   type WorkspaceHead,
 } from "./group.ts";
 
@@ -24,9 +24,9 @@ import {
  */
 export async function readGroup(
   query: SendQuery,
-  wanted: Wanted,
+  wanted: NeededRows,
   { busyTimeoutMs, now }: { readonly busyTimeoutMs: number; readonly now: () => number },
-): Promise<Group> {
+): Promise<GroupState> {
   const [, , counts, heads, hashes, claims, files, fileCounts] = await Promise.all([
     ...lockLedger(query, { busyTimeoutMs, statementTimeout: "30s" }),
     readRunHeads(query, wanted),
@@ -49,9 +49,9 @@ export async function readGroup(
   };
 }
 
-async function readRunHeads(query: SendQuery, { runIds }: Wanted): Promise<Map<string, Head>> {
+async function readRunHeads(query: SendQuery, { runIds }: NeededRows): Promise<Map<string, LogHead>> {
   if (runIds.size === 0) return new Map();
-  const rows = await query<Head & { readonly run_id: string }>(
+  const rows = await query<LogHead & { readonly run_id: string }>(
     `select run_id, run_key, length, head_hash, kind, origin, owner_id, owner_token
      from run
      where run_id = any (@runIds::text[])
@@ -64,7 +64,7 @@ async function readRunHeads(query: SendQuery, { runIds }: Wanted): Promise<Map<s
   return new Map(rows.map(({ run_id, ...head }) => [run_id, head]));
 }
 
-async function readEventHashes(query: SendQuery, { events }: Wanted): Promise<Map<string, Buffer>> {
+async function readEventHashes(query: SendQuery, { events }: NeededRows): Promise<Map<string, Buffer>> {
   if (events.size === 0) return new Map();
   const places = [...events.values()];
   const rows = await query<{ run_id: string; sequence: number; hash: Buffer }>(
@@ -81,7 +81,7 @@ async function readEventHashes(query: SendQuery, { events }: Wanted): Promise<Ma
 
 async function readClaimHolders(
   query: SendQuery,
-  { claimTokens }: Wanted,
+  { claimTokens }: NeededRows,
 ): Promise<Map<number, ClaimHolder>> {
   if (claimTokens.size === 0) return new Map();
   const rows = await query<ClaimHolder & { readonly token: number }>(
@@ -94,7 +94,7 @@ async function readClaimHolders(
   return new Map(rows.map(({ token, ...holder }) => [token, holder]));
 }
 
-async function readFileHeads(query: SendQuery, { files }: Wanted): Promise<Map<string, WorkspaceHead>> {
+async function readFileHeads(query: SendQuery, { files }: NeededRows): Promise<Map<string, WorkspaceHead>> {
   if (files.size === 0) return new Map();
   const places = [...files.values()];
   const rows = await query<WorkspaceHead & { tenant: string; scope: string; path: string }>(
@@ -113,7 +113,7 @@ async function readFileHeads(query: SendQuery, { files }: Wanted): Promise<Map<s
   return new Map(rows.map((row) => [formatFileKey(row), row]));
 }
 
-async function countFilesByScope(query: SendQuery, { files }: Wanted): Promise<Map<string, number>> {
+async function countFilesByScope(query: SendQuery, { files }: NeededRows): Promise<Map<string, number>> {
   if (files.size === 0) return new Map();
   const scopes = [...new Map([...files.values()].map((place) => [formatScopeKey(place), place])).values()];
   const rows = await query<{ tenant: string; scope: string; count: number }>(

@@ -5,14 +5,14 @@
 import type { MemoryWrite } from "../../../agents/coordination/ports/workflow-store.ts";
 import { hashMemoryEntry } from "../../ledger/memory-entries.ts";
 import type { SendQuery } from "./connect.ts";
-import type { Group, GroupRows, NewLabel, RunChange } from "./group.ts";
+import type { GroupState, GroupRows, NewLabel, RunChange } from "./group.ts";
 import { writeVersions } from "./write-versions.ts";
 
 /**
  * Sends the statements that insert and update all rows of a group of writes, and does not commit. Resolves when the
  * server has carried them out; the caller may send the commit before.
  */
-export function sendGroupRows(query: SendQuery, { rows, now }: Group): Promise<unknown> {
+export function sendGroupRows(query: SendQuery, { rows, now }: GroupState): Promise<unknown> {
   const parts = [
     writeRuns,
     writeEvents,
@@ -26,13 +26,14 @@ export function sendGroupRows(query: SendQuery, { rows, now }: Group): Promise<u
   return Promise.all(parts.flatMap((write) => write(query, rows, now)));
 }
 
-type Sent = Promise<unknown>[];
+/** Queries that are under way. */
+type SentQueries = Promise<unknown>[];
 
-function writeRuns(query: SendQuery, { runs }: GroupRows): Sent {
+function writeRuns(query: SendQuery, { runs }: GroupRows): SentQueries {
   const changedRuns = [...runs].map(([runKey, change]) => ({ runKey, ...change }));
   const created = changedRuns.filter(({ isNew }) => isNew);
   const grown = changedRuns.filter(({ isNew }) => !isNew);
-  const sent: Sent = [];
+  const sent: SentQueries = [];
   if (created.length > 0)
     sent.push(
       query(
@@ -88,7 +89,7 @@ function createRunValues(runs: readonly (RunChange & { readonly runKey: number }
   };
 }
 
-function writeEvents(query: SendQuery, { events }: GroupRows): Sent {
+function writeEvents(query: SendQuery, { events }: GroupRows): SentQueries {
   if (events.length === 0) return [];
   return [
     query(
@@ -116,7 +117,7 @@ function writeEvents(query: SendQuery, { events }: GroupRows): Sent {
 }
 
 /** Sends the references, whose keys are in the order of appending. */
-function writeReferences(query: SendQuery, { references }: GroupRows): Sent {
+function writeReferences(query: SendQuery, { references }: GroupRows): SentQueries {
   if (references.length === 0) return [];
   return [
     query(
@@ -135,7 +136,7 @@ function writeReferences(query: SendQuery, { references }: GroupRows): Sent {
 }
 
 /** Sends the labels, those of coordinations first: a step gets no label that its coordination has. */
-function writeLabels(query: SendQuery, { labels }: GroupRows): Sent {
+function writeLabels(query: SendQuery, { labels }: GroupRows): SentQueries {
   const ofRuns = labels.filter(({ stepId }) => stepId === "");
   const ofSteps = labels.filter(({ stepId }) => stepId !== "");
   return [
@@ -176,8 +177,8 @@ function insertLabels(query: SendQuery, labels: readonly NewLabel[], condition: 
 }
 
 /** Sends who keeps which texts, and then the texts: a text is stored with the mark of whether anybody keeps it. */
-function writeContents(query: SendQuery, { uses, contents, kept }: GroupRows, now: number): Sent {
-  const sent: Sent = [];
+function writeContents(query: SendQuery, { uses, contents, kept }: GroupRows, now: number): SentQueries {
+  const sent: SentQueries = [];
   if (uses.length > 0)
     sent.push(
       query(
@@ -211,13 +212,13 @@ function writeContents(query: SendQuery, { uses, contents, kept }: GroupRows, no
   return sent;
 }
 
-function writeClaims(query: SendQuery, { claims }: GroupRows): Sent {
+function writeClaims(query: SendQuery, { claims }: GroupRows): SentQueries {
   const acquired = claims.flatMap(({ runKey, claim }) =>
     claim.kind === "acquired" ? [{ ...claim, runKey }] : [],
   );
   const renewed = claims.flatMap(({ claim }) => (claim.kind === "renewed" ? [claim] : []));
   const released = claims.flatMap(({ claim }) => (claim.kind === "released" ? [claim.token] : []));
-  const sent: Sent = [];
+  const sent: SentQueries = [];
   if (acquired.length > 0)
     sent.push(
       query(
@@ -255,13 +256,13 @@ function writeClaims(query: SendQuery, { claims }: GroupRows): Sent {
   return sent;
 }
 
-function writeMemory(query: SendQuery, { memory }: GroupRows): Sent {
+function writeMemory(query: SendQuery, { memory }: GroupRows): SentQueries {
   if (memory.length === 0) return [];
   const entries = memory.map(({ eventKey, write }) => ({ eventKey, ...createMemoryRow(write) }));
   const tags = entries.flatMap(({ eventKey, tenant, scope, tags: ofEntry }) =>
     [...new Set(ofEntry)].map((tag) => ({ eventKey, tenant, scope, tag })),
   );
-  const sent: Sent = [
+  const sent: SentQueries = [
     query(
       `insert into memory_entry (
          event_key, tenant, scope, memory_id, content, tags, created_at, expires_at, expires_at_ms, hash

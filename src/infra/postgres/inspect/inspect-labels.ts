@@ -3,7 +3,7 @@ import type { RunEvent } from "../../../agents/coordination/contracts/run-event.
 import { listEventLabels } from "../../ledger/event-labels.ts";
 import type { EventRow } from "../../ledger/event-row.ts";
 import type { RunHead } from "../../ledger/inspect/chain-check.ts";
-import type { Report } from "../../ledger/inspect/report.ts";
+import type { ProblemReporter } from "../../ledger/inspect/report.ts";
 
 export interface LabelRow {
   readonly run_key: number;
@@ -27,7 +27,7 @@ export interface LabelCheck {
  */
 export function createLabelCheck(
   { run_id: runId, kind: runKind }: RunHead & { readonly kind: string },
-  report: Report,
+  report: ProblemReporter,
 ): LabelCheck {
   const expected = new Map<string, NamedLabel>();
   const stored = new Map<string, NamedLabel>();

@@ -3,7 +3,7 @@
  * definitions in their own ways, so what is compared is which tables, indexes and triggers there are, that triggers are on,
  * and the text of the functions.
  */
-import { reportMigrations, type Report } from "../../ledger/inspect/report.ts";
+import { reportMigrations, type ProblemReporter } from "../../ledger/inspect/report.ts";
 import type { Migration } from "../../ledger/migrations.ts";
 import type { SendQuery } from "../database/connect.ts";
 import { loadMigrations, readAppliedMigrations } from "../database/migrate-schema.ts";
@@ -15,7 +15,7 @@ const BODY = /^create function (\w+)\(\)[^$]*\$\$([^$]*)\$\$/gmu;
  * Reports each table, index, trigger and function of a PostgreSQL ledger that was dropped or added since the
  * migrations, each trigger that is off, and each function whose text was changed.
  */
-export async function checkSchema(query: SendQuery, report: Report): Promise<void> {
+export async function checkSchema(query: SendQuery, report: ProblemReporter): Promise<void> {
   const migrations = await listLedgerMigrations(query);
   const expected = listExpectedObjects(migrations);
   const actual = await listActualObjects(query);
@@ -96,7 +96,7 @@ async function listActualObjects(query: SendQuery): Promise<Set<string>> {
 async function checkFunctions(
   query: SendQuery,
   migrations: readonly Migration[],
-  report: Report,
+  report: ProblemReporter,
 ): Promise<void> {
   const bodies = new Map<string, string>();
   for (const { sql } of migrations)
@@ -113,6 +113,6 @@ async function checkFunctions(
 }
 
 /** Reports the migrations of a PostgreSQL ledger that it has not recorded, or has recorded with another hash. */
-export async function checkMigrations(query: SendQuery, report: Report): Promise<void> {
+export async function checkMigrations(query: SendQuery, report: ProblemReporter): Promise<void> {
   reportMigrations((await readAppliedMigrations(query)) ?? [], await listLedgerMigrations(query), report);
 }

@@ -20,10 +20,10 @@ import {
   reportCounts,
   reportGaps,
   formatGapsQuery,
-  type Gap,
+  type NumberGap,
   type LedgerCounts,
-  type Numbered,
-  type Report,
+  type NumberedRows,
+  type ProblemReporter,
 } from "../../ledger/inspect/report.ts";
 import type { RowCheck } from "../../ledger/inspect/row-check.ts";
 import { CONTENT_CHECK, DEFINITION_CHECK, KEPT_CHECK } from "../../ledger/inspect/text-checks.ts";
@@ -64,14 +64,19 @@ export async function inspectPostgresLedger(
   return problems;
 }
 
-type Check = (query: SendQuery, report: Report) => Promise<void>;
+/** Checks one part of a ledger on a server, and reports its problems. */
+type ServerCheck = (query: SendQuery, report: ProblemReporter) => Promise<void>;
 
 /**
  * Runs a check on a snapshot of its own, and reports what the server cannot read as damage. A check that the server
  * cannot answer ends its transaction, and not those of the others. That the server is busy or full, or cannot be
  * reached, is no damage.
  */
-async function tryCheck(check: Check, database: PostgresDatabase, report: Report): Promise<void> {
+async function tryCheck(
+  check: ServerCheck,
+  database: PostgresDatabase,
+  report: ProblemReporter,
+): Promise<void> {
   try {
     await database.snapshot(async (query) => {
       try {
@@ -88,7 +93,7 @@ async function tryCheck(check: Check, database: PostgresDatabase, report: Report
 }
 
 /** Returns the check of a table that is written once for both kinds of ledger. */
-function createTableCheck({ sql, begin }: RowCheck): Check {
+function createTableCheck({ sql, begin }: RowCheck): ServerCheck {
   return async (query, report) => {
     const check = begin(report);
     for await (const row of readRowsByCursor(query, sql)) check.add(row);
@@ -109,7 +114,7 @@ const WORKFLOW_CHECKS = [
 ];
 
 /** Returns the check of a table of workflows, which passes over a schema without them. */
-function createWorkflowCheck(check: RowCheck): Check {
+function createWorkflowCheck(check: RowCheck): ServerCheck {
   return async (query, report) => {
     if (await hasMigration(query, WORKFLOWS_SINCE_MIGRATION)) await createTableCheck(check)(query, report);
   };
@@ -120,7 +125,7 @@ type CheckedRun = RunHead & { readonly kind: string; readonly ended: number; rea
 type EventOfRun = HashedRow & { readonly run_key: number };
 
 /** Reports damage in the summary, the hash chain and the labels of each run. */
-async function checkRuns(query: SendQuery, report: Report): Promise<void> {
+async function checkRuns(query: SendQuery, report: ProblemReporter): Promise<void> {
   const events = createRowsByRun<EventOfRun>(
     query,
     `select run_key, sequence, type, timestamp_ms, node_id, causation_id, payload, hash
@@ -157,7 +162,10 @@ interface StoredSummary {
 }
 
 /** Reports a run that the listings, which go by columns of their own, show otherwise than its summary. */
-function checkListedSummary({ run_id: runId, kind, ended, summary }: CheckedRun, report: Report): void {
+function checkListedSummary(
+  { run_id: runId, kind, ended, summary }: CheckedRun,
+  report: ProblemReporter,
+): void {
   const { kind: toldKind = "coordination", status = "" } = parseSummary(summary);
   if (toldKind !== kind)
     report({ kind: "index_differs", message: "it is listed as a run of another kind", runId });
@@ -178,7 +186,7 @@ function parseSummary(text: string): StoredSummary {
  * Reports events and runs that were removed without a trace. They are numbered as they are appended, so it shows as a
  * gap.
  */
-async function checkCounts(query: SendQuery, report: Report): Promise<void> {
+async function checkCounts(query: SendQuery, report: ProblemReporter): Promise<void> {
   const prunedTable = await formatPrunedTable(query);
   const [counts] = await query<LedgerCounts>(
     `${prunedTable}
@@ -203,11 +211,11 @@ async function checkCounts(query: SendQuery, report: Report): Promise<void> {
     await checkGaps(query, report, { subject: "event number", rows: "event", key: "event_key" });
 }
 
-async function checkGaps(query: SendQuery, report: Report, numbered: Numbered): Promise<void> {
-  reportGaps(numbered, await query<Gap>(formatGapsQuery(numbered)), report);
+async function checkGaps(query: SendQuery, report: ProblemReporter, numbered: NumberedRows): Promise<void> {
+  reportGaps(numbered, await query<NumberGap>(formatGapsQuery(numbered)), report);
 }
 
-async function checkClaimCount(query: SendQuery, report: Report): Promise<void> {
+async function checkClaimCount(query: SendQuery, report: ProblemReporter): Promise<void> {
   const counted = await query<{ newest: number }>("select claim_token as newest from ledger_count");
   const [claim] = await query<{ newest: number }>("select coalesce(max(token), 0) as newest from claim");
   const tokens = counted.map(({ newest }) => newest);

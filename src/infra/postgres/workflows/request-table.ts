@@ -1,6 +1,6 @@
 /** Owns: requests that came with a key of their own: who may answer one, and what was answered. */
 import type {
-  Begun,
+  KeyedRequestStart,
   KeyedRequest,
   RequestKey,
   RequestLog,
@@ -82,7 +82,7 @@ export function createRequestLog({ written }: OpenLedger): RequestLog {
  * Takes a request's key where it is free or its lease has run out, or says what became of the earlier one. The row may
  * go in between, so it is tried again.
  */
-async function beginRequest(write: SendQuery, request: KeyedRequest): Promise<Begun> {
+async function beginRequest(write: SendQuery, request: KeyedRequest): Promise<KeyedRequestStart> {
   for (;;) {
     const isTaken = await insertKeyIfFree(write, request);
     if (isTaken) return { kind: "new", subject: request.subject };

@@ -28,15 +28,15 @@ import {
   type FileRow,
   type WorkspacePlace,
 } from "../../ledger/workspace-versions.ts";
-import type { Grown } from "../database/grow-log.ts";
+import type { GrownLog } from "../database/grow-log.ts";
 import type { SendQuery } from "../database/connect.ts";
 import {
   countChars,
   formatFileKey,
   formatScopeKey,
-  type Group,
-  type Wanted,
-  type Write,
+  type GroupState,
+  type NeededRows,
+  type GroupedWrite,
 } from "../database/group.ts";
 import type { OpenLedger } from "../database/commit-queue.ts";
 import { findPosition } from "./find-position.ts";
@@ -63,7 +63,7 @@ export function createWorkspaceFiles({ database: { query }, guarded, queued }: O
  * Adds the workspace files that an append writes to `Wanted`, so that their current versions are read before the
  * append is decided.
  */
-export function addWantedFiles({ workspace = [] }: WorkflowAppend, { files }: Wanted): void {
+export function addWantedFiles({ workspace = [] }: WorkflowAppend, { files }: NeededRows): void {
   for (const { at, path } of workspace) files.set(formatFileKey({ ...at, path }), { ...at, path });
 }
 
@@ -71,7 +71,10 @@ export function addWantedFiles({ workspace = [] }: WorkflowAppend, { files }: Wa
  * Returns the error of an append whose workspace writes do not follow the current versions, after the writes before it
  * in its group, or find no room; `undefined` without such a conflict. Does not throw.
  */
-export function findFilesConflict(request: WorkflowAppend, { files, fileCounts }: Group): Error | undefined {
+export function findFilesConflict(
+  request: WorkflowAppend,
+  { files, fileCounts }: GroupState,
+): Error | undefined {
   if (!request.workspace?.length) return undefined;
   return findWorkspaceConflict(request, {
     headOf: (place) => files.get(formatFileKey(place)),
@@ -82,8 +85,8 @@ export function findFilesConflict(request: WorkflowAppend, { files, fileCounts }
 /** Adds the workspace writes of an append to the rows that its group will write, each at the position of its event. */
 export function addWorkspaceWrites(
   { workspace = [] }: WorkflowAppend,
-  { eventKeyOf }: Grown,
-  group: Group,
+  { eventKeyOf }: GrownLog,
+  group: GroupState,
 ): void {
   for (const each of workspace) {
     const eventKey = eventKeyOf(each.sequence);
@@ -99,7 +102,7 @@ interface NewPlace {
 
 /** Adds a version of a file to the group, for which it is the newest from then on. */
 function addVersion(
-  group: Group,
+  group: GroupState,
   update: WorkspaceUpdate,
   { version, position, eventKey }: NewPlace,
 ): WorkspaceEntry {
@@ -120,7 +123,7 @@ function addVersion(
  * it may find itself, as the newest version.
  */
 function createChangeWrite(change: WorkspaceChange): {
-  readonly write: Write;
+  readonly write: GroupedWrite;
   readonly result: () => WorkspaceWritten | undefined;
 } {
   const place: WorkspacePlace = { ...change.at, path: change.path };
@@ -159,7 +162,7 @@ function createChangeWrite(change: WorkspaceChange): {
 }
 
 /** Adds the version that a change makes to the group, or returns why the change is refused. */
-function applyWorkspaceChange(change: WorkspaceChange, group: Group): WorkspaceWritten {
+function applyWorkspaceChange(change: WorkspaceChange, group: GroupState): WorkspaceWritten {
   const place = { ...change.at, path: change.path };
   const head = group.files.get(formatFileKey(place));
   const fileCount = group.fileCounts.get(formatScopeKey(place)) ?? 0;

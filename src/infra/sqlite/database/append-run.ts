@@ -2,9 +2,10 @@
 import { chainRows, type StorableEvent } from "../../ledger/event-row.ts";
 import { mustTellOwner, findOwnerAfterAppend, type OwnedAppend } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
-import type { Head, Writes } from "./write-statements.ts";
+import type { LogHead, WriteStatements } from "./write-statements.ts";
 
-export interface Growth extends OwnedAppend {
+/** Events that are appended to the log of a run, with the fields of its row that they change. */
+export interface LogGrowth extends OwnedAppend {
   readonly kind: RunKind;
   readonly events: readonly StorableEvent[];
   readonly hasEnded: boolean;
@@ -18,7 +19,7 @@ export interface Growth extends OwnedAppend {
  * Inserts the events of an append and inserts or updates the row of their run, within the caller's transaction, and
  * returns the run's key.
  */
-export function growRun(growth: Growth, statements: Writes, head: Head | undefined): number {
+export function growRun(growth: LogGrowth, statements: WriteStatements, head: LogHead | undefined): number {
   const { rows, newest } = chainRows(growth, head?.head_hash);
   const runKey = writeRunRow(growth, { statements, head, newest });
   for (const { sequence, type, timestamp_ms, node_id, causation_id, payload, hash } of rows)
@@ -28,12 +29,12 @@ export function growRun(growth: Growth, statements: Writes, head: Head | undefin
 
 /** Inserts the run, or brings its row to the end of its log, and returns its key. */
 function writeRunRow(
-  growth: Growth,
+  growth: LogGrowth,
   {
     statements,
     head,
     newest,
-  }: { readonly statements: Writes; readonly head: Head | undefined; readonly newest: Buffer },
+  }: { readonly statements: WriteStatements; readonly head: LogHead | undefined; readonly newest: Buffer },
 ): number {
   const { events, hasEnded, summary } = growth;
   if (!head) return insertRunRow(growth, statements, newest);
@@ -45,7 +46,7 @@ function writeRunRow(
 }
 
 /** Inserts the row of a new run and returns its key. */
-function insertRunRow(growth: Growth, { insertRun: insert }: Writes, newest: Buffer): number {
+function insertRunRow(growth: LogGrowth, { insertRun: insert }: WriteStatements, newest: Buffer): number {
   const { runId, kind, events, hasEnded, summary, origin = null } = growth;
   const { owner_id, owner_token } = findOwnerAfterAppend(growth, undefined);
   const ended = hasEnded ? 1 : 0;

@@ -17,7 +17,8 @@ import {
 } from "./claim-statements.ts";
 import { createSchemaStatements } from "./schema-statements.ts";
 
-type Query<K extends keyof ClaimIndex> = Parameters<ClaimIndex[K]>[0];
+/** The argument of a query on claims. */
+type ClaimQuery<K extends keyof ClaimIndex> = Parameters<ClaimIndex[K]>[0];
 
 /**
  * Returns a function that gives the prepared statements that read claims, or `undefined` while the ledger's schema is
@@ -35,7 +36,7 @@ export function createClaimReads(database: BetterSqlite3.Database): () => ClaimR
  */
 export function listOverlappingClaims(
   reads: ClaimReads | undefined,
-  { resource, atMs, limit }: Query<"overlapping">,
+  { resource, atMs, limit }: ClaimQuery<"overlapping">,
 ): Awaited<ReturnType<ClaimIndex["overlapping"]>> {
   if (!reads) return { claims: [], lastToken: 0 };
   // Asked first: a claim that another process acquires in between makes the append of who ruled without it fail (S5).
@@ -52,7 +53,7 @@ export function listOverlappingClaims(
  */
 export function listClaims(
   reads: ClaimReads | undefined,
-  { after, limit, runId }: Query<"claims">,
+  { after, limit, runId }: ClaimQuery<"claims">,
 ): readonly ClaimEntry[] {
   if (!reads) return [];
   const rows = runId === undefined ? reads.all.all(after, limit) : reads.ofRun.all(runId, after, limit);

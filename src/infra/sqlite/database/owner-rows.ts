@@ -104,7 +104,8 @@ interface ArrivalRow {
   readonly length: number;
 }
 
-type Arrivals = Statement<[ownerId: string, limit: number], ArrivalRow>;
+/** The statement that lists the runs that arrived at an owner. */
+type ArrivalStatement = Statement<[ownerId: string, limit: number], ArrivalRow>;
 
 /** One for taking from the named owners alone, one for taking also from owners that are not known. */
 type ByReach<T> = Readonly<Record<"fromAlone" | "fromAll", T>>;
@@ -121,7 +122,7 @@ interface OwnerReads {
   readonly missed: Statement<[MissedValues], number>;
   readonly owned: Statement<[ownerId: string, after: number, limit: number], OwnedRow>;
   readonly ownersOf: Statement<[runIds: string], OwnerRow & { readonly run_id: string }>;
-  readonly arrivals: Arrivals;
+  readonly arrivals: ArrivalStatement;
 }
 
 interface OwnerWrites {
@@ -129,7 +130,7 @@ interface OwnerWrites {
   readonly remove: Statement<[id: string]>;
   readonly take: ByReach<Statement<[TakeValues], OwnedRow>>;
   readonly give: Statement<[GiveValues]>;
-  readonly arrivals: Arrivals;
+  readonly arrivals: ArrivalStatement;
   readonly forgetArrival: Statement<[runKey: number]>;
   readonly forgetMissed: Statement<[MissedValues]>;
 }
@@ -224,7 +225,7 @@ function formatTakeStatement(free: string): string {
 }
 
 /** Prepares the query for runs of an owner that others appended to. */
-function prepareArrivals(database: Database, kind: RunKind): Arrivals {
+function prepareArrivals(database: Database, kind: RunKind): ArrivalStatement {
   return database.prepare<[string, number], ArrivalRow>(
     `select run_key, run_id, length
      from run

@@ -112,7 +112,7 @@ function assertSchemaHasTraces(database: Database): void {
 }
 
 /** Removes the runs that are still as they were looked at, and counts them and their events. */
-function removeRuns(remove: Remove, runs: readonly RemovableRun[], atMs: number): RemovedRuns {
+function removeRuns(remove: RunRemover, runs: readonly RemovableRun[], atMs: number): RemovedRuns {
   const removed = runs.filter((run) => remove(run, atMs));
   return { runs: removed.length, events: removed.reduce((sum, { length }) => sum + length, 0) };
 }
@@ -121,21 +121,22 @@ function removeRuns(remove: Remove, runs: readonly RemovableRun[], atMs: number)
 const PAGE = formatPrunableRunsQuery("run.run_key = (select max(run_key) from run)");
 
 /** Returns whether the run was removed: not where it is another than the one that was looked at. */
-type Remove = (run: RemovableRun, atMs: number) => boolean;
+type RunRemover = (run: RemovableRun, atMs: number) => boolean;
 
-interface Removal {
+/** The statements that remove runs. */
+interface RunRemoval {
   /** Lists the runs that began since. */
   readonly listNewer: (basis: PruningBasis) => readonly NewerRow[];
-  readonly remove: Remove;
+  readonly remove: RunRemover;
 }
 
-function prepareRunRemoval(database: Database): Removal {
+function prepareRunRemoval(database: Database): RunRemoval {
   const newer = database.prepare<[{ readonly newest: number }], NewerRow>(SELECT_NEWER_RUNS);
   return { listNewer: ({ newest }) => newer.all({ newest }), remove: prepareRemoveRun(database) };
 }
 
 /** Returns the function that removes one run, leaves its trace, and keeps its children bound. */
-function prepareRemoveRun(database: Database): Remove {
+function prepareRemoveRun(database: Database): RunRemover {
   const leaveTrace = database.prepare<[object]>(
     `${LEAVE_TRACE}
      from run

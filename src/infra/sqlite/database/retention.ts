@@ -7,7 +7,7 @@
  */
 import { setImmediate as othersTurn } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
-import type { Writes } from "./write-statements.ts";
+import type { WriteStatements } from "./write-statements.ts";
 
 /** Texts deleted in one transaction at most. */
 const DELETED_AT_ONCE_MAX = 500;
@@ -18,7 +18,7 @@ const KEEPERS_AT_ONCE_MAX = 200;
 
 export interface Retention {
   readonly database: BetterSqlite3.Database;
-  readonly writes: () => Writes;
+  readonly writes: () => WriteStatements;
   /** Runs one portion as a call of the store. */
   readonly portion: <T>(work: () => T) => Promise<T>;
 }
@@ -34,7 +34,7 @@ export async function deleteTextsBefore(retention: Retention, time: number): Pro
 }
 
 /** Deletes one portion of the oldest texts that nobody keeps, and returns how many. */
-function deleteOldestTexts({ hasExpired, deleteExpired }: Writes, time: number): number {
+function deleteOldestTexts({ hasExpired, deleteExpired }: WriteStatements, time: number): number {
   // Asked first, because a delete takes the write lock also when there is nothing to delete.
   return hasExpired.get(time) === undefined ? 0 : deleteExpired.run(time, DELETED_AT_ONCE_MAX).changes;
 }
@@ -60,7 +60,10 @@ async function releaseTexts({ database, writes, portion }: Retention): Promise<v
  * Ends one portion of the keeping of texts by ended runs, and returns how many uses that were: a text counts once for
  * each run that kept it.
  */
-function releaseTextsOfRuns({ unmarkKept, deleteUses }: Writes, endedRunKeys: readonly number[]): number {
+function releaseTextsOfRuns(
+  { unmarkKept, deleteUses }: WriteStatements,
+  endedRunKeys: readonly number[],
+): number {
   let released = 0;
   for (const runKey of endedRunKeys) {
     const limit = RELEASED_AT_ONCE_MAX - released;

@@ -35,7 +35,8 @@ export function prepareLabelWrites(database: Database): LabelWrites {
   };
 }
 
-interface Labelled {
+/** Events of one run whose labels are to be stored. */
+interface EventsToLabel {
   readonly events: readonly RunEvent[];
   readonly startedAtMs: number;
   readonly runKey: number;
@@ -47,7 +48,7 @@ interface Labelled {
  */
 export function writeLabels(
   { insert, isOfRun }: LabelWrites,
-  { events, startedAtMs, runKey }: Labelled,
+  { events, startedAtMs, runKey }: EventsToLabel,
 ): void {
   for (const event of events) {
     const stepId = event.nodeId ?? "";

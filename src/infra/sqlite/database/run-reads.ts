@@ -54,7 +54,8 @@ export function createRunReads(database: Database, kind: RunKind): () => RunRead
   );
 }
 
-interface Schema {
+/** The kind of the runs that are read, and the version of the schema they are stored in. */
+interface RunSchema {
   readonly kind: RunKind;
   readonly version: number;
 }
@@ -63,7 +64,7 @@ interface Schema {
  * Prepares the SQLite statements that read runs of one kind, for a version of the schema. The partial indexes serve
  * only a `kind` that the SQL names itself.
  */
-export function prepareRunReads(database: Database, { kind, version }: Schema): RunReads {
+export function prepareRunReads(database: Database, { kind, version }: RunSchema): RunReads {
   const isOfKind = version >= WORKFLOWS_SINCE_VERSION ? `kind = '${kind}'` : String(kind === "coordination");
   // A coordination has no origin, whatever its row says.
   const hasOrigins = kind === "workflow" && version >= ORIGINS_SINCE_VERSION;

@@ -4,7 +4,7 @@
  */
 import type { Database, Statement } from "better-sqlite3";
 import { rememberNewest } from "../../../agents/coordination/std/remember-newest.ts";
-import type { Query, QueryDialect, QuerySource } from "../../ledger/query-sql.ts";
+import type { SqlQuery, QueryDialect, QuerySource } from "../../ledger/query-sql.ts";
 import { EXPECTED_LABELS, LABELS_SINCE_VERSION } from "./run-labels.ts";
 import { WORKFLOWS_SINCE_VERSION } from "./run-reads.ts";
 import { createSchemaStatements } from "./schema-statements.ts";
@@ -39,7 +39,7 @@ export function createSqliteQuerySource(
   const dialect = createSchemaStatements(database, LABELS_SINCE_VERSION, createSqliteDialect);
   return {
     dialect: () => guarded(dialect),
-    all: <Row>({ sql, values }: Query) =>
+    all: <Row>({ sql, values }: SqlQuery) =>
       guarded(() => prepareOnce(database, prepared, sql).all(values) as Row[]),
   };
 }

@@ -7,24 +7,24 @@ import { CoordinationError, assertInvariant } from "../../../agents/coordination
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import { createGroupCommit } from "../../ledger/group-commit.ts";
 import { runWithLedgerErrors } from "./sqlite-errors.ts";
-import type { Writes } from "./write-statements.ts";
+import type { WriteStatements } from "./write-statements.ts";
 
 /** Writes committed in one transaction at most: bounds how long a commit blocks the thread. */
 const GROUP_MAX = 256;
 
 /** The state that the writes of one group share. */
-export interface Group {
-  readonly statements: Writes;
+export interface WriteGroup {
+  readonly statements: WriteStatements;
   /** Taken once the database is locked: something may run out while the lock is waited for. */
   readonly now: number;
 }
 
 /** Returns why nothing of it was written. May be run again, where another write broke its group. */
-export type Write = (group: Group) => Error | undefined;
+export type GroupedWrite = (group: WriteGroup) => Error | undefined;
 
 export interface WriteQueue {
   /** Resolves when what it wrote is on disk. */
-  submit(write: Write): Promise<void>;
+  submit(write: GroupedWrite): Promise<void>;
   /** Does work in the transaction of a group and resolves with what it returned, when that is on disk. */
   run<T>(work: () => T): Promise<T>;
   drained(): Promise<void>;
@@ -42,7 +42,7 @@ export interface OpenLedger {
 export interface WriteQueueOptions {
   readonly database: BetterSqlite3.Database;
   /** @throws CoordinationError where the ledger is open for reading only. */
-  readonly writes: () => Writes;
+  readonly writes: () => WriteStatements;
   readonly clock: Clock;
   readonly path: string;
 }
@@ -53,12 +53,12 @@ export interface WriteQueueOptions {
  */
 export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
   const { database, path } = options;
-  const transaction = database.transaction((writes: readonly Write[]) => writeGroup(writes, options));
-  const commit = (writes: readonly Write[]): (Error | undefined)[] => {
+  const transaction = database.transaction((writes: readonly GroupedWrite[]) => writeGroup(writes, options));
+  const commit = (writes: readonly GroupedWrite[]): (Error | undefined)[] => {
     options.writes();
     return runWithLedgerErrors(path, () => transaction.immediate(writes));
   };
-  const group = createGroupCommit((writes: readonly Write[]) => commitGroup(writes, commit), {
+  const group = createGroupCommit((writes: readonly GroupedWrite[]) => commitGroup(writes, commit), {
     groupMax: GROUP_MAX,
   });
   return {
@@ -75,13 +75,14 @@ export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
   };
 }
 
-type Commit = (writes: readonly Write[]) => (Error | undefined)[];
+/** Commits writes together. Returns, by write, why it was not made. */
+type GroupCommitter = (writes: readonly GroupedWrite[]) => (Error | undefined)[];
 
 /**
  * Commits a group in one transaction, and each write by itself when one of them breaks the group. Returns the error of
  * each write, in order.
  */
-function commitGroup(writes: readonly Write[], commit: Commit): (Error | undefined)[] {
+function commitGroup(writes: readonly GroupedWrite[], commit: GroupCommitter): (Error | undefined)[] {
   try {
     return commit(writes);
   } catch (error) {
@@ -99,9 +100,9 @@ function commitGroup(writes: readonly Write[], commit: Commit): (Error | undefin
 
 /** Runs the writes of a group and returns why each was refused; `undefined` for one that was written. */
 function writeGroup(
-  writes: readonly Write[],
+  writes: readonly GroupedWrite[],
   { writes: prepared, clock }: WriteQueueOptions,
 ): (Error | undefined)[] {
-  const group: Group = { statements: prepared(), now: clock.now() };
+  const group: WriteGroup = { statements: prepared(), now: clock.now() };
   return writes.map((write) => write(group));
 }

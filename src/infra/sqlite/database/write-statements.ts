@@ -4,7 +4,8 @@ import { PRUNED_KIND } from "../../ledger/log-conflict.ts";
 import { prepareClaimWrites, type ClaimWrites } from "./claim-statements.ts";
 import { prepareLabelWrites, type LabelWrites } from "./run-labels.ts";
 
-export interface Head {
+/** The end of a run's log. */
+export interface LogHead {
   readonly run_key: number;
   readonly length: number;
   readonly head_hash: Buffer;
@@ -29,9 +30,9 @@ type EventValues = [
 ];
 
 /** Only a connection for writing has these: their SQL names what older schemas lack. */
-export interface Writes {
+export interface WriteStatements {
   /** Takes the id twice: also of a run that was removed. */
-  readonly head: Statement<[runId: string, again: string], Head>;
+  readonly head: Statement<[runId: string, again: string], LogHead>;
   readonly insertRun: Statement<
     [
       runId: string,
@@ -63,19 +64,19 @@ export interface Writes {
   /** Coordinations that keep texts, in the order of their keys. */
   readonly keepers: Statement<[after: number, limit: number], { run_key: number; ended: number }>;
   /** Takes the mark from the texts whose uses `deleteUses` deletes, where no other coordination keeps them. */
-  readonly unmarkKept: Statement<[Uses]>;
-  readonly deleteUses: Statement<[Uses]>;
+  readonly unmarkKept: Statement<[ContentUses]>;
+  readonly deleteUses: Statement<[ContentUses]>;
   readonly claims: ClaimWrites;
 }
 
 /** The first uses of one coordination. */
-interface Uses {
+interface ContentUses {
   readonly runKey: number;
   readonly limit: number;
 }
 
 /** Works on every schema that this release can read. */
-export interface Reads {
+export interface ReadStatements {
   readonly find: Statement<[name: string], { run_id: string; step_id: string | null }>;
   /** Newest reference first; a run as often as it holds the name. */
   readonly holders: Statement<[name: string], string>;
@@ -95,9 +96,9 @@ export const NEWEST_RUN = `
 export const CONTENTS_PER_SELECT = 64;
 
 /** Prepares the SQLite statements that append to runs, with all that an append writes besides events. */
-export function prepareLedgerWrites(database: Database): Writes {
+export function prepareLedgerWrites(database: Database): WriteStatements {
   return {
-    head: database.prepare<[string, string], Head>(
+    head: database.prepare<[string, string], LogHead>(
       `select run_key, length, head_hash, kind, origin, owner_id, owner_token
        from run
        where run_id = ?
@@ -142,7 +143,7 @@ const USES = `(
 )`;
 
 type ContentWrites = Pick<
-  Writes,
+  WriteStatements,
   | "keepContent"
   | "markKept"
   | "putContent"
@@ -191,7 +192,7 @@ function prepareContentWrites(database: Database): ContentWrites {
        join run using (run_key)
        order by run_key`,
     ),
-    unmarkKept: database.prepare<[Uses]>(
+    unmarkKept: database.prepare<[ContentUses]>(
       `update content
        set kept = 0
        where sha256 in ${USES}
@@ -199,7 +200,7 @@ function prepareContentWrites(database: Database): ContentWrites {
            select 1 from content_use where sha256 = content.sha256 and run_key <> @runKey
          )`,
     ),
-    deleteUses: database.prepare<[Uses]>(
+    deleteUses: database.prepare<[ContentUses]>(
       `delete from content_use where run_key = @runKey and sha256 in ${USES}`,
     ),
   };
@@ -209,7 +210,7 @@ function prepareContentWrites(database: Database): ContentWrites {
  * Prepares the SQLite statements that find runs and steps by a reference, list the references of a run, and read
  * stored texts.
  */
-export function prepareLedgerReads(database: Database): Reads {
+export function prepareLedgerReads(database: Database): ReadStatements {
   return {
     find: database.prepare<[string], { run_id: string; step_id: string | null }>(
       `select run.run_id, reference.step_id

@@ -18,9 +18,9 @@ import {
   reportGaps,
   reportMigrations,
   formatGapsQuery,
-  type Gap,
-  type Numbered,
-  type Report,
+  type NumberGap,
+  type NumberedRows,
+  type ProblemReporter,
 } from "../../ledger/inspect/report.ts";
 import { CONTENT_CHECK, KEPT_CHECK } from "../../ledger/inspect/text-checks.ts";
 import { runRowCheck } from "./check-table.ts";
@@ -68,9 +68,9 @@ export function inspectSqliteLedger(database: Database, problems: StoredProblem[
 
 /** Runs a check and reports what SQLite cannot read as damage. Throws where SQLite only could not do it right now. */
 function tryCheck(
-  check: (database: Database, report: Report) => void,
+  check: (database: Database, report: ProblemReporter) => void,
   database: Database,
-  report: Report,
+  report: ProblemReporter,
 ): void {
   try {
     check(database, report);
@@ -82,7 +82,7 @@ function tryCheck(
 }
 
 /** Reports what SQLite's own checks find, a file that is cut within a page, and rows that belong to no run. */
-function checkFile(database: Database, report: Report): void {
+function checkFile(database: Database, report: ProblemReporter): void {
   const rows = database.pragma("integrity_check(20)") as { integrity_check: string }[];
   for (const { integrity_check: message } of rows)
     if (message !== "ok") report({ kind: "file_damaged", message });
@@ -106,7 +106,7 @@ function isCutWithinPage(database: Database): boolean {
 /**
  * Reports what differs from the schema that the migrations make. A forger who drops a trigger first leaves this trace.
  */
-function checkSchema(database: Database, report: Report): void {
+function checkSchema(database: Database, report: ProblemReporter): void {
   const Fresh = database.constructor as new (path: string) => Database;
   const fresh = new Fresh(":memory:");
   try {
@@ -125,7 +125,7 @@ function checkSchema(database: Database, report: Report): void {
   }
 }
 
-function checkMigrations(database: Database, report: Report): void {
+function checkMigrations(database: Database, report: ProblemReporter): void {
   const rows = database
     .prepare<[], { number: number; sha256: string }>("select number, sha256 from migration order by number")
     .all();
@@ -144,7 +144,7 @@ function readSchema(database: Database): Map<string, string> {
 
 type StoredRow = EventRow & { readonly hash: Buffer };
 
-function checkChains(database: Database, report: Report): void {
+function checkChains(database: Database, report: ProblemReporter): void {
   const origin = readSchemaVersion(database) < ORIGINS_SINCE_VERSION ? "null as origin" : "origin";
   const runs = database.prepare<[], RunHead>(
     `select run_key, run_id, length, head_hash, ${origin} from run order by run_key`,
@@ -158,7 +158,7 @@ function checkChains(database: Database, report: Report): void {
   for (const run of runs.all()) checkChain(run, events.iterate(run.run_key), report);
 }
 
-function checkChain(run: RunHead, rows: Iterable<StoredRow>, report: Report): void {
+function checkChain(run: RunHead, rows: Iterable<StoredRow>, report: ProblemReporter): void {
   const check = createChainCheck(run, report);
   for (const row of rows) check.add(row);
   check.end();
@@ -168,7 +168,7 @@ function checkChain(run: RunHead, rows: Iterable<StoredRow>, report: Report): vo
  * Reports events and runs that were removed without a trace. They are numbered as they are appended, so it shows as a
  * gap.
  */
-function checkCounts(database: Database, report: Report): void {
+function checkCounts(database: Database, report: ProblemReporter): void {
   const hasTraces = readSchemaVersion(database) >= PRUNED_SINCE_VERSION;
   const readTraced = (sql: string): number => (hasTraces ? queryNumber(database, sql) : 0);
   const pruned = readTraced("select sum(length) from pruned_run");
@@ -191,11 +191,11 @@ function checkCounts(database: Database, report: Report): void {
   if (pruned === 0) checkGaps(database, { subject: "event number", rows: "event", key: "event_key" }, report);
 }
 
-function checkGaps(database: Database, numbered: Numbered, report: Report): void {
+function checkGaps(database: Database, numbered: NumberedRows, report: ProblemReporter): void {
   const { rows, key } = numbered;
   // The common case, without ordering a million keys.
   if (queryNumber(database, `select max(${key}) - count(*) from ${rows}`) === 0) return;
-  reportGaps(numbered, database.prepare<[], Gap>(formatGapsQuery(numbered)).all(), report);
+  reportGaps(numbered, database.prepare<[], NumberGap>(formatGapsQuery(numbered)).all(), report);
 }
 
 function queryNumber(database: Database, sql: string): number {
@@ -206,7 +206,7 @@ function queryNumber(database: Database, sql: string): number {
  * Reports runs that the column `ended` lists otherwise than the status in their summary says. A summary that is no
  * JSON is not reported here.
  */
-function checkListedStatus(database: Database, report: Report): void {
+function checkListedStatus(database: Database, report: ProblemReporter): void {
   const rows = database
     .prepare<[], { runId: string }>(
       `select run_id as runId
@@ -224,15 +224,15 @@ function checkListedStatus(database: Database, report: Report): void {
     report({ kind: "index_differs", message: "it is listed as running and as ended", runId });
 }
 
-function checkContent(database: Database, report: Report): void {
+function checkContent(database: Database, report: ProblemReporter): void {
   runRowCheck(database, CONTENT_CHECK, report);
 }
 
-function checkKeptMarks(database: Database, report: Report): void {
+function checkKeptMarks(database: Database, report: ProblemReporter): void {
   if (readSchemaVersion(database) >= KEPT_SINCE_VERSION) runRowCheck(database, KEPT_CHECK, report);
 }
 
-function checkClaimCount(database: Database, report: Report): void {
+function checkClaimCount(database: Database, report: ProblemReporter): void {
   if (readSchemaVersion(database) < CLAIMS_SINCE_VERSION) return;
   const counted = database.prepare<[], number>("select newest from claim_token").pluck().all();
   reportClaimCount(counted, queryNumber(database, "select max(token) from claim"), report);
@@ -249,7 +249,7 @@ interface ComparedLabel {
  * Reports up to 20 labels that follow from no event, or are missing. Labels that bind children of removed runs are
  * passed over, for they have no log any more.
  */
-function checkLabels(database: Database, report: Report): void {
+function checkLabels(database: Database, report: ProblemReporter): void {
   if (readSchemaVersion(database) < LABELS_SINCE_VERSION) return;
   const columns = "kind, value, started_at_ms, run_key, step_id";
   const rows = database

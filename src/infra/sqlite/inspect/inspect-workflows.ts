@@ -1,7 +1,7 @@
 /** Owns: finding damage in what lies beside the logs of workflow runs. Their logs are checked as every log is. */
 import type { Database } from "better-sqlite3";
 import { MEMORY_CHECK, REPLACED_CHECK, TAG_CHECK } from "../../ledger/inspect/memory-checks.ts";
-import type { Report } from "../../ledger/inspect/report.ts";
+import type { ProblemReporter } from "../../ledger/inspect/report.ts";
 import { DEFINITION_CHECK } from "../../ledger/inspect/text-checks.ts";
 import { createVersionOrderCheck, VERSION_CHECK } from "../../ledger/inspect/workspace-checks.ts";
 import { readSchemaVersion } from "../database/migrate.ts";
@@ -16,7 +16,7 @@ const OPEN_END = "9223372036854775807";
  * Reports the problems of what a ledger file holds of workflows (definitions, memory, workspaces), as far as its
  * schema has them.
  */
-export function checkWorkflowTables(database: Database, report: Report): void {
+export function checkWorkflowTables(database: Database, report: ProblemReporter): void {
   const version = readSchemaVersion(database);
   if (version < WORKFLOWS_SINCE_VERSION) return;
   checkListedKinds(database, report);
@@ -32,7 +32,7 @@ export function checkWorkflowTables(database: Database, report: Report): void {
 }
 
 /** Reports runs that the listings, which go by a column of its own, show as another kind than their summary. */
-function checkListedKinds(database: Database, report: Report): void {
+function checkListedKinds(database: Database, report: ProblemReporter): void {
   const rows = database
     .prepare<[], { runId: string }>(
       `select run_id as runId
@@ -49,7 +49,7 @@ function checkListedKinds(database: Database, report: Report): void {
 }
 
 /** Reports blocks of memory whose counts, by which readers pass over them, are wrong. */
-function checkMemoryBlocks(database: Database, report: Report): void {
+function checkMemoryBlocks(database: Database, report: ProblemReporter): void {
   const blocks = database.prepare<[], { lane: string; place: number }>(
     `with
        laid (tenant, scope, lane, event_key) as (

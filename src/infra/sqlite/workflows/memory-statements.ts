@@ -7,13 +7,14 @@ import type { EntryRow } from "../../ledger/memory-entries.ts";
 import { readSchemaVersion } from "../database/migrate.ts";
 import { BLOCKS_SINCE_VERSION } from "../database/run-reads.ts";
 
-interface Scope {
+/** The columns that name a scope of the memory of a tenant. */
+interface ScopeColumns {
   readonly tenant: string;
   readonly scope: string;
 }
 
 /** Entries written by events before `before`. */
-interface EntryFilter extends Scope {
+interface EntryFilter extends ScopeColumns {
   readonly before: number;
   readonly now: number;
 }
@@ -32,7 +33,7 @@ export interface MemoryWrites {
   readonly deleteEntries: Statement<[before: number, limit: number]>;
 }
 
-interface EntryValues extends Scope {
+interface EntryValues extends ScopeColumns {
   readonly runKey: number;
   readonly sequence: number;
   readonly id: string;
@@ -44,7 +45,7 @@ interface EntryValues extends Scope {
   readonly hash: Buffer;
 }
 
-interface TagValues extends Scope {
+interface TagValues extends ScopeColumns {
   readonly tag: string;
   readonly runKey: number;
   readonly sequence: number;

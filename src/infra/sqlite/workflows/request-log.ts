@@ -1,6 +1,6 @@
 /** Owns: requests that came with a key of their own: who may answer one, and what was answered. */
 import type {
-  Begun,
+  KeyedRequestStart,
   KeyedRequest,
   RequestKey,
   RequestLog,
@@ -30,7 +30,7 @@ export function createRequestLog(write: <T>(work: (writes: WorkflowWrites) => T)
 }
 
 /** Takes the key of a request for answering it, or says what became of the earlier request with that key. */
-function beginRequest(writes: WorkflowWrites, request: KeyedRequest): Begun {
+function beginRequest(writes: WorkflowWrites, request: KeyedRequest): KeyedRequestStart {
   const { digest, subject, now, leaseUntilMs } = request;
   const row = writes.request.get(createKeyValues(request));
   if (!row) {

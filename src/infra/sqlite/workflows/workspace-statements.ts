@@ -18,34 +18,43 @@ export function preparePositionRead(database: Database): PositionStatement {
   return database.prepare<[AsOf], number>(SELECT_POSITION).pluck();
 }
 
-type Scope = WorkspaceScope;
-type Place = WorkspacePlace;
+/** The parameters of a statement that name a workspace. */
+type ScopeParameters = WorkspaceScope;
+/** The parameters of a statement that name a file in a workspace. */
+type PlaceParameters = WorkspacePlace;
 
-type Listing = Scope & { readonly before: number; readonly limit: number };
+/** The parameters of a statement that lists a part of the files of a workspace. */
+type ListingParameters = ScopeParameters & { readonly before: number; readonly limit: number };
 
 /** Not on schemas before `WORKSPACE_SINCE_VERSION`. */
 export interface WorkspaceReads {
   readonly position: PositionStatement;
-  readonly before: Statement<[Place & { readonly before: number }], FileRow & { content: string | null }>;
-  readonly version: Statement<[Place & { readonly version: number }], FileRow & { content: string | null }>;
-  readonly files: Statement<[Listing], FileRow>;
-  readonly removed: Statement<[Listing], FileRow>;
+  readonly before: Statement<
+    [PlaceParameters & { readonly before: number }],
+    FileRow & { content: string | null }
+  >;
+  readonly version: Statement<
+    [PlaceParameters & { readonly version: number }],
+    FileRow & { content: string | null }
+  >;
+  readonly files: Statement<[ListingParameters], FileRow>;
+  readonly removed: Statement<[ListingParameters], FileRow>;
 }
 
 export interface WorkspaceWrites {
-  readonly head: Statement<[Place], HeadRow>;
-  readonly version: Statement<[Place & { readonly version: number }], Pick<FileRow, "sha256">>;
-  readonly count: Statement<[Scope], number>;
-  readonly putHead: Statement<[Place & { readonly version: number; readonly isRemoved: 0 | 1 }]>;
+  readonly head: Statement<[PlaceParameters], HeadRow>;
+  readonly version: Statement<[PlaceParameters & { readonly version: number }], Pick<FileRow, "sha256">>;
+  readonly count: Statement<[ScopeParameters], number>;
+  readonly putHead: Statement<[PlaceParameters & { readonly version: number; readonly isRemoved: 0 | 1 }]>;
   /** Also where that event was removed since. */
   readonly newestEvent: Statement<[], number>;
   readonly eventKey: Statement<[runKey: number, sequence: number], number>;
   readonly putVersion: Statement<[VersionValues]>;
-  readonly endBefore: Statement<[Place & { readonly version: number; readonly position: number }]>;
-  readonly giveUp: Statement<[Place & { readonly version: number }]>;
+  readonly endBefore: Statement<[PlaceParameters & { readonly version: number; readonly position: number }]>;
+  readonly giveUp: Statement<[PlaceParameters & { readonly version: number }]>;
 }
 
-export interface VersionValues extends Place {
+export interface VersionValues extends PlaceParameters {
   readonly version: number;
   readonly position: number;
   readonly eventKey: number | null;
@@ -62,8 +71,8 @@ const COLUMNS = "path, version, position, is_removed, content_type, sha256, upda
 
 /** Prepares the SQLite statements that read versions of workspace files, as of now and of a position. */
 export function prepareWorkspaceReads(database: Database): WorkspaceReads {
-  const list = (isRemoved: 0 | 1): Statement<[Listing], FileRow> =>
-    database.prepare<[Listing], FileRow>(
+  const list = (isRemoved: 0 | 1): Statement<[ListingParameters], FileRow> =>
+    database.prepare<[ListingParameters], FileRow>(
       `select ${COLUMNS}
        from workspace_version
        where tenant = @tenant and scope = @scope and is_removed = ${isRemoved} and until_position >= @before
@@ -73,14 +82,14 @@ export function prepareWorkspaceReads(database: Database): WorkspaceReads {
   return {
     position: preparePositionRead(database),
     // A version may lie before the one that it replaced, where an older release wrote it after events had been removed.
-    before: database.prepare<[Place & { before: number }], FileRow & { content: string | null }>(
+    before: database.prepare<[PlaceParameters & { before: number }], FileRow & { content: string | null }>(
       `select ${COLUMNS}, content
        from workspace_version
        where ${FILE_MATCHES} and position < @before and until_position >= @before
        order by position desc
        limit 1`,
     ),
-    version: database.prepare<[Place & { version: number }], FileRow & { content: string | null }>(
+    version: database.prepare<[PlaceParameters & { version: number }], FileRow & { content: string | null }>(
       `select ${COLUMNS}, content from workspace_version where ${FILE_MATCHES} and version = @version`,
     ),
     files: list(0),
@@ -91,18 +100,18 @@ export function prepareWorkspaceReads(database: Database): WorkspaceReads {
 /** Prepares the SQLite statements that check and store versions of workspace files. */
 export function prepareWorkspaceWrites(database: Database): WorkspaceWrites {
   return {
-    head: database.prepare<[Place], HeadRow>(
+    head: database.prepare<[PlaceParameters], HeadRow>(
       `select version, is_removed from workspace_file where ${FILE_MATCHES}`,
     ),
-    version: database.prepare<[Place & { version: number }], Pick<FileRow, "sha256">>(
+    version: database.prepare<[PlaceParameters & { version: number }], Pick<FileRow, "sha256">>(
       `select sha256 from workspace_version where ${FILE_MATCHES} and version = @version`,
     ),
     count: database
-      .prepare<[Scope], number>(
+      .prepare<[ScopeParameters], number>(
         "select count(*) from workspace_file where tenant = @tenant and scope = @scope and is_removed = 0",
       )
       .pluck(),
-    putHead: database.prepare<[Place & { version: number; isRemoved: 0 | 1 }]>(
+    putHead: database.prepare<[PlaceParameters & { version: number; isRemoved: 0 | 1 }]>(
       `insert into workspace_file (tenant, scope, path, version, is_removed)
        values (@tenant, @scope, @path, @version, @isRemoved)
        on conflict do update set version = excluded.version, is_removed = excluded.is_removed`,
@@ -134,10 +143,10 @@ function prepareVersionWrites(
          @eventKey, @isRemoved, @contentType, @content, @sha256, @updatedAt, @hash
        )`,
     ),
-    endBefore: database.prepare<[Place & { version: number; position: number }]>(
+    endBefore: database.prepare<[PlaceParameters & { version: number; position: number }]>(
       `update workspace_version set until_position = @position where ${FILE_MATCHES} and version = @version - 1`,
     ),
-    giveUp: database.prepare<[Place & { version: number }]>(
+    giveUp: database.prepare<[PlaceParameters & { version: number }]>(
       `update workspace_version
        set content = null
        where ${FILE_MATCHES} and version = @version and content is not null`,

@@ -7,7 +7,7 @@ import { createClaimReport, type ClaimReport } from "../../reports/claim-report.
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { readChangeLog } from "../../reports/conflict-log.ts";
 import { nameParty } from "../../reports/step-name.ts";
-import { type Names } from "../../reports/conflict-outcome.ts";
+import { type StepNames } from "../../reports/conflict-outcome.ts";
 import { measureUniquePrefix } from "../ledger/list-command.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { createPaint } from "../terminal/paint.ts";
@@ -77,7 +77,7 @@ async function showClaims(host: CliHost, options: ClaimsOptions): Promise<void> 
  * the owner holds it.
  */
 async function nameClaimHolders(reader: LedgerReader, listed: readonly ClaimReport[]): Promise<string[]> {
-  const names = new Map<CoordinationId, Names>();
+  const names = new Map<CoordinationId, StepNames>();
   for (const id of new Set(listed.map(({ coordinationId }) => coordinationId))) {
     const log = await readUnlessDamaged(() => readChangeLog(reader, id));
     if (log) names.set(id, log.names);
@@ -89,7 +89,8 @@ async function nameClaimHolders(reader: LedgerReader, listed: readonly ClaimRepo
   });
 }
 
-interface Page {
+/** The names of steps, and the terminal, that a table of claims is drawn with. */
+interface ClaimsPage {
   /** The name of each claim's step. */
   readonly steps: readonly string[];
   readonly terminal: Terminal;
@@ -97,7 +98,7 @@ interface Page {
   readonly isMore: boolean;
 }
 
-function renderClaimTable(listed: readonly ClaimReport[], page: Page): string {
+function renderClaimTable(listed: readonly ClaimReport[], page: ClaimsPage): string {
   if (listed.length === 0) return "nothing is claimed\n";
   const { terminal, now, isMore } = page;
   const paint = createPaint(terminal);

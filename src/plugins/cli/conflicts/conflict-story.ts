@@ -12,7 +12,7 @@ import {
   describeStrategy,
   findWinningClaim,
 } from "./conflict-text.ts";
-import { isRequester, type Names } from "../../reports/conflict-outcome.ts";
+import { isRequester, type StepNames } from "../../reports/conflict-outcome.ts";
 import { renderFields } from "../terminal/fields.ts";
 import type { FoundConflict } from "../../reports/find-conflicts.ts";
 import { createPaint, type Paint } from "../terminal/paint.ts";
@@ -107,7 +107,7 @@ function describeResolution({ resolution, contest, detectedAtMs }: ConflictRecor
  * Names the claimants that lost. Losers are recorded by step id alone, so the winner's claim is left out by itself:
  * its step, in another coordination, may have the same id.
  */
-function nameLosers(conflict: ConflictRecord, names: Names): string[] {
+function nameLosers(conflict: ConflictRecord, names: StepNames): string[] {
   const { resolution, claims } = conflict;
   const winner = findWinningClaim(conflict);
   const losers = new Set<string>(resolution?.losers);
@@ -116,14 +116,15 @@ function nameLosers(conflict: ConflictRecord, names: Names): string[] {
     .map((claim) => nameParty(names, claim));
 }
 
-interface Claimant {
+/** A claim of a conflict, with what its lines are drawn by. */
+interface DrawnClaim {
   readonly claim: Contestant;
-  readonly names: Names;
+  readonly names: StepNames;
   readonly paint: Paint;
   readonly text: (value: string) => string;
 }
 
-function renderClaimant(conflict: ConflictRecord, claimant: Claimant): string[] {
+function renderClaimant(conflict: ConflictRecord, claimant: DrawnClaim): string[] {
   const { claim, names, paint, text } = claimant;
   const { stepId, coordinationId } = claim;
   const hasAsked = isRequester(conflict.contest, claim);

@@ -4,7 +4,7 @@
  */
 import type { Contestant } from "../../../agents/coordination/contracts/arbitration.ts";
 import type { ConflictRecord } from "../../reports/conflict-log.ts";
-import { findWinner, type Names, type Outcome } from "../../reports/conflict-outcome.ts";
+import { findWinner, type StepNames, type ConflictOutcome } from "../../reports/conflict-outcome.ts";
 import type { Tone } from "../terminal/paint.ts";
 import { formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import { nameParty } from "../../reports/step-name.ts";
@@ -14,7 +14,7 @@ export const OUTCOME_TONES = {
   granted: "good",
   refused: "bad",
   resolved: "plain",
-} as const satisfies Record<Outcome, Tone>;
+} as const satisfies Record<ConflictOutcome, Tone>;
 
 /**
  * Returns the claim of the one who got a conflict's resource; `undefined` while the conflict is open, and where nobody
@@ -28,12 +28,12 @@ export function findWinningClaim({ claims, resolution }: ConflictRecord): Contes
 }
 
 /** Returns the name of the party whose request raised a conflict; `-` where the ledger does not say. */
-export function nameRequester(names: Names, { contest }: ConflictRecord): string {
+export function nameRequester(names: StepNames, { contest }: ConflictRecord): string {
   return contest ? nameParty(names, { stepId: contest.requester }) : "-";
 }
 
 /** Returns in words who got a conflict's resource and why, that all were refused, or until when people may answer. */
-export function describeConflictOutcome(names: Names, conflict: ConflictRecord): string {
+export function describeConflictOutcome(names: StepNames, conflict: ConflictRecord): string {
   const { resolution, contest } = conflict;
   if (!resolution)
     return contest?.reviewByMs === undefined ? "open" : `open until ${formatInstant(contest.reviewByMs)}`;

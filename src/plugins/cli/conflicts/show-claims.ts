@@ -5,7 +5,7 @@ import type { Terminal } from "../terminal/cli-host.ts";
 import type { ChangeLog } from "../../reports/conflict-log.ts";
 import { nameParty } from "../../reports/step-name.ts";
 import { describeConflictOutcome, OUTCOME_TONES, nameRequester } from "./conflict-text.ts";
-import { shortenConflictId, classifyOutcome, type Names } from "../../reports/conflict-outcome.ts";
+import { shortenConflictId, classifyOutcome, type StepNames } from "../../reports/conflict-outcome.ts";
 import { createPaint } from "../terminal/paint.ts";
 import { formatPrintable, shortenStart } from "../terminal/printable.ts";
 import { formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
@@ -47,7 +47,7 @@ export function renderConflictLines({ conflicts, names }: ChangeLog, terminal: T
  */
 export function renderClaimLines(
   { claims = [] }: CoordinationView,
-  { names, now, terminal }: { readonly names: Names; readonly now: number; readonly terminal: Terminal },
+  { names, now, terminal }: { readonly names: StepNames; readonly now: number; readonly terminal: Terminal },
 ): string[] {
   const { unicode } = terminal;
   const active = claims.filter(({ expiresAtMs }) => expiresAtMs > now);

@@ -29,7 +29,8 @@ const packSchema = z.looseObject({
   peerDependencies: z.record(name, z.unknown()).default({}),
 });
 
-interface Pack {
+/** A pack of agents in a folder. */
+interface AgentPack {
   readonly folder: string;
   readonly name: string;
   readonly version: string;
@@ -60,10 +61,11 @@ export async function readAgentFolder(folder: string): Promise<InstalledAgent[]>
   return [...agents.values()];
 }
 
-type Read = { readonly agents: readonly InstalledAgent[] } | { readonly problem: string };
+/** The agents that were read, or why they could not be. */
+type AgentReading = { readonly agents: readonly InstalledAgent[] } | { readonly problem: string };
 
 /** Returns what an error of reading says as a problem of the entry; throws any other error on. */
-function convertToProblem(error: unknown): Read {
+function convertToProblem(error: unknown): AgentReading {
   if (error instanceof CoordinationError) return { problem: error.message };
   if (error instanceof Error && "code" in error)
     return { problem: `it cannot be read (${String(error.code)})` };
@@ -84,13 +86,13 @@ async function listPackEntries(folder: string): Promise<string[]> {
 }
 
 /** Reads a folder as a pack and a file as the manifest of one agent; other files hold no agents. */
-async function readPackOrManifest(path: string): Promise<Read> {
+async function readPackOrManifest(path: string): Promise<AgentReading> {
   const isFolder = (await stat(path)).isDirectory();
   if (isFolder) return readPackFolder(path);
   return isJsonOrYamlFile(path) ? readManifestFile(path) : { agents: [] };
 }
 
-async function readPackFolder(folder: string): Promise<Read> {
+async function readPackFolder(folder: string): Promise<AgentReading> {
   const file = await findPackFile(folder);
   if (file === undefined) return { problem: "there is no pack.json in it" };
   const loaded = await readJsonOrYaml(file, "an agent pack");
@@ -115,7 +117,7 @@ function describeFirstIssue({ issues }: z.ZodError): string {
 }
 
 /** Reads the manifest of one agent, whose files are beside it. */
-async function readManifestFile(file: string): Promise<Read> {
+async function readManifestFile(file: string): Promise<AgentReading> {
   const loaded = await readJsonOrYaml(file, "an agent manifest");
   if (!loaded.ok) return { problem: describeSyntaxProblems(loaded.problems) };
   const { agentId } = (loaded.value ?? {}) as { readonly agentId?: unknown };
@@ -134,7 +136,7 @@ async function readManifestFile(file: string): Promise<Read> {
  * Loads all agents of a pack; returns the first problem of a manifest or of its agent's id, and throws where a file
  * that it refers to cannot be had.
  */
-async function loadPackAgents(pack: Pack): Promise<Read> {
+async function loadPackAgents(pack: AgentPack): Promise<AgentReading> {
   const agents: InstalledAgent[] = [];
   for (const [index, value] of pack.agents.entries()) {
     const parsed = readAgentManifest(value);
@@ -152,12 +154,15 @@ async function loadPackAgents(pack: Pack): Promise<Read> {
  * True where the agent's id is the pack's name, or begins with it and a dot (RFC 0003). So no pack takes another one's
  * names; a single file is a pack of its own name.
  */
-function isOfPack({ agentId }: AgentManifest, { name: packName }: Pack): boolean {
+function isOfPack({ agentId }: AgentManifest, { name: packName }: AgentPack): boolean {
   return agentId === packName || agentId.startsWith(`${packName}.`);
 }
 
 /** @throws CoordinationError `INPUT_INVALID` where something that it refers to cannot be had. */
-async function loadAgent({ folder, needs, ...pack }: Pack, manifest: AgentManifest): Promise<InstalledAgent> {
+async function loadAgent(
+  { folder, needs, ...pack }: AgentPack,
+  manifest: AgentManifest,
+): Promise<InstalledAgent> {
   const { systemPrompt, systemPromptRef, handoff = {}, requiresCapabilities = [], evalSuiteRef } = manifest;
   const at = { folder, agentId: manifest.agentId };
   const required = [...new Set([...requiresCapabilities, ...needs])];

@@ -25,13 +25,14 @@ export async function locateProblems(
   });
 }
 
-interface Place {
+/** A position in a file. */
+interface FilePosition {
   readonly line: number;
   readonly column: number;
 }
 
 /** Parses the place that a syntax problem has in its path; `undefined` for any other problem. */
-function parseSyntaxPlace({ path }: PlanProblem): Place | undefined {
+function parseSyntaxPlace({ path }: PlanProblem): FilePosition | undefined {
   const [, line, column] = SYNTAX_PLACE.exec(path) ?? [];
   return line === undefined ? undefined : { line: Number(line), column: Number(column) };
 }
@@ -43,7 +44,7 @@ function parseSyntaxPlace({ path }: PlanProblem): Place | undefined {
 async function createPlaceFinder(
   text: string,
   problems: readonly PlanProblem[],
-): Promise<(path: string) => Place | undefined> {
+): Promise<(path: string) => FilePosition | undefined> {
   const isOfSyntax = problems.every((problem) => parseSyntaxPlace(problem) !== undefined);
   if (isOfSyntax || Buffer.byteLength(text) > BOUNDS.planYamlBytesMax) return () => undefined;
   const { LineCounter, isNode, parseDocument } = await import("yaml");

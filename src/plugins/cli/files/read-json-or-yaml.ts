@@ -9,7 +9,8 @@ import { findDuplicateKey } from "./duplicate-key.ts";
 import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
 import { readTextFile } from "./read-text-file.ts";
 
-export type Loaded =
+/** The value in a file, or why it cannot be read. */
+export type LoadedFile =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problems: readonly PlanProblem[] };
 
@@ -35,7 +36,7 @@ export function describeSyntaxProblems(problems: readonly PlanProblem[]): string
  * file holds, such as `a plan`, for errors. @throws CoordinationError `INPUT_INVALID` where it cannot be read or is
  * too large
  */
-export async function readJsonOrYaml(file: string, subject: string): Promise<Loaded> {
+export async function readJsonOrYaml(file: string, subject: string): Promise<LoadedFile> {
   const bytesMax = BOUNDS.planFileBytesMax;
   const text = await readTextFile(file, {
     bytesMax,
@@ -49,7 +50,7 @@ export async function readJsonOrYaml(file: string, subject: string): Promise<Loa
  * the two it is; without one the text's beginning does. @throws CoordinationError `INPUT_INVALID` where it is too
  * large
  */
-export async function parseJsonOrYaml(text: string, subject: string, extension = ""): Promise<Loaded> {
+export async function parseJsonOrYaml(text: string, subject: string, extension = ""): Promise<LoadedFile> {
   const looksLikeJson = /^\s*[[{]/u.test(text);
   if (extension === ".json" || (extension !== ".yaml" && extension !== ".yml" && looksLikeJson)) {
     const parsed = parseJson(text);
@@ -64,7 +65,7 @@ function createTooLargeError(place: string, subject: string, bytesMax: number): 
 }
 
 /** Parses JSON; refuses it where it is too deep or has a key twice. `undefined` when the text is not JSON. */
-function parseJson(text: string): Loaded | undefined {
+function parseJson(text: string): LoadedFile | undefined {
   if (findJsonExcess(text, { depthMax: DEPTH_MAX, valuesMax: Infinity }))
     return createLoadRefusal([createSyntaxProblem(1, 1, TOO_DEEP)]);
   let value: unknown;
@@ -83,7 +84,7 @@ function parseJson(text: string): Loaded | undefined {
  * Refuses text that is not JSON, with the first error and its place. JSON.parse does not always name the place; as
  * YAML with JSON's scalars the same text has nearly the same errors.
  */
-async function explainInvalidJson(text: string): Promise<Loaded> {
+async function explainInvalidJson(text: string): Promise<LoadedFile> {
   const named = findParseErrorPlace(text);
   if (named) return createLoadRefusal([named]);
   if (text.length > BOUNDS.planYamlBytesMax)
@@ -117,13 +118,13 @@ function findParseErrorPlace(text: string): PlanProblem | undefined {
   return undefined;
 }
 
-async function parseYaml(text: string, subject: string): Promise<Loaded> {
+async function parseYaml(text: string, subject: string): Promise<LoadedFile> {
   if (Buffer.byteLength(text) > BOUNDS.planYamlBytesMax)
     throw createTooLargeError("YAML", subject, BOUNDS.planYamlBytesMax);
   const yaml = await import("yaml");
   if (isNestedTooDeeply(text, yaml)) return createLoadRefusal([createSyntaxProblem(1, 1, TOO_DEEP)]);
   const lineCounter = new yaml.LineCounter();
-  const slips: Slip[] = [];
+  const slips: SyntaxSlip[] = [];
   const document = parseWithinStack(() => {
     const [first, second] = parseDocuments(text, yaml, { lineCounter });
     if (first) slips.push(...listSyntaxSlips(first), ...listUnrefusedSlips(first, yaml));
@@ -176,14 +177,15 @@ function* takeUntilManyErrors(tokens: Iterable<Yaml.CST.Token>): Generator<Yaml.
 }
 
 /** Lists what the parser itself reports, errors before warnings. */
-function listSyntaxSlips({ errors, warnings }: Yaml.Document): Slip[] {
+function listSyntaxSlips({ errors, warnings }: Yaml.Document): SyntaxSlip[] {
   return [...errors.slice(0, PROBLEMS_MAX), ...warnings.slice(0, PROBLEMS_MAX)].map(({ pos, message }) => ({
     offset: pos[0],
     message: extractSentence(message),
   }));
 }
 
-interface Slip {
+/** A mistake in a file, and where it is. */
+interface SyntaxSlip {
   readonly offset: number;
   readonly message: string;
 }
@@ -192,9 +194,9 @@ interface Slip {
  * Lists what the parser does not refuse: lists and maps as keys, keys that are there twice, aliases of nothing, too many aliases, and
  * depth. All of it before anything is converted or written out as a text: that takes time beyond all bounds.
  */
-function listUnrefusedSlips(document: Yaml.Document, yaml: typeof Yaml): Slip[] {
+function listUnrefusedSlips(document: Yaml.Document, yaml: typeof Yaml): SyntaxSlip[] {
   const { visit, isNode, isCollection, isMap } = yaml;
-  const slips: Slip[] = [];
+  const slips: SyntaxSlip[] = [];
   const aliasSlips = createAliasCheck(yaml);
   visit(document, (_, node, path) => {
     if (slips.length >= PROBLEMS_MAX) return visit.BREAK;
@@ -218,12 +220,12 @@ function readOffset({ range }: Yaml.Node): number {
 }
 
 /** Creates a check that takes all nodes in order and lists what is wrong with each as an alias. */
-function createAliasCheck({ isAlias }: typeof Yaml): (node: Yaml.Node) => Slip[] {
+function createAliasCheck({ isAlias }: typeof Yaml): (node: Yaml.Node) => SyntaxSlip[] {
   const anchors = new Set<string>();
   const { yamlAliasesMax } = BOUNDS;
   let aliases = 0;
   return (node) => {
-    const slips: Slip[] = [];
+    const slips: SyntaxSlip[] = [];
     const offset = readOffset(node);
     if (isAlias(node)) {
       aliases += 1;
@@ -237,7 +239,7 @@ function createAliasCheck({ isAlias }: typeof Yaml): (node: Yaml.Node) => Slip[]
 }
 
 /** Lists the keys that are a list, a map or an alias: each would have to be written out as a text first. */
-function listNonTextKeys({ items }: Yaml.YAMLMap, { isAlias, isCollection }: typeof Yaml): Slip[] {
+function listNonTextKeys({ items }: Yaml.YAMLMap, { isAlias, isCollection }: typeof Yaml): SyntaxSlip[] {
   return items.flatMap(({ key }) =>
     isCollection(key) || isAlias(key)
       ? [{ offset: readOffset(key), message: "a key is a text, not a list, a map or an alias" }]
@@ -245,7 +247,7 @@ function listNonTextKeys({ items }: Yaml.YAMLMap, { isAlias, isCollection }: typ
   );
 }
 
-function listDuplicateKeys({ items }: Yaml.YAMLMap): Slip[] {
+function listDuplicateKeys({ items }: Yaml.YAMLMap): SyntaxSlip[] {
   const seen = new Set<string>();
   return items.flatMap(({ key: node }) => {
     const { range, value } = node as Partial<Yaml.Scalar>;
@@ -256,12 +258,12 @@ function listDuplicateKeys({ items }: Yaml.YAMLMap): Slip[] {
   });
 }
 
-function createSecondDocumentSlip({ range }: Yaml.Document.Parsed): Slip {
+function createSecondDocumentSlip({ range }: Yaml.Document.Parsed): SyntaxSlip {
   return { offset: range[0], message: "a second document begins here; remove it" };
 }
 
 /** Returns a slip as a problem with line and column. */
-function locateSlip({ offset, message }: Slip, lineCounter: Yaml.LineCounter): PlanProblem {
+function locateSlip({ offset, message }: SyntaxSlip, lineCounter: Yaml.LineCounter): PlanProblem {
   const { line, col } = lineCounter.linePos(offset);
   return createSyntaxProblem(Math.max(line, 1), Math.max(col, 1), message);
 }
@@ -270,7 +272,7 @@ function locateSlip({ offset, message }: Slip, lineCounter: Yaml.LineCounter): P
  * Converts a document to its value; refuses one whose aliases stand for too much, which aliases of aliases can make
  * grow beyond all bounds.
  */
-function convertDocument(document: Yaml.Document): Loaded {
+function convertDocument(document: Yaml.Document): LoadedFile {
   try {
     return { ok: true, value: document.toJS({ maxAliasCount: BOUNDS.yamlAliasesMax }) as unknown };
   } catch {
@@ -290,7 +292,7 @@ function parseWithinStack<T>(parse: () => T): T | undefined {
   }
 }
 
-function createLoadRefusal(problems: readonly PlanProblem[]): Loaded {
+function createLoadRefusal(problems: readonly PlanProblem[]): LoadedFile {
   return { ok: false, problems };
 }
 

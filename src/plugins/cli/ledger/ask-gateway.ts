@@ -11,7 +11,8 @@ import type { CliHost } from "../terminal/cli-host.ts";
 import { withLedger } from "./open-ledger.ts";
 import { resolveCoordinationId } from "../../reports/find-coordination.ts";
 
-type Answered = GatewayAnswer & { readonly ok: true };
+/** The answer of a gateway that did as it was asked. */
+type AcceptedGatewayAnswer = GatewayAnswer & { readonly ok: true };
 
 /**
  * Calls a method of the running gateway and returns its payload. @throws CoordinationError where the gateway cannot be
@@ -21,7 +22,7 @@ export async function askGateway(
   host: CliHost,
   method: MethodName,
   params: object,
-): Promise<Answered["payload"]> {
+): Promise<AcceptedGatewayAnswer["payload"]> {
   const answer = await requestGatewayAnswer(host, method, params);
   return answer.ok ? answer.payload : throwGatewayRefusal(answer);
 }
@@ -30,7 +31,7 @@ export async function askGateway(
  * Throws the error of a gateway's answer that refused a call, with its code, message and advice. @throws
  * CoordinationError always
  */
-export function throwGatewayRefusal(answer: Refused): never {
+export function throwGatewayRefusal(answer: RefusedGatewayAnswer): never {
   throw new GatewayRefusal(answer);
 }
 
@@ -47,7 +48,8 @@ export function requestGatewayAnswer(
   throw new CoordinationError("GATEWAY_UNREACHABLE", "this program cannot call the gateway");
 }
 
-type Refused = GatewayAnswer & { readonly ok: false };
+/** The answer of a gateway that refused. */
+type RefusedGatewayAnswer = GatewayAnswer & { readonly ok: false };
 
 /** Advice about a refusal where the advice of its code is for another one. */
 const ADVICE: ReadonlyMap<unknown, string> = new Map([
@@ -64,7 +66,7 @@ class GatewayRefusal extends CoordinationError {
   /** The gateway's words beside its sentence, such as everything that is wrong with a plan. */
   readonly details: unknown;
 
-  constructor(answer: Refused) {
+  constructor(answer: RefusedGatewayAnswer) {
     super(...translateRefusal(answer));
     this.details = answer.details;
     const { refusal } = (answer.details ?? {}) as { readonly refusal?: unknown };
@@ -80,7 +82,7 @@ class GatewayRefusal extends CoordinationError {
  * Returns the error code and message of a refusal. A code that only a newer plugin or the host itself knows becomes
  * `REQUEST_REFUSED`.
  */
-function translateRefusal({ code, message }: Refused): [ErrorCode, string] {
+function translateRefusal({ code, message }: RefusedGatewayAnswer): [ErrorCode, string] {
   return isErrorCode(code)
     ? [code, message]
     : ["REQUEST_REFUSED", `the gateway refused: ${message} (${code})`];

@@ -51,7 +51,8 @@ interface CopyOptions extends JsonOption {
   readonly gateway?: string;
 }
 
-interface Places {
+/** The source and the target of a copy. */
+interface CopyEnds {
   readonly from: string;
   readonly to: string;
 }
@@ -91,7 +92,7 @@ async function copyAndReport(host: CliHost, places: CopyPlaces, { json }: JsonOp
 
 function describeCopy(
   { tables, rows, grownBy, headsSha256 }: LedgerCopy,
-  { from, to }: Places,
+  { from, to }: CopyEnds,
   { program, seconds }: { readonly program: string; readonly seconds: number },
 ): string[] {
   const { run: runs = 0, event: events = 0 } = tables;
@@ -109,13 +110,14 @@ function describeCopy(
 /** Without a terminal, a line of its own after so long. */
 const LINE_EVERY_MS = 5_000;
 
-interface Progress {
+/** Shows the progress of a copy, and clears it away. */
+interface CopyProgressLine {
   readonly show: (progress: CopyProgress) => void;
   readonly clearAfter: ProgressLine["clearAfter"];
 }
 
 /** Creates the display of progress: one line on a terminal, else a line of its own every five seconds. */
-function createCopyProgress(host: CliHost, startedAtMs: number): Progress {
+function createCopyProgress(host: CliHost, startedAtMs: number): CopyProgressLine {
   const line = createProgressLine(host);
   let shownAtMs = startedAtMs;
   return {

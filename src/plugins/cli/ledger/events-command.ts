@@ -75,7 +75,8 @@ export function addEventsCommand(parent: CommandGroup, host: CliHost): void {
   ]);
 }
 
-interface Query {
+/** The events that are shown, by type, place and number. */
+interface EventsChoice {
   readonly type: string | undefined;
   readonly from: number;
   readonly limit: number;
@@ -93,12 +94,13 @@ async function showEvents(host: CliHost, id: string | undefined, options: Events
   });
 }
 
-type Pages = AsyncIterable<readonly RunEvent[]>;
+/** Events, some at a time. */
+type EventPages = AsyncIterable<readonly RunEvent[]>;
 
 interface EventsRequest {
   readonly id: string | undefined;
   readonly options: EventsOptions;
-  readonly query: Query;
+  readonly query: EventsChoice;
 }
 
 /** Returns the pages to print: what is appended from now on, what the options find, or whole logs. */
@@ -106,7 +108,7 @@ async function selectEventPages(
   host: CliHost,
   reader: LedgerReader,
   { id, options, query }: EventsRequest,
-): Promise<Pages> {
+): Promise<EventPages> {
   const runId = id === undefined ? undefined : await resolveCoordinationId(reader, id);
   const filter = await resolveFilter(reader, options, host.now());
   if (options.follow && options.until !== undefined)
@@ -122,7 +124,7 @@ function describeNoEvents(options: EventsOptions, terminal: Terminal): string {
   return hasQueryOption(options) ? `no events match ${describeQuery(options, terminal)}\n` : "no events\n";
 }
 
-function parseQuery({ type, from, limit }: EventsOptions): Query {
+function parseQuery({ type, from, limit }: EventsOptions): EventsChoice {
   const max = Number.MAX_SAFE_INTEGER;
   return {
     type: type === undefined ? undefined : parseChoice(type, "--type", TYPES),
@@ -131,20 +133,21 @@ function parseQuery({ type, from, limit }: EventsOptions): Query {
   };
 }
 
-interface Named {
+/** A run as far as its events are found by it. */
+interface NamedRun {
   readonly runId: CoordinationId;
 }
 
 /** Yields the events of each run from a sequence number on. */
 async function* readLogs(
   reader: LedgerReader,
-  runs: AsyncIterable<Named> | Iterable<Named>,
-  { from }: Query,
+  runs: AsyncIterable<NamedRun> | Iterable<NamedRun>,
+  { from }: EventsChoice,
 ): AsyncGenerator<readonly RunEvent[]> {
   for await (const { runId } of runs) yield* readLog(reader, runId, { from });
 }
 
-async function* filterEvents(pages: Pages, { type, from }: Query): AsyncGenerator<RunEvent[]> {
+async function* filterEvents(pages: EventPages, { type, from }: EventsChoice): AsyncGenerator<RunEvent[]> {
   for await (const page of pages) {
     const matching = page.filter(
       (event) => (type === undefined || event.type === type) && event.sequence >= from,
@@ -154,7 +157,7 @@ async function* filterEvents(pages: Pages, { type, from }: Query): AsyncGenerato
 }
 
 /** Yields pages until there were `limit` events. */
-async function* limitEvents(pages: Pages, limit: number): AsyncGenerator<readonly RunEvent[]> {
+async function* limitEvents(pages: EventPages, limit: number): AsyncGenerator<readonly RunEvent[]> {
   let left = limit;
   for await (const page of pages) {
     yield page.slice(0, left);
@@ -164,7 +167,7 @@ async function* limitEvents(pages: Pages, limit: number): AsyncGenerator<readonl
 }
 
 /** Writes a JSON array that stays valid even when the ledger turns out to be unreadable half-way. */
-async function writeJsonArray(host: CliHost, pages: Pages): Promise<void> {
+async function writeJsonArray(host: CliHost, pages: EventPages): Promise<void> {
   let opening = "[";
   try {
     for await (const page of pages) {
@@ -180,7 +183,7 @@ async function writeJsonArray(host: CliHost, pages: Pages): Promise<void> {
   await host.stdout.write(opening === "[" ? "[]\n" : "\n]\n");
 }
 
-async function writeJsonLines(host: CliHost, pages: Pages): Promise<void> {
+async function writeJsonLines(host: CliHost, pages: EventPages): Promise<void> {
   for await (const page of pages) {
     const text = page.map((event) => `${formatJson(event)}\n`).join("");
     if (!(await host.stdout.write(text))) return;
@@ -188,7 +191,7 @@ async function writeJsonLines(host: CliHost, pages: Pages): Promise<void> {
 }
 
 /** Writes a heading for each run and a line for each event; returns whether there was anything to write. */
-async function writeTable(host: CliHost, pages: Pages): Promise<boolean> {
+async function writeTable(host: CliHost, pages: EventPages): Promise<boolean> {
   const { terminal } = host.stdout;
   let runId: string | undefined;
   for await (const page of pages) {

@@ -5,12 +5,13 @@ import type { RunEvent } from "../../../agents/coordination/contracts/run-event.
 import type { LedgerReader } from "../../ledger-reader.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
 import type { LedgerFilter } from "./query-options.ts";
-import { createInterruptibleWait, type Waiting } from "../terminal/waiting-line.ts";
+import { createInterruptibleWait, type InterruptibleWait } from "../terminal/waiting-line.ts";
 
 const PAGE = 500;
 const POLL_MS = 500;
 
-interface Followed {
+/** The events that are followed, by filter and run. */
+interface FollowedEvents {
   readonly filter: LedgerFilter;
   /** Absent: of all coordinations. */
   readonly runId: CoordinationId | undefined;
@@ -23,7 +24,7 @@ interface Followed {
 export async function* followEvents(
   host: CliHost,
   reader: LedgerReader,
-  { filter, runId }: Followed,
+  { filter, runId }: FollowedEvents,
 ): AsyncGenerator<readonly RunEvent[]> {
   using waiting = (host.waiting ?? createInterruptibleWait)();
   const { since } = filter;
@@ -44,7 +45,7 @@ export async function* followEvents(
  * Returns what `read` returns; `undefined` where the ledger is busy, such as while it is brought to a newer schema.
  * Once the wait is interrupted, it throws for that, too.
  */
-async function readUnlessBusy<T>(waiting: Waiting, read: () => Promise<T>): Promise<T | undefined> {
+async function readUnlessBusy<T>(waiting: InterruptibleWait, read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();
   } catch (error) {

@@ -47,7 +47,7 @@ async function backUpAndReport(host: CliHost, file: string, options: ReaderOptio
   const ledger = await resolveLedgerPath(host, options);
   const { backUpLedger } = await importLedgerReader();
   const progress = createProgressLine(host);
-  const showCopied = ({ totalPages, remainingPages }: Pages): void => {
+  const showCopied = ({ totalPages, remainingPages }: BackupPages): void => {
     progress.show(() => `copied ${formatShare(totalPages - remainingPages, totalPages)}`);
   };
   const bytes = await progress.clearAfter(backUpLedger(ledger, file, showCopied));
@@ -71,7 +71,8 @@ function describeKeysLeftOut(ledger: string): string[] {
     : [`The keys of the ledger are not in the copy. Back them up, too: ${keys.join(", ")}.`];
 }
 
-interface Pages {
+/** The pages of a database that a backup has and has not copied. */
+interface BackupPages {
   readonly totalPages: number;
   readonly remainingPages: number;
 }

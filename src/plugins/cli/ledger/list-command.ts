@@ -49,7 +49,8 @@ interface ListOptions extends ReaderOptions, QueryOptions {
   readonly limit: string;
 }
 
-type Listed = CoordinationReport;
+/** The report of a coordination that is listed. */
+type ListedReport = CoordinationReport;
 
 /** Adds the command `list`, which lists coordinations, newest first. */
 export function addListCommand(parent: CommandGroup, host: CliHost): void {
@@ -97,8 +98,8 @@ async function showCoordinations(host: CliHost, options: ListOptions): Promise<v
 async function readCoordinationReports(
   reader: LedgerReader,
   entries: readonly RunEntry[],
-): Promise<readonly Listed[]> {
-  const listed: Listed[] = [];
+): Promise<readonly ListedReport[]> {
+  const listed: ListedReport[] = [];
   for (const entry of entries)
     listed.push(createCoordinationReport(entry, await readKeptText(reader, entry.summary.objective)));
   return addDrivingGateways(reader, listed);
@@ -110,13 +111,14 @@ function describeNoCoordinations(options: ListOptions, terminal: Terminal): stri
     : "no coordinations\n";
 }
 
-interface Choice {
+/** The statuses that a listing is confined to. */
+interface StatusChoice {
   readonly status?: "running" | "ended";
   matches(entry: RunEntry): boolean;
 }
 
 /** Returns the status to ask the ledger for, and a test of what else an entry must match. */
-function parseStatusChoice({ status: text, owner }: ListOptions): Choice {
+function parseStatusChoice({ status: text, owner }: ListOptions): StatusChoice {
   const status = text === undefined ? undefined : parseChoice(text, "--status", STATUSES);
   const stored = status === undefined || status === "running" ? status : ("ended" as const);
   return {
@@ -127,13 +129,17 @@ function parseStatusChoice({ status: text, owner }: ListOptions): Choice {
   };
 }
 
-interface Wanted {
+/** The options of a listing, and the filter and status that they say. */
+interface ListRequest {
   readonly options: ListOptions;
   readonly filter: LedgerFilter;
-  readonly choice: Choice;
+  readonly choice: StatusChoice;
 }
 
-function findRunEntries(reader: LedgerReader, { options, filter, choice }: Wanted): AsyncIterable<RunEntry> {
+function findRunEntries(
+  reader: LedgerReader,
+  { options, filter, choice }: ListRequest,
+): AsyncIterable<RunEntry> {
   const { owner } = options;
   const status = choice.status && { status: choice.status };
   if (owner === undefined && !hasQueryOption(options)) return listRuns(reader, status);
@@ -144,7 +150,7 @@ function findRunEntries(reader: LedgerReader, { options, filter, choice }: Wante
 
 async function takeMatchingEntries(
   entries: AsyncIterable<RunEntry>,
-  choice: Choice,
+  choice: StatusChoice,
   limit: number,
 ): Promise<RunEntry[]> {
   const matching: RunEntry[] = [];
@@ -155,12 +161,12 @@ async function takeMatchingEntries(
   return matching;
 }
 
-function renderCoordinationTable(listed: readonly Listed[], terminal: Terminal, now: number): string {
+function renderCoordinationTable(listed: readonly ListedReport[], terminal: Terminal, now: number): string {
   const paint = createPaint(terminal);
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const idChars = measureUniquePrefix(listed.map(({ coordinationId }) => coordinationId));
   const isBilled = terminal.columns >= BILLED_COLUMNS && listed.some(({ usage }) => usage !== undefined);
-  const columns: Column<Listed>[] = [
+  const columns: Column<ListedReport>[] = [
     { heading: "ID", text: ({ coordinationId }) => print(coordinationId).slice(0, idChars) },
     {
       heading: "STATUS",
@@ -174,7 +180,7 @@ function renderCoordinationTable(listed: readonly Listed[], terminal: Terminal, 
     { heading: "OWNER", text: ({ ownerSession }) => print(ownerSession), max: 26 },
     // Left out where one gateway has the ledger for itself.
     ...(listed.some((entry) => describeGateway(entry) !== "")
-      ? [{ heading: "GATEWAY", text: (entry: Listed) => print(describeGateway(entry)), max: 28 }]
+      ? [{ heading: "GATEWAY", text: (entry: ListedReport) => print(describeGateway(entry)), max: 28 }]
       : []),
     {
       heading: "OBJECTIVE",
@@ -187,10 +193,11 @@ function renderCoordinationTable(listed: readonly Listed[], terminal: Terminal, 
   return `${[paint.tone("faint", heading), ...lines].join("\n")}\n`;
 }
 
-type Billed = Pick<Listed, "usage">;
+/** A report as far as the columns of a bill need it. */
+type BilledReport = Pick<ListedReport, "usage">;
 
 /** The columns of what was used. */
-export const BILL_COLUMNS: readonly Column<Billed>[] = [
+export const BILL_COLUMNS: readonly Column<BilledReport>[] = [
   {
     heading: "TOKENS",
     text: ({ usage }) => (usage ? formatTokens(usage.tokens) : "-"),
@@ -205,7 +212,7 @@ export const BILL_COLUMNS: readonly Column<Billed>[] = [
   },
 ];
 
-function describeStepCounts({ total, open, failed }: Listed["steps"]): string {
+function describeStepCounts({ total, open, failed }: ListedReport["steps"]): string {
   const parts = [...(open > 0 ? [`${open} open`] : []), ...(failed > 0 ? [`${failed} failed`] : [])];
   return parts.length > 0 ? `${total} (${parts.join(", ")})` : formatCount(total, "step");
 }

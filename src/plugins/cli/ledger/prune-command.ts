@@ -150,7 +150,8 @@ const KEPT_REASONS: Readonly<Record<KeptReason, string>> = {
   damaged: "damaged; run `verify`",
 };
 
-interface Pruned extends Omit<PrunedPlace, "report"> {
+/** The result of pruning a ledger, as it is told at the end. */
+interface PruneSummary extends Omit<PrunedPlace, "report"> {
   readonly ledger: string;
   readonly isDryRun: boolean;
   readonly program: string;
@@ -158,7 +159,7 @@ interface Pruned extends Omit<PrunedPlace, "report"> {
 
 function describePruned(
   { runs, events, kept }: PruneReport,
-  { ledger, bytes, texts, isDryRun, program }: Pruned,
+  { ledger, bytes, texts, isDryRun, program }: PruneSummary,
 ): string[] {
   const extent = `${formatCount(runs, "run")} with ${formatCount(events, "event")}`;
   const verb = isDryRun ? "would be removed" : runs === 1 ? "was removed" : "were removed";

@@ -13,7 +13,8 @@ import { parseMoment } from "../terminal/moment.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { resolveCoordinationId } from "../../reports/find-coordination.ts";
 
-type Command = ReturnType<CommandGroup["command"]>;
+/** A command of the program that takes options of a query. */
+type QueryCommand = ReturnType<CommandGroup["command"]>;
 
 export type LedgerFilter = Parameters<LedgerReader["findEvents"]>[0]["filter"];
 
@@ -28,7 +29,7 @@ export interface QueryOptions {
 }
 
 /** Words of the options in the help of a command. */
-interface Wording {
+interface OptionWording {
   readonly cause: string;
   readonly session: string;
   readonly agent: string;
@@ -43,7 +44,7 @@ const NAMES = ["trace", "cause", "session", "agent", "childSession", "since", "u
  * Adds the options that filter the ledger (`--trace`, `--cause`, `--session` and the like) to a command and returns
  * it. `wording`: the help of those that mean another thing for each command.
  */
-export function withQueryOptions(command: Command, wording: Wording): Command {
+export function withQueryOptions(command: QueryCommand, wording: OptionWording): QueryCommand {
   const { cause, session, agent, childSession, recorded } = wording;
   return command
     .option("--trace <id>", "only of the trace with this id")

@@ -2,7 +2,7 @@
 import type {
   Difference,
   NextAct,
-  Point,
+  DivergencePoint,
   ReplayedCoordination,
   ReplayedUnder,
 } from "../../../agents/coordination/runtime/replay-coordination.ts";
@@ -90,7 +90,7 @@ function renderUnderPolicy(under: ReplayedUnder, terminal: Terminal): string[] {
  * Returns the lines that show one decision that would have been another under a policy: where it stands, what was
  * decided, what would be, and why.
  */
-export function renderChangedDecision(point: Point, terminal: Terminal): string[] {
+export function renderChangedDecision(point: DivergencePoint, terminal: Terminal): string[] {
   const { sequence, stepId, resource, decided, would, why, certainty } = point;
   const paint = createPaint(terminal);
   const print = (value: string): string => formatPrintable(value, terminal.unicode);

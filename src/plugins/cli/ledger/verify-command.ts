@@ -72,7 +72,10 @@ async function verifyAndReport(host: CliHost, options: VerifyOptions): Promise<v
 }
 
 /** Writes the outcome beside the gateway's ledger, for the health view of the operator's page. Failures are ignored. */
-async function recordOutcome(host: CliHost, { ok, problems, truncated, events }: Verified): Promise<void> {
+async function recordOutcome(
+  host: CliHost,
+  { ok, problems, truncated, events }: LedgerVerification,
+): Promise<void> {
   const { recordVerification } = await import("../../verification-record.ts");
   try {
     const path = await resolveSidecarPath(host, {});
@@ -132,7 +135,7 @@ interface CheckedAnchor {
 function createCheckedAnchor(
   anchor: LedgerAnchor,
   { anchor: file = "", publicKey }: VerifyOptions,
-  { anchor: check }: Verified,
+  { anchor: check }: LedgerVerification,
 ): CheckedAnchor {
   const { madeAt, runs, events } = anchor;
   const unnamed = anchor.signature === undefined ? "none" : "unchecked";
@@ -147,9 +150,11 @@ function createCheckedAnchor(
   };
 }
 
-type Problem = Verification["problems"][number] | AnchorProblem;
+/** A problem of a ledger by itself, or of the ledger held against an anchor. */
+type ProofProblem = Verification["problems"][number] | AnchorProblem;
 
-export interface Verified {
+/** The result of verifying a ledger, as it is printed. */
+export interface LedgerVerification {
   readonly ok: boolean;
   readonly coordinations: number;
   readonly events: number;
@@ -158,7 +163,7 @@ export interface Verified {
   readonly pruned: { readonly runs: number; readonly events: number };
   /** Present where the ledger was held against an anchor. */
   readonly anchor?: AnchorCoverage;
-  readonly problems: readonly Problem[];
+  readonly problems: readonly ProofProblem[];
   /** The proof stopped before its end. */
   readonly isStopped?: true;
   /** There may be more problems than these: the proof stopped, or found more of the anchor. */
@@ -169,7 +174,7 @@ export interface Verified {
  * Returns how many problems a verification found, as text; with "at least" where there may be more, because it stopped
  * early or listed only some.
  */
-export function formatProblemCount({ problems, truncated }: Verified): string {
+export function formatProblemCount({ problems, truncated }: LedgerVerification): string {
   return `${truncated ? "at least " : ""}${formatCount(problems.length, "problem")}`;
 }
 
@@ -181,9 +186,9 @@ export async function proveLedger(
   host: CliHost,
   options: ReaderOptions,
   anchor?: LedgerAnchor,
-): Promise<Verified> {
+): Promise<LedgerVerification> {
   const progress = createProgressLine(host);
-  const proof: Proof = {
+  const proof: LedgerProof = {
     coordinations: 0,
     workflowRuns: 0,
     events: 0,
@@ -209,23 +214,27 @@ export async function proveLedger(
 }
 
 /** A proof as far as it came. */
-interface Proof {
+interface LedgerProof {
   coordinations: number;
   workflowRuns: number;
   events: number;
-  pruned: Verified["pruned"];
-  readonly problems: Problem[];
+  pruned: LedgerVerification["pruned"];
+  readonly problems: ProofProblem[];
   anchor?: AnchorCoverage;
   isStopped?: true;
 }
 
-interface Anchored {
+/** A ledger, and the anchor that it is held against. */
+interface AnchoredLedger {
   readonly reader: LedgerReader;
   readonly anchor: LedgerAnchor;
   readonly progress: ProgressLine;
 }
 
-async function compareWithAnchor({ reader, anchor, progress }: Anchored, proof: Proof): Promise<void> {
+async function compareWithAnchor(
+  { reader, anchor, progress }: AnchoredLedger,
+  proof: LedgerProof,
+): Promise<void> {
   const { checkAnchor } = await import("../../anchor-checks.ts");
   const showRuns = (runs: number): void => {
     progress.show(() => `compared ${formatCount(runs, "run")} with the anchor`);
@@ -239,8 +248,12 @@ async function compareWithAnchor({ reader, anchor, progress }: Anchored, proof: 
 }
 
 /** Verifies coordinations and workflow runs, and adds what it finds to `proof`. */
-async function verifyContent(reader: LedgerReader, proof: Proof, progress: ProgressLine): Promise<void> {
-  const show = (checked: Checked): void => {
+async function verifyContent(
+  reader: LedgerReader,
+  proof: LedgerProof,
+  progress: ProgressLine,
+): Promise<void> {
+  const show = (checked: CheckedExtent): void => {
     progress.show(() => `checked ${describeLedgerExtent(checked)}`);
   };
   const { coordinations, events, problems, isCut } = await verifyLedger(reader, show);
@@ -259,21 +272,26 @@ async function verifyContent(reader: LedgerReader, proof: Proof, progress: Progr
   proof.pruned = { runs: pruned.runs, events: pruned.events };
 }
 
-interface Checked {
+/** How much of a ledger was verified. */
+interface CheckedExtent {
   readonly coordinations: number;
   readonly workflowRuns?: number;
   readonly events: number;
-  readonly pruned?: Verified["pruned"];
+  readonly pruned?: LedgerVerification["pruned"];
 }
 
-function describeLedgerExtent({ coordinations, workflowRuns = 0, events, pruned }: Checked): string {
+function describeLedgerExtent({ coordinations, workflowRuns = 0, events, pruned }: CheckedExtent): string {
   const runs = workflowRuns > 0 ? `, ${formatCount(workflowRuns, "workflow run")}` : "";
   const traces =
     pruned && pruned.runs > 0 ? ` (and the traces of ${formatCount(pruned.runs, "pruned run")})` : "";
   return `${formatCount(coordinations, "coordination")}${runs}, ${formatCount(events, "event")}${traces}`;
 }
 
-function renderVerification(verified: Verified, terminal: Terminal, anchor?: CheckedAnchor): string {
+function renderVerification(
+  verified: LedgerVerification,
+  terminal: Terminal,
+  anchor?: CheckedAnchor,
+): string {
   const { ok, problems, isStopped } = verified;
   const paint = createPaint(terminal);
   const extent = describeLedgerExtent(verified);

@@ -87,7 +87,8 @@ async function readForkParams({ from: place, policy, dryRun }: PlanForkOptions):
   };
 }
 
-interface Forked {
+/** The fork of a plan, or the preview of it. */
+interface ForkedPlan {
   readonly coordinationId: string;
   readonly forkedFrom: { readonly coordinationId: string; readonly sequence: number };
   readonly steps: number;
@@ -97,7 +98,7 @@ interface Forked {
   readonly preview: boolean;
 }
 
-function parseForkAnswer(payload: Readonly<Record<string, unknown>>): Forked {
+function parseForkAnswer(payload: Readonly<Record<string, unknown>>): ForkedPlan {
   const { coordinationId, forkedFrom, steps, carried, anew, replay, preview } = payload;
   const { coordinationId: source, sequence } = (forkedFrom ?? {}) as Record<string, unknown>;
   return {
@@ -115,7 +116,7 @@ function filterTexts(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((text) => typeof text === "string") : [];
 }
 
-function renderForkSummary({ program, stdout }: CliHost, forked: Forked): string {
+function renderForkSummary({ program, stdout }: CliHost, forked: ForkedPlan): string {
   const { unicode } = stdout.terminal;
   const { forkedFrom, carried, anew, replay, preview } = forked;
   const id = formatPrintable(forked.coordinationId, unicode);

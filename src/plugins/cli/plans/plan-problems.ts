@@ -1,7 +1,7 @@
 /** Owns: telling what is wrong with a plan. */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
-import type { CliHost, Output, Terminal } from "../terminal/cli-host.ts";
+import type { CliHost, CliOutput, Terminal } from "../terminal/cli-host.ts";
 import { createPaint } from "../terminal/paint.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
@@ -11,7 +11,7 @@ import { writeJson, type JsonOption } from "../terminal/run-command.ts";
 export async function printPlanProblems(
   host: CliHost,
   problems: readonly PlanProblem[],
-  { options, output }: { readonly options: JsonOption; readonly output: Output },
+  { options, output }: { readonly options: JsonOption; readonly output: CliOutput },
 ): Promise<void> {
   host.failWith(1);
   if (options.json) await writeJson(host, { ok: false, problems });

@@ -53,7 +53,8 @@ function listPlanProblems(plan: unknown): readonly PlanProblem[] {
   return checked.kind === "refused" ? checked.problems : [];
 }
 
-interface Accepted {
+/** A plan that the gateway accepted. */
+interface AcceptedRun {
   readonly coordinationId: string;
   readonly steps: number;
   readonly replay: boolean;
@@ -64,14 +65,17 @@ async function requestPlanRun(
   host: CliHost,
   plan: unknown,
   options: WaitOptions,
-): Promise<Accepted | undefined> {
+): Promise<AcceptedRun | undefined> {
   const payload = await requestPlan(host, { method: "coordination.plan.run", params: { plan }, options });
   if (!payload) return undefined;
   const { coordinationId, steps, replay } = payload;
   return { coordinationId: String(coordinationId), steps: Number(steps), replay: replay === true };
 }
 
-function renderAccepted({ program, stdout }: CliHost, { coordinationId, steps, replay }: Accepted): string {
+function renderAccepted(
+  { program, stdout }: CliHost,
+  { coordinationId, steps, replay }: AcceptedRun,
+): string {
   const { unicode } = stdout.terminal;
   const id = formatPrintable(coordinationId, unicode);
   const typedId = formatPrintable(formatShellArguments(coordinationId), unicode);

@@ -15,7 +15,7 @@ import type { CliHost } from "../terminal/cli-host.ts";
 import { renderPlanEnding, renderPlanProgress } from "./progress-lines.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { parseWholeNumber, writeJson, type JsonOption } from "../terminal/run-command.ts";
-import { createInterruptibleWait, type Waiting } from "../terminal/waiting-line.ts";
+import { createInterruptibleWait, type InterruptibleWait } from "../terminal/waiting-line.ts";
 
 const POLL_MS = 1_000;
 /** A gateway that restarts goes on with the plan; for this long it may be away. */
@@ -28,7 +28,8 @@ export interface WaitOptions extends JsonOption {
   readonly timeout?: string;
 }
 
-interface Accepted {
+/** The plan that is waited for. */
+interface AwaitedPlan {
   readonly coordinationId: string;
 }
 
@@ -53,7 +54,8 @@ export function parseWaitLimit({ wait, timeout }: WaitOptions): number | undefin
   return parseWholeNumber(timeout, { option: "--timeout", min: 1, max: SECONDS_MAX }) * 1_000;
 }
 
-type End =
+/** How the wait for a plan ended. */
+type WaitEnd =
   | { readonly kind: "ended"; readonly report: CoordinationStatusReport }
   | { readonly kind: "timeout" | "interrupted"; readonly report: CoordinationStatusReport | undefined };
 
@@ -70,7 +72,7 @@ interface WaitingFor {
  */
 export async function waitForPlanEnd(
   host: CliHost,
-  accepted: Accepted,
+  accepted: AwaitedPlan,
   { options, timeoutMs, head }: WaitingFor,
 ): Promise<void> {
   using waiting = (host.waiting ?? createInterruptibleWait)();
@@ -84,18 +86,22 @@ export async function waitForPlanEnd(
   else await host.stdout.write(`${renderWaitEnd(host, accepted, end).join("\n")}\n`);
 }
 
-function createEndJson({ report }: End): object {
+function createEndJson({ report }: WaitEnd): object {
   return report ? { coordination: report } : {};
 }
 
 /** Returns 0 for success, 3 for a partial one, and 1 for all else, such as an end of waiting. */
-function chooseExitCode(end: End): number {
+function chooseExitCode(end: WaitEnd): number {
   if (end.kind !== "ended") return 1;
   if (end.report.status === "success") return 0;
   return end.report.status === "partial" ? EXIT_PARTIAL : 1;
 }
 
-function renderWaitEnd({ program, stdout }: CliHost, { coordinationId }: Accepted, end: End): string[] {
+function renderWaitEnd(
+  { program, stdout }: CliHost,
+  { coordinationId }: AwaitedPlan,
+  end: WaitEnd,
+): string[] {
   const { terminal } = stdout;
   if (end.kind === "ended") return renderPlanEnding(end.report, { terminal, program });
   const id = formatPrintable(formatShellArguments(coordinationId), terminal.unicode);
@@ -105,14 +111,15 @@ function renderWaitEnd({ program, stdout }: CliHost, { coordinationId }: Accepte
   ];
 }
 
-type Tell = (line: string | undefined) => Promise<unknown>;
-const ignoreProgress: Tell = () => Promise.resolve();
+/** Shows a line of progress; none clears the last one. */
+type ProgressTeller = (line: string | undefined) => Promise<unknown>;
+const ignoreProgress: ProgressTeller = () => Promise.resolve();
 
 /**
  * Creates the display of progress: one line that is overwritten on a terminal, else a line for each change.
  * `undefined` ends it.
  */
-function createPlanProgress({ stdout }: CliHost): Tell {
+function createPlanProgress({ stdout }: CliHost): ProgressTeller {
   let shown = "";
   return async (line) => {
     const { isTTY } = stdout.terminal;
@@ -126,9 +133,10 @@ function createPlanProgress({ stdout }: CliHost): Tell {
   };
 }
 
-interface Following {
-  readonly waiting: Waiting;
-  readonly tell: Tell;
+/** The wait for the end of a plan, with the function that shows its progress. */
+interface PlanFollowing {
+  readonly waiting: InterruptibleWait;
+  readonly tell: ProgressTeller;
   readonly timeoutMs: number | undefined;
 }
 
@@ -136,8 +144,8 @@ interface Following {
 async function pollUntilEnd(
   host: CliHost,
   id: string,
-  { waiting, tell, timeoutMs }: Following,
-): Promise<End> {
+  { waiting, tell, timeoutMs }: PlanFollowing,
+): Promise<WaitEnd> {
   const began = host.now();
   let answeredAt = began;
   let report: CoordinationStatusReport | undefined;

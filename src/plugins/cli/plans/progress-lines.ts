@@ -11,13 +11,14 @@ import { formatShellArguments } from "../../../agents/coordination/std/shell-arg
 const NAMED_MAX = 4;
 const ENDINGS_MAX = 20;
 
-interface Situation {
+/** A group of steps by their statuses, with its words. */
+interface StepSituation {
   readonly label: string;
   readonly statuses: readonly string[];
   readonly describe: (step: StepReport) => string;
 }
 
-const SITUATIONS: readonly Situation[] = [
+const SITUATIONS: readonly StepSituation[] = [
   { label: "running", statuses: ["running", "dispatched"], describe: describeRunningStep },
   { label: "next try", statuses: ["backoff"], describe: describeNextTry },
   { label: "waits for people", statuses: ["blocked"], describe: ({ stepId }) => stepId },
@@ -45,7 +46,7 @@ export function renderPlanProgress(report: CoordinationStatusReport, { columns, 
  */
 function describeSituation(
   { steps, counts }: CoordinationStatusReport,
-  { label, statuses, describe }: Situation,
+  { label, statuses, describe }: StepSituation,
 ): string[] {
   const total = statuses.reduce((sum, status) => sum + (counts.byStatus[status] ?? 0), 0);
   const shown = steps.filter(({ status }) => statuses.includes(status)).slice(0, NAMED_MAX);

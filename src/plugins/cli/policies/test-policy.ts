@@ -17,7 +17,7 @@ import {
   BUDGET_OF_PLANS,
   DEMANDS_OF_PLANS,
   replayCoordination,
-  type Point,
+  type DivergencePoint,
   type ReplayedCoordination,
 } from "../../../agents/coordination/runtime/replay-coordination.ts";
 import { mergeObjects } from "../../../agents/coordination/std/merge-objects.ts";
@@ -103,7 +103,7 @@ interface ChangedCoordination {
   readonly coordinationId: CoordinationId;
   readonly recorded: string;
   readonly would: string;
-  readonly points: readonly Point[];
+  readonly points: readonly DivergencePoint[];
 }
 
 async function testPack(host: CliHost, name: string, options: TestOptions): Promise<void> {
@@ -118,13 +118,15 @@ async function testPack(host: CliHost, name: string, options: TestOptions): Prom
   });
 }
 
-interface Test {
+/** A pack that is to be tested, and how many coordinations at most. */
+interface PolicyTest {
   readonly pack: PolicyPack;
   readonly limit: number;
   readonly options: TestOptions;
 }
 
-interface Findings {
+/** The findings of a test so far. */
+interface PolicyFindings {
   coordinations: number;
   decisions: number;
   plansWithoutBudget: number;
@@ -135,13 +137,13 @@ interface Findings {
 }
 
 /** Replays the newest coordinations under the pack, and collects which decisions would have been others. */
-async function testOnLedger(host: CliHost, reader: LedgerReader, test: Test): Promise<TestedPack> {
+async function testOnLedger(host: CliHost, reader: LedgerReader, test: PolicyTest): Promise<TestedPack> {
   const { pack, limit, options } = test;
   const written = await readConfiguration(host, options);
   const { policy, leftOut, ...readings } = createPolicyOfPack(pack, written);
   const filter = await resolveFilter(reader, options, host.now());
   const progress = createProgressLine(host);
-  const findings: Findings = {
+  const findings: PolicyFindings = {
     coordinations: 0,
     decisions: 0,
     plansWithoutBudget: 0,
@@ -174,7 +176,7 @@ async function testOnLedger(host: CliHost, reader: LedgerReader, test: Test): Pr
 
 /** Adds a replayed coordination to the findings; one that could not be replayed counts as unreadable. */
 function addReplayFindings(
-  findings: Findings,
+  findings: PolicyFindings,
   coordinationId: CoordinationId,
   replayed: ReplayedCoordination | undefined,
 ): void {
@@ -250,20 +252,24 @@ function pickPackSettings(merged: UnknownRecord, ofPack: UnknownRecord): Unknown
   return Object.fromEntries(named);
 }
 
-type Gates = NonNullable<ReplayPolicy["gates"]>;
+/** The gates of a policy. */
+type PolicyGates = NonNullable<ReplayPolicy["gates"]>;
 
 /**
  * Keeps the gates that the pack has, `enabled`, and the configuration's rules for agents. An empty record stands for
  * no such rules, because these hold under the pack, too.
  */
-function pickPackGates({ agents = {}, ...gates }: Gates, settings: PolicyPack["settings"]): Gates {
+function pickPackGates(
+  { agents = {}, ...gates }: PolicyGates,
+  settings: PolicyPack["settings"],
+): PolicyGates {
   const ofPack = readSection(settings, "gates");
   const verifiers = Object.entries(gates.verifiers ?? {}).filter(([key]) =>
     Object.hasOwn(readSection(ofPack, "verifiers"), key),
   );
   const named = Object.entries(gates).filter(([key]) => key === "enabled" || Object.hasOwn(ofPack, key));
   return {
-    ...(Object.fromEntries(named) as Gates),
+    ...(Object.fromEntries(named) as PolicyGates),
     ...(Object.hasOwn(ofPack, "verifiers") && { verifiers: Object.fromEntries(verifiers) }),
     agents,
   };

@@ -108,10 +108,11 @@ async function answerWithText(
   });
 }
 
-type Question = { readonly questionId: string } | { readonly only: true };
+/** The question that an answer is for: one by its id, or the only open one. */
+type ChosenQuestion = { readonly questionId: string } | { readonly only: true };
 
 /** @throws CoordinationError `INPUT_INVALID` */
-function parseQuestionChoice(id: string | undefined, { only, ledger }: AnswerOptions): Question {
+function parseQuestionChoice(id: string | undefined, { only, ledger }: AnswerOptions): ChosenQuestion {
   // Commands that read take it, so that whoever answers what they showed tries it here too.
   if (ledger !== undefined)
     throw createInputError(
@@ -126,9 +127,14 @@ function parseQuestionChoice(id: string | undefined, { only, ledger }: AnswerOpt
   return { questionId: id };
 }
 
-type Params = Question & { readonly answer: AnswerKind; readonly text?: string };
+/** The parameters of the gateway's method that answers a question. */
+type AnswerParameters = ChosenQuestion & { readonly answer: AnswerKind; readonly text?: string };
 
-async function sendAnswerToGateway(host: CliHost, { json }: JsonOption, params: Params): Promise<void> {
+async function sendAnswerToGateway(
+  host: CliHost,
+  { json }: JsonOption,
+  params: AnswerParameters,
+): Promise<void> {
   assertNotInModelShell();
   const answered = await requestGatewayAnswer(host, "coordination.answer", { ...params, through: "cli" });
   if (!answered.ok) throwAnswerRefusal(answered);

@@ -27,7 +27,8 @@ interface QuestionPage {
   readonly now: number;
 }
 
-interface Drawing {
+/** How the story of a question is drawn on a terminal. */
+interface StoryStyle {
   readonly paint: Paint;
   readonly text: (value: string) => string;
   readonly columns: number;
@@ -35,7 +36,7 @@ interface Drawing {
   readonly now: number;
 }
 
-function createDrawing({ terminal, now }: QuestionPage): Drawing {
+function createDrawing({ terminal, now }: QuestionPage): StoryStyle {
   const { unicode, columns } = terminal;
   return {
     paint: createPaint(terminal),
@@ -77,7 +78,7 @@ function renderQuestionEntry(question: QuestionReport, page: QuestionPage): stri
 /** Renders how a question was closed, or how much time is left to answer it. */
 function renderQuestionState(
   { closed, deadlineAtMs, askedAtMs }: QuestionReport,
-  { paint, now }: Drawing,
+  { paint, now }: StoryStyle,
 ): string {
   if (closed) return paint.tone("faint", closed.resolution);
   const left = deadlineAtMs - now;
@@ -87,7 +88,7 @@ function renderQuestionState(
 }
 
 /** Renders the agent's words in quotes, on lines of their own, so that nobody takes them for ours. */
-function renderAskedLines({ asked: askedText, reason }: QuestionReport, drawing: Drawing): string[] {
+function renderAskedLines({ asked: askedText, reason }: QuestionReport, drawing: StoryStyle): string[] {
   const { paint, text, unicode } = drawing;
   const quote = (value: string): string => JSON.stringify(shorten(text(value), TEXT_CELLS_MAX, unicode));
   if (reason !== undefined) return [paint.tone("plain", `${REASON_TITLE}: ${quote(reason)}`)];
@@ -101,7 +102,7 @@ function renderAskedLines({ asked: askedText, reason }: QuestionReport, drawing:
   ].map((line) => paint.tone("plain", line));
 }
 
-function renderNoticesLine({ notices = [] }: QuestionReport, { paint, text }: Drawing): string[] {
+function renderNoticesLine({ notices = [] }: QuestionReport, { paint, text }: StoryStyle): string[] {
   if (notices.length === 0) return [];
   const shown = notices.map((notice) =>
     paint.tone(notice.outcome === "failed" ? "bad" : "plain", text(describeNotice(notice))),
@@ -152,9 +153,10 @@ export function renderQuestionStory(
   return `${lines.join("\n")}\n`;
 }
 
-type Entries = readonly (readonly [string, string])[];
+/** Names and texts of fields, a line each. */
+type FieldLines = readonly (readonly [string, string])[];
 
-function listQuestionFields(question: QuestionReport, now: number): Entries {
+function listQuestionFields(question: QuestionReport, now: number): FieldLines {
   const { askedAtMs, askedBy, result, closed } = question;
   return [
     ["about", `${describeSubject(question)}: ${describeCause(question)}`],
@@ -170,7 +172,7 @@ function formatHeldResult({ bytes, sha256 }: HeldResult): string {
   return sha256 === undefined ? formatBytes(bytes) : `${formatBytes(bytes)}, sha256 ${sha256}`;
 }
 
-function listOpenFields(question: QuestionReport): Entries {
+function listOpenFields(question: QuestionReport): FieldLines {
   return [
     ["until", formatInstant(question.deadlineAtMs)],
     ["answers", describeAnswers(question.answers)],
@@ -179,7 +181,7 @@ function listOpenFields(question: QuestionReport): Entries {
   ];
 }
 
-function listClosedFields(question: QuestionReport): Entries {
+function listClosedFields(question: QuestionReport): FieldLines {
   const { refusedAnswers } = question;
   return [
     ["closed", describeClosing(question)],
@@ -191,7 +193,7 @@ function renderSection(title: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : ["", title, ...lines.map((line) => `  ${line}`)];
 }
 
-function renderAskedStory({ asked: askedText, reason }: QuestionReport, drawing: Drawing): string[] {
+function renderAskedStory({ asked: askedText, reason }: QuestionReport, drawing: StoryStyle): string[] {
   if (reason !== undefined) return renderAgentText(REASON_TITLE, reason, drawing);
   if (askedText === undefined) return [];
   if (askedText === null) return ["", "An agent asked something that is no longer kept."];
@@ -205,7 +207,7 @@ function renderAskedStory({ asked: askedText, reason }: QuestionReport, drawing:
   ];
 }
 
-function renderHeldText(heldText: HeldText, drawing: Drawing): string[] {
+function renderHeldText(heldText: HeldText, drawing: StoryStyle): string[] {
   if (heldText === undefined) return [];
   if (heldText === null) return ["", "The held result is no longer kept."];
   const shown = heldText.slice(0, HELD_CHARS_MAX).toWellFormed();
@@ -214,7 +216,7 @@ function renderHeldText(heldText: HeldText, drawing: Drawing): string[] {
 }
 
 /** Renders an agent's text line by line behind a bar, so that no line of it can pass for one of ours. */
-function renderAgentText(title: string, value: string, { paint, text, unicode }: Drawing): string[] {
+function renderAgentText(title: string, value: string, { paint, text, unicode }: StoryStyle): string[] {
   const bar = paint.tone("faint", unicode ? "│" : "|");
   return ["", title, ...value.split(/\r?\n/u).map((line) => `  ${bar} ${text(line)}`.trimEnd())];
 }

@@ -9,7 +9,7 @@ import {
   createQuestionReads,
   selectQuestions,
   type QuestionReads,
-  type Wanted,
+  type QuestionSelection,
 } from "../../reports/find-questions.ts";
 import { isModelShell } from "../terminal/model-shell.ts";
 import { warnOfUnreadable, withLedger } from "../ledger/open-ledger.ts";
@@ -96,7 +96,7 @@ async function showQuestions(host: CliHost, options: QuestionsOptions): Promise<
   });
 }
 
-function chooseWanted({ all, undelivered }: QuestionsOptions): Wanted {
+function chooseWanted({ all, undelivered }: QuestionsOptions): QuestionSelection {
   if (undelivered === true) return "undelivered";
   return all === true ? "all" : "open";
 }
@@ -104,13 +104,13 @@ function chooseWanted({ all, undelivered }: QuestionsOptions): Wanted {
 async function findQuestionsOfCoordination(
   reader: LedgerReader,
   id: string,
-  { wanted, limit }: { readonly wanted: Wanted; readonly limit: number },
+  { wanted, limit }: { readonly wanted: QuestionSelection; readonly limit: number },
 ): ReturnType<typeof findNewestQuestions> {
   const view = await findCoordination(reader, id);
   return { questions: selectQuestions(view, wanted).slice(0, limit), unreadable: [] };
 }
 
-const NOTHING: Readonly<Record<Wanted, string>> = {
+const NOTHING: Readonly<Record<QuestionSelection, string>> = {
   open: "no open questions\n",
   all: "no questions\n",
   undelivered: "nobody missed a question\n",
@@ -119,7 +119,7 @@ const NOTHING: Readonly<Record<Wanted, string>> = {
 function renderQuestionListing(
   host: CliHost,
   reports: readonly QuestionReport[],
-  { wanted, isMore }: { readonly wanted: Wanted; readonly isMore: boolean },
+  { wanted, isMore }: { readonly wanted: QuestionSelection; readonly isMore: boolean },
 ): string {
   if (reports.length === 0) return NOTHING[wanted];
   const more = isMore ? "\nand more: raise --limit, or narrow it with --coordination\n" : "";

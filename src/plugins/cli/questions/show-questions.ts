@@ -7,7 +7,7 @@ import type {
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
-import type { GateLog, Released, VerdictRecord } from "../../reports/gate-log.ts";
+import type { GateLog, RecordedRelease, VerdictRecord } from "../../reports/gate-log.ts";
 import { createPaint } from "../terminal/paint.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import {
@@ -88,7 +88,7 @@ export function listGateFields(step: StepView, log: GateLog, verdicts: VerdictsO
   ];
 }
 
-const RELEASED: Readonly<Record<Released, string>> = {
+const RELEASED: Readonly<Record<RecordedRelease, string>> = {
   verified: "its checks passed",
   approved: "people approved it",
   replaced: "people replaced it",

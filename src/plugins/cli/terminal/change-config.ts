@@ -69,21 +69,22 @@ export async function changeConfig(host: CliHost, request: ChangeRequest): Promi
   await printOutcome(host, request, { outcome, changed, path: result.path, config: before.config });
 }
 
-type Outcome = "already" | "dry-run" | "refused" | "change";
+/** How a change of the configuration ended. */
+type ChangeOutcome = "already" | "dry-run" | "refused" | "change";
 
 /** Decides what becomes of the planned changes, after asking a person where one has to be asked. */
 async function decideOutcome(
   host: CliHost,
   { options }: ChangeRequest,
   planned: readonly ConfigChange[],
-): Promise<Outcome> {
+): Promise<ChangeOutcome> {
   if (options.dryRun) return "dry-run";
   if (planned.length === 0) return "already";
   return (await confirmChange(host, options)) ? "change" : "refused";
 }
 
 interface ChangeResult {
-  readonly outcome: Outcome;
+  readonly outcome: ChangeOutcome;
   readonly changed: readonly ConfigChange[];
   readonly path: string | undefined;
   /** As it was before. */

@@ -3,13 +3,13 @@ import type { Command } from "commander";
 import type { EpochMs } from "../../../agents/coordination/contracts/ids.ts";
 import type { GatewayCaller } from "../../openclaw/host/gateway-call.ts";
 import type { OperatorConfig } from "../../openclaw/host/operator-config.ts";
-import type { Waiting } from "./waiting-line.ts";
+import type { InterruptibleWait } from "./waiting-line.ts";
 
 export interface CliHost {
   /** How the user calls the commands, such as `openclaw coordination`. */
   readonly program: string;
-  readonly stdout: Output;
-  readonly stderr: Output;
+  readonly stdout: CliOutput;
+  readonly stderr: CliOutput;
   readonly config: OperatorConfig;
   /** The release of Node.js, without the leading `v`. */
   readonly nodeVersion: string;
@@ -22,12 +22,13 @@ export interface CliHost {
   /** Absent where no gateway can be called. */
   readonly gateway?: GatewayCaller;
   /** Absent: as `waitingInProcess`. */
-  readonly waiting?: () => Waiting;
+  readonly waiting?: () => InterruptibleWait;
   /** Sets the exit code of the process; the command still returns. */
   failWith(exitCode: number): void;
 }
 
-export interface Output {
+/** Standard output or standard error, with the terminal that shows it. */
+export interface CliOutput {
   readonly terminal: Terminal;
   /** Resolves when the text is on its way; `false` when nobody reads any more. */
   write(text: string): Promise<boolean>;

@@ -5,7 +5,8 @@ import type { Lane } from "../../../agents/coordination/contracts/envelope.ts";
 import type { StepView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import type { Terminal } from "./cli-host.ts";
 
-type Style = Parameters<typeof styleText>[0];
+/** A style of text on a terminal. */
+type TextStyle = Parameters<typeof styleText>[0];
 type StepStatus = StepView["status"];
 
 const TONES = {
@@ -16,24 +17,25 @@ const TONES = {
   bad: ["red", "bold"],
   alarm: ["bold", "white", "bgRed"],
   warning: "yellow",
-} as const satisfies Record<string, Style>;
+} as const satisfies Record<string, TextStyle>;
 
 export type Tone = keyof typeof TONES;
 
-const LANE_STYLES: Readonly<Record<Lane, Style>> = {
+const LANE_STYLES: Readonly<Record<Lane, TextStyle>> = {
   control: "magenta",
   data: "cyan",
   escalation: "yellow",
 };
 
-interface Look {
+/** The sign and style of a status. */
+interface StatusLook {
   readonly sign: string;
   readonly ascii: string;
-  readonly style: Style;
+  readonly style: TextStyle;
 }
 
 /** The signs are one cell wide in every terminal font; emoji are not. */
-const STEP_LOOKS: Readonly<Record<StepStatus, Look>> = {
+const STEP_LOOKS: Readonly<Record<StepStatus, StatusLook>> = {
   waiting: { sign: "○", ascii: ".", style: "dim" },
   dispatched: { sign: "◌", ascii: ":", style: "blue" },
   running: { sign: "●", ascii: ">", style: "blueBright" },
@@ -47,7 +49,7 @@ const STEP_LOOKS: Readonly<Record<StepStatus, Look>> = {
   skipped: { sign: "⊖", ascii: "/", style: "dim" },
 };
 
-const COORDINATION_LOOKS: Readonly<Record<CoordinationStatus, Look>> = {
+const COORDINATION_LOOKS: Readonly<Record<CoordinationStatus, StatusLook>> = {
   running: STEP_LOOKS.running,
   success: STEP_LOOKS.completed,
   partial: { sign: "◐", ascii: "%", style: "yellow" },
@@ -56,7 +58,7 @@ const COORDINATION_LOOKS: Readonly<Record<CoordinationStatus, Look>> = {
   cancelled: STEP_LOOKS.cancelled,
 };
 
-const LOOKS: Readonly<Record<StepStatus | CoordinationStatus, Look>> = {
+const LOOKS: Readonly<Record<StepStatus | CoordinationStatus, StatusLook>> = {
   ...COORDINATION_LOOKS,
   ...STEP_LOOKS,
 };
@@ -75,9 +77,9 @@ export interface Paint {
 
 /** Creates what colours texts and chooses signs for statuses, without colour or Unicode where the terminal has none. */
 export function createPaint({ colour, unicode }: Terminal): Paint {
-  const paint = (style: Style, text: string): string =>
+  const paint = (style: TextStyle, text: string): string =>
     colour && text !== "" ? styleText(style, text, { validateStream: false }) : text;
-  const sign = (look: Look): string => (unicode ? look.sign : look.ascii);
+  const sign = (look: StatusLook): string => (unicode ? look.sign : look.ascii);
   return {
     tone: (tone, text) => (tone === "plain" ? text : paint(TONES[tone], text)),
     lane: (lane, text) => paint(LANE_STYLES[lane], text),

@@ -1,6 +1,6 @@
 /** Owns: waiting in a command line that Ctrl-C ends politely. A second Ctrl-C ends the process as usual. */
 
-export interface Waiting {
+export interface InterruptibleWait {
   isInterrupted(): boolean;
   /** Ends early at an interruption. */
   pause(ms: number): Promise<void>;
@@ -11,7 +11,7 @@ export interface Waiting {
  * Creates the means to pause, and to ask whether Ctrl-C came: the first Ctrl-C ends a pause at once and does not end
  * the process, until the wait is disposed of.
  */
-export function createInterruptibleWait(): Waiting {
+export function createInterruptibleWait(): InterruptibleWait {
   const interruption = new AbortController();
   const interrupt = (): void => {
     interruption.abort();

@@ -1,9 +1,9 @@
 /** Owns: the strokes that a bar of the timeline is drawn with. */
-import type { Outcome } from "../../reports/conflict-outcome.ts";
+import type { ConflictOutcome } from "../../reports/conflict-outcome.ts";
 import { drawBar, type Axis } from "./time-axis.ts";
 import type { TimelineRow } from "../../reports/timeline.ts";
 
-export type Ink = "void" | "wait" | "tried" | "work" | "asked" | Outcome;
+export type Ink = "void" | "wait" | "tried" | "work" | "asked" | ConflictOutcome;
 
 export interface Stroke {
   readonly ink: Ink;
@@ -44,13 +44,14 @@ export function listStrokes(row: TimelineRow, axis: Axis, unicode: boolean): Str
   }
 }
 
-export interface Span {
+/** A stretch of time, counted from the start of the timeline. */
+export interface TimeSpan {
   readonly fromMs: number;
   readonly toMs: number;
 }
 
 /** Returns the stroke of a span of time in which a step waited, as a thin line. */
-export function drawWaitStroke(span: Span, axis: Axis, unicode: boolean): Stroke {
+export function drawWaitStroke(span: TimeSpan, axis: Axis, unicode: boolean): Stroke {
   const { cell, text } = drawBar(span, axis, unicode);
   return { ink: "wait", cell, text: (unicode ? "┄" : ".").repeat(text.length) };
 }

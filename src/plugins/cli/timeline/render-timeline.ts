@@ -42,7 +42,8 @@ interface TimelinePicture {
   readonly program: string;
 }
 
-interface Drawing {
+/** The terminal that is drawn on, with its colours and the columns to use. */
+interface ChartCanvas {
   readonly terminal: Terminal;
   readonly paint: Paint;
   readonly columns: number;
@@ -54,7 +55,7 @@ interface Drawing {
  */
 export function renderTimeline(picture: TimelinePicture, terminal: Terminal): string {
   const columns = Math.min(Math.max(terminal.columns, COLUMNS.min), COLUMNS.max);
-  const drawing: Drawing = { terminal, paint: createPaint(terminal), columns };
+  const drawing: ChartCanvas = { terminal, paint: createPaint(terminal), columns };
   const body =
     picture.timeline.rows.length > 0 ? renderChart(picture.timeline, drawing) : ["no step was admitted yet"];
   const { timeline, view, log, program } = picture;
@@ -72,7 +73,7 @@ export function renderTimeline(picture: TimelinePicture, terminal: Terminal): st
 
 function renderHeader(
   { timeline, view, objective }: TimelinePicture,
-  { terminal, paint, columns }: Drawing,
+  { terminal, paint, columns }: ChartCanvas,
 ): string[] {
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const title =
@@ -152,14 +153,15 @@ function wrapParts(parts: readonly string[], separator: string, columns: number)
   return lines;
 }
 
-interface Layout {
+/** The widths of a chart's columns, and its axis. */
+interface ChartLayout {
   readonly name: number;
   readonly agent: number;
   readonly lane: number;
   readonly axis: Axis;
 }
 
-function renderChart(timeline: Timeline, drawing: Drawing): string[] {
+function renderChart(timeline: Timeline, drawing: ChartCanvas): string[] {
   const { terminal, paint } = drawing;
   const labels = renderTreeLabels(timeline.rows, terminal.unicode);
   const layout = computeLayout(timeline, labels, drawing);
@@ -192,7 +194,7 @@ function describeStepDuration({ status, durationMs, carriedFrom }: TimelineRow):
 
 function fitColumns(
   cells: { readonly name: string; readonly agent: string; readonly lane: string },
-  layout: Layout,
+  layout: ChartLayout,
   { unicode }: Terminal,
 ): string[] {
   return [
@@ -205,8 +207,8 @@ function fitColumns(
 function computeLayout(
   { rows, durationMs }: Timeline,
   labels: readonly string[],
-  { columns }: Drawing,
-): Layout {
+  { columns }: ChartCanvas,
+): ChartLayout {
   const isNarrow = columns < COLUMNS.narrow;
   const name = measureCells(["STEP", ...labels], Math.floor(columns * (isNarrow ? 0.26 : 0.3)));
   const agent = measureCells(["AGENT", ...rows.map(({ agentId }) => agentId)], Math.floor(columns * 0.13));
@@ -244,7 +246,7 @@ interface BarParts {
   readonly axis: Axis;
   /** The cells with a tick. */
   readonly grid: ReadonlySet<number>;
-  readonly drawing: Drawing;
+  readonly drawing: ChartCanvas;
   /** The cells with a conflict. */
   readonly marks: ReadonlyMap<number, TimelineConflict> | undefined;
   /** The cells where people were asked. */
@@ -267,7 +269,8 @@ function renderBarRow(row: TimelineRow, parts: BarParts): string {
   return line;
 }
 
-interface Cell {
+/** One cell of a bar in the chart. */
+interface ChartCell {
   readonly ink: Ink;
   readonly text: string;
 }
@@ -276,9 +279,9 @@ interface Cell {
 function drawCells(
   row: TimelineRow,
   { axis, grid, drawing, marks, asked: askedCells }: BarParts,
-): readonly Cell[] {
+): readonly ChartCell[] {
   const { unicode } = drawing.terminal;
-  const cells = Array.from({ length: axis.cells }, (_, cell): Cell => {
+  const cells = Array.from({ length: axis.cells }, (_, cell): ChartCell => {
     return { ink: "void", text: grid.has(cell) ? (unicode ? "┊" : ":") : " " };
   });
   for (const { ink, cell, text } of listStrokes(row, axis, unicode))
@@ -305,7 +308,7 @@ const PROGRESS_MAX = 10;
 /** Renders what agents at work say of how far they are, the newest first. */
 function renderProgressNotes(
   { rows, startedAtMs, durationMs }: Timeline,
-  { terminal, paint, columns }: Drawing,
+  { terminal, paint, columns }: ChartCanvas,
 ): string[] {
   const { unicode } = terminal;
   const lines = rows
@@ -324,7 +327,7 @@ const WAITS_MAX = 10;
 /** Renders which steps wait for a time or for people, and what people can do. Commands are never cut. */
 function renderWaitNotes(
   { timeline, program }: TimelinePicture,
-  { terminal, paint, columns }: Drawing,
+  { terminal, paint, columns }: ChartCanvas,
 ): string[] {
   const { unicode } = terminal;
   const waiting = timeline.rows.filter(
@@ -356,7 +359,7 @@ function nameTriedAttempts(rows: readonly TimelineRow[]): string {
 
 function renderLegend(
   { rows, conflicts = [], questions = [] }: Timeline,
-  { terminal, paint, columns }: Drawing,
+  { terminal, paint, columns }: ChartCanvas,
 ): string {
   const block = terminal.unicode ? "█" : "=";
   const lanes = LANES.map((lane) => {

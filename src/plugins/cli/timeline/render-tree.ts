@@ -18,7 +18,8 @@ const COLUMNS = { min: 60, max: 200, withAgent: 80, withModel: 110 } as const;
 /** The sign of the status before a row, and the space behind it. */
 const SIGN_CELLS = 2;
 
-interface Row extends TreeNode {
+/** A node of a tree, with its label as it is drawn. */
+interface TreeRow extends TreeNode {
   /** The name with the branches of the tree before it. */
   readonly label: string;
 }
@@ -41,7 +42,8 @@ export function renderAgentTree(picture: AgentTree, objective: string | null, te
   ].join("\n");
 }
 
-interface Page {
+/** The terminal that a tree is drawn on, with its colours and the columns to use. */
+interface TreeCanvas {
   readonly paint: Paint;
   readonly terminal: Terminal;
   readonly columns: number;
@@ -50,7 +52,7 @@ interface Page {
 function renderHeader(
   picture: AgentTree,
   objective: string | null,
-  { paint, terminal, columns }: Page,
+  { paint, terminal, columns }: TreeCanvas,
 ): string[] {
   const { coordinationId, status, startedAtMs, usage, budget, tree } = picture;
   const { unicode } = terminal;
@@ -72,11 +74,11 @@ function renderHeader(
   ];
 }
 
-function listTreeRows(root: TreeNode, unicode: boolean): Row[] {
+function listTreeRows(root: TreeNode, unicode: boolean): TreeRow[] {
   const branch = unicode
     ? { more: "├╴", last: "└╴", through: "│ ", none: "  " }
     : { more: "|-", last: "`-", through: "| ", none: "  " };
-  const rows: Row[] = [{ ...root, label: formatPrintable(root.name, unicode) }];
+  const rows: TreeRow[] = [{ ...root, label: formatPrintable(root.name, unicode) }];
   const addChildren = ({ children }: TreeNode, before: string): void => {
     for (const [index, node] of children.entries()) {
       const isLast = index === children.length - 1;
@@ -89,7 +91,7 @@ function listTreeRows(root: TreeNode, unicode: boolean): Row[] {
   return rows;
 }
 
-function renderRows(rows: readonly Row[], page: Page): string[] {
+function renderRows(rows: readonly TreeRow[], page: TreeCanvas): string[] {
   const { terminal, columns, paint } = page;
   const fitting = { unicode: terminal.unicode, columns: columns - SIGN_CELLS };
   const [heading = "", ...lines] = renderTable(rows, listTreeColumns(page), fitting);
@@ -97,11 +99,11 @@ function renderRows(rows: readonly Row[], page: Page): string[] {
 }
 
 /** Lists the columns that the terminal has room for. */
-function listTreeColumns({ paint, terminal: { unicode }, columns }: Page): Column<Row>[] {
+function listTreeColumns({ paint, terminal: { unicode }, columns }: TreeCanvas): Column<TreeRow>[] {
   const print = (text: string): string => formatPrintable(text, unicode);
   const hasAgent = columns >= COLUMNS.withAgent;
   const hasModel = columns >= COLUMNS.withModel;
-  const all: (Column<Row> | false)[] = [
+  const all: (Column<TreeRow> | false)[] = [
     {
       heading: "SESSION",
       text: ({ label }) => label,

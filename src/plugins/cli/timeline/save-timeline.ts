@@ -9,7 +9,8 @@ import type { CliHost } from "../terminal/cli-host.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { parseFilePath, writeJson, writeLines } from "../terminal/run-command.ts";
 
-interface Target {
+/** The file that a timeline is saved to, and in which form. */
+interface TimelineTarget {
   readonly file: string;
   readonly isJson: boolean;
 }
@@ -21,7 +22,7 @@ interface Target {
 export async function saveTimeline(
   host: CliHost,
   page: TimelinePage,
-  { file, isJson }: Target,
+  { file, isJson }: TimelineTarget,
 ): Promise<void> {
   const path = resolve(parseFilePath(file, "--html"));
   const text = renderTimelineHtml(page);

@@ -123,7 +123,8 @@ async function showTimeline(host: CliHost, id: string | undefined, options: Time
   });
 }
 
-interface Page {
+/** The parts of a coordination that its steps are shown with. */
+interface ShownCoordination {
   readonly paint: Paint;
   /** Makes any text safe for the terminal. */
   readonly text: (value: string) => string;
@@ -141,7 +142,15 @@ function renderCoordination(shown: CoordinationDetails, host: CliHost): string {
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const { createdAtMs, endedAtMs, trace } = view;
   const verdicts = groupVerdictsByStep(gates);
-  const page: Page = { paint, text: print, now: host.now(), gates, verdicts, progress, privileges };
+  const page: ShownCoordination = {
+    paint,
+    text: print,
+    now: host.now(),
+    gates,
+    verdicts,
+    progress,
+    privileges,
+  };
   const title =
     objective === null ? "(the objective is no longer kept)" : formatMessage(objective, terminal.unicode);
   const ended =
@@ -183,7 +192,7 @@ function renderCoordination(shown: CoordinationDetails, host: CliHost): string {
 
 function listBudgetFields(
   { budget, budgetStops = [], plan }: CoordinationView,
-  { paint, text }: Page,
+  { paint, text }: ShownCoordination,
 ): [string, string][] {
   return [
     ["budget", budget ? text(describeBudget(budget)) : ""],
@@ -198,7 +207,7 @@ function describePlanExtent({ steps, deadlineAtMs }: NonNullable<CoordinationVie
   );
 }
 
-function renderStep(step: StepView, page: Page): string[] {
+function renderStep(step: StepView, page: ShownCoordination): string[] {
   const { paint, text, gates, verdicts, now, privileges } = page;
   const { error, problems = [], output } = step;
   const progress = page.progress.get(step.stepId);
@@ -243,7 +252,7 @@ function describeStepUsage({ usage }: StepView): string {
 
 const NAMED_MAX = 20;
 
-function describeDependencies({ dependsOn = [], fanIn }: StepView, text: Page["text"]): string {
+function describeDependencies({ dependsOn = [], fanIn }: StepView, text: ShownCoordination["text"]): string {
   const names = dependsOn.slice(0, NAMED_MAX).map(text).join(", ");
   const more = dependsOn.length > NAMED_MAX ? ` and ${dependsOn.length - NAMED_MAX} more` : "";
   const isAll = fanIn === undefined || fanIn >= dependsOn.length;
@@ -268,7 +277,7 @@ function describeSuppressedMessages({ suppressedMessages: count = 0 }: StepView)
   return count === 0 ? "" : `${formatCount(count, "message")} of its own did not go there`;
 }
 
-function listTimeFields(step: StepView, { paint, now }: Page): [string, string][] {
+function listTimeFields(step: StepView, { paint, now }: ShownCoordination): [string, string][] {
   const time = (atMs: number | undefined): string => (atMs === undefined ? "" : formatInstant(atMs));
   const describeAhead = (atMs: number): string => (atMs > now ? ` (in ${formatDuration(atMs - now)})` : "");
   const { dispatchedAtMs, deadlineAtMs, retryAtMs, answerByMs } = step;
@@ -286,7 +295,7 @@ function listTimeFields(step: StepView, { paint, now }: Page): [string, string][
   ];
 }
 
-function renderStepTitle(step: StepView, { paint, text }: Page): string {
+function renderStepTitle(step: StepView, { paint, text }: ShownCoordination): string {
   const { stepId, name, status, attempt, retryBudget, durationMs, skippedBecause, carriedFrom } = step;
   const why = carriedFrom === undefined ? skippedBecause?.replace("_", " ") : "kept";
   const because = why === undefined ? "" : ` (${why})`;

@@ -37,7 +37,8 @@ export function placeConflicts(
   return marks;
 }
 
-interface Drawn {
+/** The terminal that is drawn on, with its colours and the columns to use. */
+interface ChartCanvas {
   readonly terminal: Terminal;
   readonly paint: Paint;
   readonly columns: number;
@@ -50,7 +51,7 @@ interface Drawn {
 export function renderConflictNotes(
   { conflicts, names }: ChangeLog,
   { startedAtMs, coordinationId }: Timeline,
-  { terminal, paint, columns, program }: Drawn & { readonly program: string },
+  { terminal, paint, columns, program }: ChartCanvas & { readonly program: string },
 ): string[] {
   const { unicode } = terminal;
   const lines = conflicts.slice(-LINES_MAX).map((conflict) => {

@@ -41,7 +41,8 @@ interface GateNotes {
   readonly program: string;
 }
 
-interface Drawn {
+/** The terminal that is drawn on, with its colours and the columns to use. */
+interface ChartCanvas {
   readonly terminal: Terminal;
   readonly paint: Paint;
   readonly columns: number;
@@ -51,7 +52,7 @@ interface Drawn {
  * Returns the lines under a timeline for the newest verdicts, then for the newest questions, each in the order in
  * which they came.
  */
-export function renderGateNotes(notes: GateNotes, drawn: Drawn): string[] {
+export function renderGateNotes(notes: GateNotes, drawn: ChartCanvas): string[] {
   return [...renderVerdictNotes(notes, drawn), ...renderQuestionNotes(notes, drawn)];
 }
 
@@ -65,7 +66,7 @@ const VERDICT_SIGNS = {
 
 function renderVerdictNotes(
   { view, timeline, gates }: GateNotes,
-  { terminal, paint, columns }: Drawn,
+  { terminal, paint, columns }: ChartCanvas,
 ): string[] {
   const { unicode } = terminal;
   const names = mapStepNames(view.steps);
@@ -82,7 +83,7 @@ function renderVerdictNotes(
 
 function renderQuestionNotes(
   { view, timeline, program }: GateNotes,
-  { terminal, paint, columns }: Drawn,
+  { terminal, paint, columns }: ChartCanvas,
 ): string[] {
   const { unicode } = terminal;
   const names = mapStepNames(view.steps);

@@ -49,7 +49,8 @@ interface TreeRequest {
   readonly options: TreeOptions;
 }
 
-interface Picture {
+/** A tree of agents, with the objective of its coordination. */
+interface TreePicture {
   readonly agents: AgentTree;
   readonly objective: string | null;
 }
@@ -61,7 +62,11 @@ async function showTree(host: CliHost, reader: LedgerReader, { id, options }: Tr
   else await host.stdout.write(`${renderPicture(host, picture)}\n`);
 }
 
-async function readPicture(host: CliHost, reader: LedgerReader, id: string | undefined): Promise<Picture> {
+async function readPicture(
+  host: CliHost,
+  reader: LedgerReader,
+  id: string | undefined,
+): Promise<TreePicture> {
   const view = await findCoordination(reader, id);
   return {
     agents: await readAgentTree(reader, view, host.now()),
@@ -69,21 +74,22 @@ async function readPicture(host: CliHost, reader: LedgerReader, id: string | und
   };
 }
 
-function createPictureJson({ agents, objective }: Picture): object {
+function createPictureJson({ agents, objective }: TreePicture): object {
   return { ...agents, objective };
 }
 
-function renderPicture({ stdout }: CliHost, { agents, objective }: Picture): string {
+function renderPicture({ stdout }: CliHost, { agents, objective }: TreePicture): string {
   return renderAgentTree(agents, objective, stdout.terminal);
 }
 
-interface Watched {
-  readonly first: Picture;
+/** The tree that is watched, as it was first drawn. */
+interface WatchedTree {
+  readonly first: TreePicture;
   readonly isJson: boolean;
 }
 
 /** Shows every change, and on a terminal the passing of time, until the coordination ends or Ctrl-C. */
-async function watchTree(host: CliHost, reader: LedgerReader, { first, isJson }: Watched): Promise<void> {
+async function watchTree(host: CliHost, reader: LedgerReader, { first, isJson }: WatchedTree): Promise<void> {
   using waiting = (host.waiting ?? createInterruptibleWait)();
   const id: CoordinationId = first.agents.coordinationId;
   const isLive = host.stdout.terminal.isTTY && !isJson;
@@ -101,17 +107,18 @@ async function watchTree(host: CliHost, reader: LedgerReader, { first, isJson }:
 }
 
 /** Formats a picture so that two of them are equal where only time has passed between them. */
-function formatWithoutDurations(picture: Picture): string {
+function formatWithoutDurations(picture: TreePicture): string {
   return JSON.stringify(picture, (key, value: unknown) => (key === "durationMs" ? undefined : value));
 }
 
-interface Manner {
+/** How a tree is put out. */
+interface FrameStyle {
   readonly isJson: boolean;
   /** Drawn over what was there before. */
   readonly isLive: boolean;
 }
 
-function formatFrame(host: CliHost, picture: Picture, { isJson, isLive }: Manner): string {
+function formatFrame(host: CliHost, picture: TreePicture, { isJson, isLive }: FrameStyle): string {
   if (isJson) return `${formatJson(createPictureJson(picture))}\n`;
   return isLive ? `${CLEAR}${renderPicture(host, picture)}\n` : `${renderPicture(host, picture)}\n\n`;
 }

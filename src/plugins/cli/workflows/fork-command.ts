@@ -35,15 +35,15 @@ const ANSWER_MS = 30_000;
 const URL_DEFAULT = "http://127.0.0.1:4096";
 
 /** By the names under which the parser has their values. */
-type Flags = Partial<Record<keyof ForkOptions, string>>;
-const PLAN_FLAGS: Flags = {
+type OptionFlags = Partial<Record<keyof ForkOptions, string>>;
+const PLAN_FLAGS: OptionFlags = {
   policy: "--policy",
   as: "--as",
   dryRun: "--dry-run",
   wait: "--wait",
   timeout: "--timeout",
 };
-const RUN_FLAGS: Flags = {
+const RUN_FLAGS: OptionFlags = {
   mode: "--mode",
   configurable: "--configurable",
   url: "--url",
@@ -104,7 +104,8 @@ async function forkPlanOrRun(host: CliHost, id: string, options: ForkOptions): P
   return forkCoordination(host, { id, findFullId: source.findFullId }, options);
 }
 
-interface Source {
+/** The kind of the run that is to be forked, and the means to find its whole id. */
+interface SourceToFork {
   readonly kind: "run" | "coordination";
   /** Fails for an id that several here begin with: the gateway may have a coordination with just this id. */
   readonly findFullId: () => Promise<string>;
@@ -114,7 +115,7 @@ interface Source {
  * Returns whether the id is a run's or a coordination's: by the ledger, else by the given options or a leading `run-`.
  * Throws for an empty id, a prefix of several runs, or a coordination in a ledger that was named.
  */
-async function findSource(host: CliHost, id: string, options: ForkOptions): Promise<Source> {
+async function findSource(host: CliHost, id: string, options: ForkOptions): Promise<SourceToFork> {
   try {
     const { kind, id: fullId } = await withLedger(host, options, (reader) => resolveEitherId(reader, id));
     return { kind, findFullId: () => Promise.resolve(fullId) };
@@ -131,7 +132,7 @@ async function findSource(host: CliHost, id: string, options: ForkOptions): Prom
 }
 
 /** Returns the flag, like `--wait`, of the first of these options that was given; `undefined` where none was. */
-function findGivenFlag(options: ForkOptions, flags: Flags): string | undefined {
+function findGivenFlag(options: ForkOptions, flags: OptionFlags): string | undefined {
   return Object.entries(flags).find(([name]) => options[name as keyof ForkOptions] !== undefined)?.[1];
 }
 

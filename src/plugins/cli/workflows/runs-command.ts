@@ -112,7 +112,8 @@ async function showRun(host: CliHost, id: string, options: RunsOptions): Promise
   });
 }
 
-interface Story {
+/** A run with its events, and whether it reached its goal. */
+interface RunStory {
   readonly entry: WorkflowEntry;
   readonly events: readonly WorkflowEvent[];
   /** Whether the run reached its goal, where it says or shows that. */
@@ -120,7 +121,7 @@ interface Story {
 }
 
 /** Renders the names, phases and codes of a run; its values are for `--json`. */
-function renderRunStory({ entry, events, convergence }: Story, terminal: Terminal): string[] {
+function renderRunStory({ entry, events, convergence }: RunStory, terminal: Terminal): string[] {
   const { runId, summary, origin } = entry;
   const print = (value: string): string => formatMessage(value, terminal.unicode);
   const head = `${print(runId)}  ${print(summary.workflowId)}  ${summary.status}, ${formatCount(events.length, "event")}`;

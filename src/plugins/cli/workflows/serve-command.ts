@@ -145,7 +145,8 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
   await served.stop();
 }
 
-interface Listening {
+/** The addresses that the program serves, and what it serves there. */
+interface ServedAddresses {
   readonly baseUrl: string;
   readonly page: string;
   readonly ledger: string;
@@ -155,7 +156,7 @@ interface Listening {
 }
 
 /** Lists the lines that say where the host, its other protocols and its page are, and how to stop it. */
-function describeListening({ baseUrl, page, ledger, workflows, mcp, agentCard }: Listening): string[] {
+function describeListening({ baseUrl, page, ledger, workflows, mcp, agentCard }: ServedAddresses): string[] {
   return [
     `OpenWOP host on ${baseUrl}, ${workflows} workflows, runs in ${ledger}`,
     ...(mcp === undefined ? [] : [`MCP server on ${mcp}, with the same bearer tokens`]),

@@ -10,7 +10,7 @@ import {
   logRefusedSender,
   mayCallAgents,
   NOT_ALLOWED,
-  type Sender,
+  type ChannelSender,
 } from "./chat-senders.ts";
 import { formatFailure, formatChatLine } from "./chat-text.ts";
 import { findMention, type Mention } from "./mention-in.ts";
@@ -18,9 +18,12 @@ import { formatRunReply } from "./mention-reply.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { createChatAccess, type OpenChats } from "../runtime-access/use-chats.ts";
 
-type Event = HookEvent<"before_dispatch">;
-type Context = HookContext<"before_dispatch">;
-type Result = HookResult<"before_dispatch">;
+/** The event of the hook before a message is dispatched. */
+type DispatchEvent = HookEvent<"before_dispatch">;
+/** The host's context of the hook before a message is dispatched. */
+type DispatchContext = HookContext<"before_dispatch">;
+/** The result of the hook before a message is dispatched. */
+type DispatchResult = HookResult<"before_dispatch">;
 
 /** Longer tasks are for the API. */
 const TASK_CHARS_MAX = 50_000;
@@ -31,9 +34,9 @@ const TASK_CHARS_MAX = 50_000;
  */
 export async function handleMentionMessage(
   api: OpenClawPluginApi,
-  event: Event,
-  ctx: Context,
-): Promise<Result> {
+  event: DispatchEvent,
+  ctx: DispatchContext,
+): Promise<DispatchResult> {
   // Until the agents are known, a whole id is taken for one.
   let isOurs = hasLeadingAgentId(event.content);
   try {
@@ -63,13 +66,18 @@ function hasLeadingAgentId(text: string): boolean {
   return AGENT_ID.test(firstWord.replace(/^@/u, "").replace(/[.,:;!?]+$/u, ""));
 }
 
-interface Message {
-  readonly event: Event;
-  readonly ctx: Context;
+/** A message of a chat, as the host hands it to the hook. */
+interface DispatchedMessage {
+  readonly event: DispatchEvent;
+  readonly ctx: DispatchContext;
 }
 
 /** Asks the mentioned agent where the sender may call agents; else logs the sender and returns the refusal. */
-async function answerMention(open: Required<OpenChats>, mention: Mention, message: Message): Promise<string> {
+async function answerMention(
+  open: Required<OpenChats>,
+  mention: Mention,
+  message: DispatchedMessage,
+): Promise<string> {
   const sender = readSender(message);
   const { mentions } = open.runtime.config.openwop;
   if (!sender || !mayCallAgents(mentions, { ...sender, isVouchedFor: false })) {
@@ -86,7 +94,7 @@ async function answerMention(open: Required<OpenChats>, mention: Mention, messag
 export async function askMentionedAgent(
   { chats, runtime, tellIn }: Required<OpenChats>,
   mention: Mention,
-  sender: Sender,
+  sender: ChannelSender,
   message?: readonly string[],
 ): Promise<string> {
   if (mention.kind === "several")
@@ -101,7 +109,7 @@ export async function askMentionedAgent(
 }
 
 /** Returns who wrote the message; `undefined` where the host names no channel. */
-function readSender({ event, ctx }: Message): Sender | undefined {
+function readSender({ event, ctx }: DispatchedMessage): ChannelSender | undefined {
   const channel = event.channel ?? ctx.channelId;
   if (channel === undefined || channel === "") return undefined;
   const { senderId = ctx.senderId, sessionKey = ctx.sessionKey } = event;
@@ -109,7 +117,7 @@ function readSender({ event, ctx }: Message): Sender | undefined {
 }
 
 /** Returns account, conversation and id of the message; `undefined` where the channel gives it no id. */
-function readMessageIdentity({ event, ctx }: Message): string[] | undefined {
+function readMessageIdentity({ event, ctx }: DispatchedMessage): string[] | undefined {
   const messageId = event.messageId ?? ctx.messageId;
   return messageId === undefined ? undefined : [ctx.accountId ?? "", ctx.conversationId ?? "", messageId];
 }

@@ -4,7 +4,8 @@ import type { MentionsConfig } from "../../../agents/coordination/contracts/conf
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { ChatSender } from "../../chat-agents.ts";
 
-export interface Sender {
+/** The sender of a message, as the host names them in a channel. */
+export interface ChannelSender {
   readonly channel: string;
   /** The channel's name for the sender; clients of the gateway may have none. */
   readonly senderId?: string | undefined;
@@ -20,7 +21,7 @@ const OWN_CHANNEL = "webchat";
  */
 export function mayCallAgents(
   { senders }: MentionsConfig,
-  { channel, senderId, isVouchedFor }: Sender & { readonly isVouchedFor: boolean },
+  { channel, senderId, isVouchedFor }: ChannelSender & { readonly isVouchedFor: boolean },
 ): boolean {
   if (!senders) return isVouchedFor || channel === OWN_CHANNEL;
   if (senders.includes(`${channel}:*`)) return true;
@@ -31,13 +32,13 @@ export function mayCallAgents(
  * Returns the sender of a chat message as a caller of agents, with a principal made of channel and sender and the
  * configured scopes.
  */
-export function createChatSender({ scopes }: MentionsConfig, sender: Sender): ChatSender {
+export function createChatSender({ scopes }: MentionsConfig, sender: ChannelSender): ChatSender {
   const { sessionKey } = sender;
   return { principal: formatPrincipal(sender), scopes, ...(sessionKey !== undefined && { sessionKey }) };
 }
 
 /** Formats a sender as `channel:senderId`, or as the channel alone, cut to the length of an id. */
-function formatPrincipal({ channel, senderId }: Sender): string {
+function formatPrincipal({ channel, senderId }: ChannelSender): string {
   const named = senderId === undefined || senderId === "" ? channel : `${channel}:${senderId}`;
   return named.slice(0, BOUNDS.idCharsMax).toWellFormed();
 }
@@ -48,7 +49,7 @@ const LOGGED_CHARS_MAX = 100;
 /**
  * Logs a warning that names the channel and the sender who was not allowed to call an agent, without what they wrote.
  */
-export function logRefusedSender(logger: Logger, { channel, senderId }: Sender): void {
+export function logRefusedSender(logger: Logger, { channel, senderId }: ChannelSender): void {
   logger.warn(
     {
       channel: channel.slice(0, LOGGED_CHARS_MAX),

@@ -8,18 +8,20 @@ import type { OpenClawPluginApi } from "./sdk.ts";
 
 type HostConfig = ReturnType<OpenClawPluginApi["runtime"]["config"]["current"]>;
 
-export interface Requester {
+/** The agent that wants to run another one. */
+export interface AgentRequester {
   readonly agent: AgentId;
   readonly isSandboxed: boolean;
 }
 
-export interface Wanted {
+/** An agent that a requester wants to run. */
+export interface WantedAgent {
   readonly agent: AgentId;
   /** One of `acpAgents`: `*` speaks of the host's agents only. */
   readonly isProgram: boolean;
 }
 
-export type MayRun = (requester: Requester, wanted: Wanted) => boolean;
+export type MayRun = (requester: AgentRequester, wanted: WantedAgent) => boolean;
 
 /** Creates the check whether a requester may run an agent, by the host's configuration as it is at each call. */
 export function createMayRun(api: OpenClawPluginApi): MayRun {
@@ -32,8 +34,8 @@ export function createMayRun(api: OpenClawPluginApi): MayRun {
  */
 export function mayRun(
   { agents }: { readonly agents?: HostConfig["agents"] | undefined },
-  requester: Requester,
-  { agent, isProgram }: Wanted,
+  requester: AgentRequester,
+  { agent, isProgram }: WantedAgent,
 ): boolean {
   if (!isProgram && normalizeId(agent) === normalizeId(requester.agent)) return true;
   if (requester.isSandboxed) return false;

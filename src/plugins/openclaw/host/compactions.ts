@@ -17,7 +17,8 @@ const compactionSchema = z.object({
 /** The newest compaction of a session's history. */
 export type Compaction = z.infer<typeof compactionSchema>;
 
-export interface Compactions {
+/** The newest compaction of each session, as the host's entries record it. */
+export interface CompactionRecords {
   /** `undefined` for a session whose history was never compacted, as far as the host says. Never throws. */
   find(session: string): Compaction | undefined;
   /** Resolves when it is in the session's entry, or could not be brought there. */
@@ -30,7 +31,7 @@ const SESSIONS_MAX = 10_000;
  * Creates the record of which sessions the host has compacted, kept in the host's session entries with a copy in
  * memory; an entry that cannot be read counts as not compacted.
  */
-export function createCompactions(session: HostSessions, logger: Logger): Compactions {
+export function createCompactions(session: HostSessions, logger: Logger): CompactionRecords {
   const compactions = createRecentMap<{ readonly compaction: Compaction | undefined }>(SESSIONS_MAX);
   /** No spawn and no prompt depends on what the host cannot say. */
   const readQuietly = (sessionKey: string): Compaction | undefined => {

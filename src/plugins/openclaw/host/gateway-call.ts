@@ -19,10 +19,11 @@ export type GatewayClient = Pick<GatewayRuntime, "callGatewayFromCli">;
 /** Longer than a method takes to admit a plan of 10,000 steps. */
 const TIMEOUT_MS = "45000";
 
-type Scopes = NonNullable<NonNullable<Parameters<GatewayRuntime["callGatewayFromCli"]>[3]>["scopes"]>;
+/** The scopes that a call of the gateway asks for. */
+type CallScopes = NonNullable<NonNullable<Parameters<GatewayRuntime["callGatewayFromCli"]>[3]>["scopes"]>;
 
 /** The host asks for no more scopes than a method needs; the link lets one do what its caller may. */
-const SCOPES: Readonly<Partial<Record<string, Scopes>>> = {
+const SCOPES: Readonly<Partial<Record<string, CallScopes>>> = {
   "coordination.page.link": ["operator.read", "operator.write", "operator.approvals"],
 };
 

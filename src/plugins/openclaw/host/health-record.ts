@@ -22,7 +22,8 @@ export interface HealthRecord {
 /** How old the words in the file are before others of the same failure replace them. */
 const REWORD_MS_MIN = 5_000;
 
-type Failure = NonNullable<Health["failure"]>;
+/** The newest failure in the health of the coordination. */
+type HealthFailure = NonNullable<Health["failure"]>;
 
 /**
  * Creates the record of failures and recoveries in the health file and the log; a repeated failure is logged once, and
@@ -99,7 +100,7 @@ const accessLoggedCodes = shareInProcess("logged-failures", () => new Map<string
 /**
  * True where the health has this failure in the same words, or in words of just now. The clock may have been set back.
  */
-function isFailureUpToDate(health: Health, { code, message, atMs }: Failure): boolean {
+function isFailureUpToDate(health: Health, { code, message, atMs }: HealthFailure): boolean {
   const { state, failure: before } = health;
   if (state !== "degraded" || before?.code !== code) return false;
   return before.message === message || Math.abs(atMs - before.atMs) < REWORD_MS_MIN;

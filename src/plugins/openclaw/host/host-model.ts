@@ -34,7 +34,8 @@ export function createHostModel(runtime: HostRuntime): ModelClient {
   };
 }
 
-interface Agents {
+/** The agents in the host's configuration, as far as the default one is found by them. */
+interface AgentEntries {
   readonly ownership?: string;
   readonly entries?: Readonly<Record<string, { readonly default?: boolean } | undefined>>;
 }
@@ -44,7 +45,7 @@ interface Agents {
  * one, or `main` without any; `undefined` where there are several.
  */
 export function readDefaultAgent(runtime: HostRuntime): AgentId | undefined {
-  const { agents = {} } = runtime.config.current() as { readonly agents?: Agents };
+  const { agents = {} } = runtime.config.current() as { readonly agents?: AgentEntries };
   const ids = Object.keys(agents.entries ?? {});
   const marked = agents.ownership === "explicit" ? [] : ids.filter((id) => agents.entries?.[id]?.default);
   const [only = "main", ...others] = marked.length === 1 ? marked : ids;

@@ -78,13 +78,14 @@ export function createDefaultAgentFinder({ runtime }: OpenClawPluginApi): FindDe
   };
 }
 
-type Config = ReturnType<OpenClawPluginApi["runtime"]["config"]["current"]>;
+/** The host's configuration as it is now. */
+type CurrentConfig = ReturnType<OpenClawPluginApi["runtime"]["config"]["current"]>;
 
 /**
  * Finds the agent that the host runs for a collector of this requester. The requester's own setting counts before the
  * one for all, also where it is empty.
  */
-function findCollectorAgent({ agents, tools }: Config, requester: string): string | undefined {
+function findCollectorAgent({ agents, tools }: CurrentConfig, requester: string): string | undefined {
   const entry = findAgentEntry(agents?.entries ?? {}, requester);
   const agentId = readDefaultAgentId(entry?.tools?.swarm) ?? readDefaultAgentId(tools?.swarm);
   return typeof agentId === "string" ? agentId.trim() || undefined : undefined;

@@ -165,13 +165,14 @@ export function sliceFromRunBegin(
   return at < 0 ? undefined : messages.slice(at);
 }
 
-type Reply = Pick<ChildEnding, "reply" | "replyEnd">;
+/** The last words of a child, and whether they were cut. */
+type ChildReply = Pick<ChildEnding, "reply" | "replyEnd">;
 
 /**
  * Returns the text of the agent's last message, cut to its bound; empty where there is no such message, or it has no
  * text.
  */
-export function readLastReply(messages: readonly TranscriptMessage[]): Reply {
+export function readLastReply(messages: readonly TranscriptMessage[]): ChildReply {
   return createReply(messages.findLast(({ role }) => role === "assistant"));
 }
 
@@ -179,14 +180,14 @@ export function readLastReply(messages: readonly TranscriptMessage[]): Reply {
  * Returns the text of the agent's first message that does not end in a tool call, cut to its bound; empty where there
  * is none.
  */
-export function findFirstAnswer(messages: readonly TranscriptMessage[]): Reply {
+export function findFirstAnswer(messages: readonly TranscriptMessage[]): ChildReply {
   return createReply(
     messages.find(({ role, stopReason }) => role === "assistant" && stopReason !== "toolUse"),
   );
 }
 
 /** Returns the beginning of a message's text, and its end where the text is too long; nothing without text. */
-function createReply(message: TranscriptMessage | undefined): Reply {
+function createReply(message: TranscriptMessage | undefined): ChildReply {
   const text = message ? joinTextParts(message.content).trim() : "";
   if (text === "") return {};
   const { replyCharsMax, replyEndChars } = BOUNDS;

@@ -18,12 +18,13 @@ export function createOkAnswer(payload: object): MethodAnswer {
   return { ok: true, payload };
 }
 
-export type Refusal = Extract<MethodAnswer, { readonly ok: false }>;
+/** The answer of a gateway method that is refused. */
+export type RefusedMethodAnswer = Extract<MethodAnswer, { readonly ok: false }>;
 
 /**
  * Returns the answer of a gateway method that was refused, with the code and message of the error; nothing is thrown.
  */
-export function createRefusedAnswer(code: string, message: string, details?: object): Refusal {
+export function createRefusedAnswer(code: string, message: string, details?: object): RefusedMethodAnswer {
   return { ok: false, error: { code, message, ...(details && { details }) } };
 }
 

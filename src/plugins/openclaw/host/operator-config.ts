@@ -70,7 +70,7 @@ export interface ChangedConfig {
 }
 
 /** The switches of this plugin in the configuration. */
-export interface Switches {
+export interface CoordinationSwitches {
   /** The plugin's own part, or why it is not valid. */
   readonly phase1: Phase1Config | CoordinationError;
   readonly pluginEnabled: boolean;
@@ -79,7 +79,7 @@ export interface Switches {
   readonly excluded?: string;
 }
 
-export function readCoordinationSwitches(config: unknown): Switches {
+export function readCoordinationSwitches(config: unknown): CoordinationSwitches {
   const excluded = findPluginExclusion(config);
   return {
     phase1: parsePhase1(config),
@@ -95,7 +95,7 @@ export function readLedgerConfig(config: unknown): LedgerConfig {
 }
 
 /** True when spawns are coordinated under this configuration. */
-export function isCoordinating({ phase1, pluginEnabled, excluded }: Switches): boolean {
+export function isCoordinating({ phase1, pluginEnabled, excluded }: CoordinationSwitches): boolean {
   return !isCoordinationError(phase1) && phase1.enabled && pluginEnabled && excluded === undefined;
 }
 

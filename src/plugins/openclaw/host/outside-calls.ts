@@ -8,9 +8,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { shareInProcess } from "./share-in-process.ts";
 
-type Leave = <T>(work: () => T) => T;
+/** Runs a call outside of the async context that it is made in. */
+type ContextExit = <T>(work: () => T) => T;
 
-const accessLeave = shareInProcess<Leave>("outside-calls", () => AsyncLocalStorage.snapshot());
+const accessLeave = shareInProcess<ContextExit>("outside-calls", () => AsyncLocalStorage.snapshot());
 const leave = accessLeave();
 
 /**

@@ -5,7 +5,7 @@
 import { z } from "zod";
 
 /** A model call that its provider refused because of its rate limit or its load. */
-export interface Refusal {
+export interface ProviderRefusal {
   /** `undefined` where the host does not say. */
   readonly provider: string | undefined;
   readonly retryAfterMs?: number;
@@ -36,7 +36,7 @@ const RETRY_AFTER = /\bretry-after: (\d{1,12}(?:\.\d{1,3})?) seconds?\b/iu;
  * Returns, from a transcript message that failed because the provider refused a model call for rate or load, the
  * provider and how long to wait; `undefined` for any other message.
  */
-export function readProviderRefusal(message: unknown): Refusal | undefined {
+export function readProviderRefusal(message: unknown): ProviderRefusal | undefined {
   const answer = failedAnswerSchema.safeParse(message).data;
   if (answer?.stopReason !== "error") return undefined;
   const { errorCode = "", errorMessage = "", provider } = answer;

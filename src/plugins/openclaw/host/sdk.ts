@@ -26,11 +26,12 @@ export type GatewayRuntime = Awaited<ReturnType<typeof loadGatewayRuntime>>;
 
 type ToolRegistration = Parameters<OpenClawPluginApi["registerTool"]>[0];
 type ToolFactory = Extract<ToolRegistration, (ctx: never) => unknown>;
-type Tool = Extract<ReturnType<ToolFactory>, { readonly name: string }>;
+/** A tool as the host registers it. */
+type HostTool = Extract<ReturnType<ToolFactory>, { readonly name: string }>;
 
 /** For whom a tool is made. */
 export type ToolContext = Parameters<ToolFactory>[0];
-export type ToolResult = Awaited<ReturnType<Tool["execute"]>>;
+export type ToolResult = Awaited<ReturnType<HostTool["execute"]>>;
 
 export type GatewayHandler = Parameters<OpenClawPluginApi["registerGatewayMethod"]>[1];
 

@@ -23,13 +23,14 @@ export function readSessionEntry(
   return session.getSessionEntry({ sessionKey, agentId, readConsistency: "latest" });
 }
 
-type Notes = { [key: string]: string | number | Notes };
+/** Notes of this plugin in the host's entry of a session. */
+type EntryNotes = { [key: string]: string | number | EntryNotes };
 
 /** Merges the notes into the plugin's part of the host's entry of a session; notes of other names stay. */
 export async function writeSessionNotes(
   session: HostSessions,
   sessionKey: string,
-  notes: Notes,
+  notes: EntryNotes,
 ): Promise<void> {
   await session.patchSessionEntry({
     sessionKey,

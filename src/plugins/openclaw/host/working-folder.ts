@@ -25,7 +25,7 @@ export function createAssignedFolderMap(): AssignedFolders {
  * spawn was given, which is read once, and by the present configuration.
  */
 export function createWorkingFolderFinder(runtime: HostRuntime, assigned: AssignedFolders): WorkingFolders {
-  const foldersBySession = createRecentMap<Folders>(SESSIONS_MAX);
+  const foldersBySession = createRecentMap<SpawnedFolders>(SESSIONS_MAX);
   return (sessionKey, agentId) => {
     const assignedFolder = assigned.get(sessionKey);
     if (assignedFolder !== undefined) return assignedFolder;
@@ -40,13 +40,14 @@ export function findAgentFolder(runtime: HostRuntime, agentId: string): string {
   return selectWorkingFolder(runtime, {}, agentId);
 }
 
-interface Folders {
+/** The folders that a session was spawned with, unchecked. */
+interface SpawnedFolders {
   readonly spawnedCwd?: unknown;
   readonly spawnedWorkspaceDir?: unknown;
 }
 
-function readSpawnedFolders(runtime: HostRuntime, sessionKey: string, agentId: string): Folders {
-  const entry: Folders | undefined = readSessionEntry(runtime.agent.session, sessionKey, agentId);
+function readSpawnedFolders(runtime: HostRuntime, sessionKey: string, agentId: string): SpawnedFolders {
+  const entry: SpawnedFolders | undefined = readSessionEntry(runtime.agent.session, sessionKey, agentId);
   return { spawnedCwd: entry?.spawnedCwd, spawnedWorkspaceDir: entry?.spawnedWorkspaceDir };
 }
 
@@ -56,7 +57,7 @@ function readSpawnedFolders(runtime: HostRuntime, sessionKey: string, agentId: s
  */
 function selectWorkingFolder(
   runtime: HostRuntime,
-  { spawnedCwd, spawnedWorkspaceDir }: Folders,
+  { spawnedCwd, spawnedWorkspaceDir }: SpawnedFolders,
   agentId: string,
 ): string {
   const { defaults, entries } = readAgentSettings(runtime.config.current());
@@ -73,13 +74,14 @@ export function findAgentWorkspace({ agent, config }: HostRuntime, agentId: stri
   return agent.resolveAgentWorkspaceDir(current, agentId);
 }
 
-interface Agents {
+/** The working folders of agents in the host's configuration, unchecked. */
+interface AgentFolders {
   readonly defaults?: { readonly cwd?: unknown };
   readonly entries?: Readonly<Record<string, { readonly cwd?: unknown } | undefined>>;
 }
 
-function readAgentSettings(config: unknown): Agents {
-  return (config as { readonly agents?: Agents } | undefined)?.agents ?? {};
+function readAgentSettings(config: unknown): AgentFolders {
+  return (config as { readonly agents?: AgentFolders } | undefined)?.agents ?? {};
 }
 
 function isAbsolutePath(value: unknown): value is string {

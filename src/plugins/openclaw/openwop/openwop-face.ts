@@ -132,13 +132,17 @@ function logNotServed(logger: Logger, error: unknown): void {
 
 const NOT_SERVED = { refusal: "OpenWOP is not served by this gateway now: look into its log." };
 
-interface Refusal {
+/** The status and body of an answer to a request that is not served. */
+interface FaceRefusal {
   readonly status: 404 | 503;
   readonly body: { readonly error: string; readonly message: string };
 }
 
-const NOT_FOUND: Refusal = { status: 404, body: { error: "not_found", message: "There is nothing here." } };
-const UNAVAILABLE: Refusal = {
+const NOT_FOUND: FaceRefusal = {
+  status: 404,
+  body: { error: "not_found", message: "There is nothing here." },
+};
+const UNAVAILABLE: FaceRefusal = {
   status: 503,
   body: {
     error: "unavailable",
@@ -151,7 +155,7 @@ export function answerUnavailable(response: ServerResponse): void {
   sendRefusal(response, UNAVAILABLE);
 }
 
-function sendRefusal(response: ServerResponse, { status, body }: Refusal): void {
+function sendRefusal(response: ServerResponse, { status, body }: FaceRefusal): void {
   const wait = status === 503 ? { "retry-after": "5" } : {};
   response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store", ...wait });
   response.end(JSON.stringify(body));

@@ -16,7 +16,8 @@ import type { HostRuntime } from "../host/host-runs.ts";
 import { flattenMessages, formatToolRules, readToolTurn } from "./openwop-tools.ts";
 import type { RequestContexts } from "./request-contexts.ts";
 
-type Completion = Awaited<ReturnType<HostRuntime["llm"]["complete"]>>;
+/** The host's answer to a call of its model. */
+type HostCompletion = Awaited<ReturnType<HostRuntime["llm"]["complete"]>>;
 
 /**
  * Creates the chat model of workflows that asks the host's model, in one of `contexts` after the other where it is
@@ -102,7 +103,7 @@ const FINISHES: Readonly<Record<string, ChatFinish>> = {
 
 /** Translates the host's completion; one that was aborted or failed, which resolves too, becomes a failure. */
 function createAnswerFromCompletion(
-  completion: Completion,
+  completion: HostCompletion,
   request: ChatRequest,
 ): ChatAnswer | OutboundFailure {
   const { text, stopReason, provider, model, responseModel, usage } = completion;

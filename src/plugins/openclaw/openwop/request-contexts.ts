@@ -6,13 +6,13 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { runOutsideCalls } from "../host/outside-calls.ts";
 
 /** Runs a call in some async context. */
-export type Enter = <T>(work: () => T) => T;
+export type ContextEntry = <T>(work: () => T) => T;
 
 export interface RequestContexts {
   /** A request is here. */
   readonly came: () => void;
   /** In the order in which they are worth trying; the last one may take a while to come. */
-  readonly all: (signal: AbortSignal) => AsyncGenerator<Enter, void>;
+  readonly all: (signal: AbortSignal) => AsyncGenerator<ContextEntry, void>;
 }
 
 /** Clients whose streams a reload has cut are back by then. */
@@ -23,7 +23,7 @@ const WAIT_MS = 30_000;
  * call, and waits for a first request where none has come.
  */
 export function createRequestContexts(waitMs: number = WAIT_MS): RequestContexts {
-  let newest: Enter | undefined;
+  let newest: ContextEntry | undefined;
   const waiting = new Set<() => void>();
   return {
     came: () => {

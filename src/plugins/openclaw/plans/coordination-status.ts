@@ -222,9 +222,10 @@ function countOpenQuestions({ escalations }: CoordinationView): Partial<Coordina
   return open.length === 0 ? {} : { openQuestions: open.length };
 }
 
-type Recorded = CoordinationView["conflicts"][number];
+/** A conflict in the view of a coordination. */
+type ViewedConflict = CoordinationView["conflicts"][number];
 
-function buildConflictReport({ conflictId, resource, contest, resolution }: Recorded): ConflictReport {
+function buildConflictReport({ conflictId, resource, contest, resolution }: ViewedConflict): ConflictReport {
   return {
     conflictId,
     resource: shortenResource(resource),
@@ -233,13 +234,17 @@ function buildConflictReport({ conflictId, resource, contest, resolution }: Reco
   };
 }
 
-function buildRulingReport({ winner, winnerCoordinationId, because }: NonNullable<Recorded["resolution"]>) {
+function buildRulingReport({
+  winner,
+  winnerCoordinationId,
+  because,
+}: NonNullable<ViewedConflict["resolution"]>) {
   const isOwn = winner !== undefined && winnerCoordinationId === undefined;
   return { status: "resolved" as const, ...(isOwn && { winner }), because };
 }
 
 /** Says that a conflict is open, and until when people may answer. */
-function buildOpenReport(contest: Recorded["contest"]) {
+function buildOpenReport(contest: ViewedConflict["contest"]) {
   const untilMs = contest?.reviewByMs;
   return { status: "open" as const, ...(untilMs !== undefined && { openUntil: formatTimestamp(untilMs) }) };
 }

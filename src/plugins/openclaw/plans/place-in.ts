@@ -4,9 +4,10 @@ import type {
   CoordinationView,
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import type { Calling } from "../runtime-access/tool-call.ts";
+import type { ToolCallScope } from "../runtime-access/tool-call.ts";
 
-export type Place =
+/** The place of a session in a coordination: its owner, or the worker of a step. */
+export type SessionPlace =
   { readonly kind: "owner" } | { readonly kind: "worker"; readonly step: StepView | undefined };
 
 /**
@@ -14,9 +15,9 @@ export type Place =
  * view lacks it; `undefined` where it is neither (H3).
  */
 export async function findSessionPlace(
-  { plans, session }: Calling,
+  { plans, session }: ToolCallScope,
   view: CoordinationView,
-): Promise<Place | undefined> {
+): Promise<SessionPlace | undefined> {
   if (isOwnedBy(view, session, plans.reads)) return { kind: "owner" };
   const envelope = await plans.envelopeForChild(session);
   if (envelope?.coordinationId !== view.coordinationId) return undefined;
@@ -27,7 +28,7 @@ export async function findSessionPlace(
  * True where a session with this place may see the step. An owner sees all. A worker sees its own step, those that it
  * spawned, and what its step was given: the steps that it depends on.
  */
-export function maySeeStep(place: Place, { stepId, parentStepId }: StepView): boolean {
+export function maySeeStep(place: SessionPlace, { stepId, parentStepId }: StepView): boolean {
   if (place.kind === "owner") return true;
   const { step } = place;
   if (!step) return false;

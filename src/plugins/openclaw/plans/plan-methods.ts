@@ -40,7 +40,7 @@ import {
   type MethodAnswer,
 } from "../host/method-answer.ts";
 import type { MethodName } from "../host/method-declarations.ts";
-import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
+import type { PlanAccess, UsePlans } from "../runtime-access/plan-access.ts";
 import { readSessionAgent } from "../host/session-entry.ts";
 import { answerByOperator, handleQuestions, type MethodCaller } from "../questions/question-methods.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
@@ -51,9 +51,10 @@ export type PlanMethods = (
   caller?: MethodCaller,
 ) => Promise<MethodAnswer>;
 
-type Method = (use: UsePlans, params: unknown, caller: MethodCaller) => Promise<MethodAnswer>;
+/** Answers a call of one gateway method. */
+type PlanMethod = (use: UsePlans, params: unknown, caller: MethodCaller) => Promise<MethodAnswer>;
 
-const METHODS: Readonly<Record<MethodName, Method>> = {
+const METHODS: Readonly<Record<MethodName, PlanMethod>> = {
   "coordination.plan.validate": handlePlanValidation,
   "coordination.plan.run": handlePlanRun,
   "coordination.plan.fork": handlePlanFork,
@@ -167,13 +168,14 @@ interface StepRequest {
   readonly by: "operator";
 }
 
-const cancel = (plans: Plans, stepRequest: StepRequest): Promise<RequestAnswer> => plans.cancel(stepRequest);
+const cancel = (plans: PlanAccess, stepRequest: StepRequest): Promise<RequestAnswer> =>
+  plans.cancel(stepRequest);
 
 /** Performs what an operator asks of a coordination or one of its steps, such as to cancel it. */
 function handleStepRequest(
   use: UsePlans,
   params: unknown,
-  act: (plans: Plans, stepRequest: StepRequest) => Promise<RequestAnswer>,
+  act: (plans: PlanAccess, stepRequest: StepRequest) => Promise<RequestAnswer>,
 ): Promise<MethodAnswer> {
   return actOnParams(
     { schema: requestParams, params, bounds: ENVELOPE_BOUNDS },
@@ -224,7 +226,7 @@ function handleStatus(use: UsePlans, params: unknown): Promise<MethodAnswer> {
 }
 
 async function answerCoordinationStatus(
-  reads: Plans["reads"],
+  reads: PlanAccess["reads"],
   id: CoordinationId,
   outputsOf?: StepId,
 ): Promise<MethodAnswer> {

@@ -43,13 +43,18 @@ import { readResults } from "./result-tool.ts";
 import { answerChild } from "../questions/answer-tool.ts";
 import { askAndWait } from "../questions/escalate-tool.ts";
 import type { UsePlans } from "../runtime-access/plan-access.ts";
-import { createToolError, type Calling, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
+import {
+  createToolError,
+  type ToolCallScope,
+  type ToolAnswer,
+  type ToolCallRunner,
+} from "../runtime-access/tool-call.ts";
 import type { ToolName } from "../host/tool-declarations.ts";
 import { readSessionAgent } from "../host/session-entry.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 /** The session that calls, as the host names it. */
-export interface Caller {
+export interface CallingSession {
   readonly sessionKey?: string | undefined;
   /** The conversation, which is another one after a reset of the session. */
   readonly sessionId?: string | undefined;
@@ -62,12 +67,13 @@ export interface Caller {
   readonly signal?: AbortSignal | undefined;
 }
 
-export type PlanTools = (tool: ToolName, caller: Caller, params: unknown) => Promise<ToolAnswer>;
+export type PlanTools = (tool: ToolName, caller: CallingSession, params: unknown) => Promise<ToolAnswer>;
 
 const OFF = "coordination is not enabled for this agent; its operator can add it to `agents`";
 
-type Tool = (use: Use, params: unknown) => Promise<ToolAnswer>;
-const TOOLS: Readonly<Record<ToolName, Tool>> = {
+/** Answers a call of one tool. */
+type PlanTool = (use: ToolCallRunner, params: unknown) => Promise<ToolAnswer>;
+const TOOLS: Readonly<Record<ToolName, PlanTool>> = {
   coordination_plan: submitPlan,
   coordination_report: reportOutcome,
   coordination_status: readStatus,
@@ -125,7 +131,7 @@ export function createPlanTools(
  * Creates a plan's id from its tool call, or at random. A call that is repeated in its conversation, or tried again
  * after a reload, submits the same plan.
  */
-function createPlanId({ sessionKey, sessionId, toolCallId }: Caller): string {
+function createPlanId({ sessionKey, sessionId, toolCallId }: CallingSession): string {
   return toolCallId
     ? `plan-${hash("sha256", JSON.stringify([sessionKey, sessionId, toolCallId])).slice(0, 32)}`
     : `plan-${randomUUID()}`;
@@ -144,7 +150,7 @@ const NEXT =
 const planParams = z.strictObject({ plan: z.record(z.string(), z.unknown()) });
 
 /** Completes and submits the plan that a model wrote; answers with its id, or with its problems. */
-async function submitPlan(use: Use, params: unknown): Promise<ToolAnswer> {
+async function submitPlan(use: ToolCallRunner, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(planParams, params, { ...PLAN_BOUNDS, depthMax: PLAN_BOUNDS.depthMax + 1 });
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
   return use(async (calling) => {
@@ -161,12 +167,13 @@ async function submitPlan(use: Use, params: unknown): Promise<ToolAnswer> {
   });
 }
 
-type Submitted = Exclude<PlanSubmitted, { readonly kind: "refused" }>;
+/** The result of submitting a plan that was not refused. */
+type AcceptedPlan = Exclude<PlanSubmitted, { readonly kind: "refused" }>;
 
 /** Says what happens next; of a plan that was submitted before, how it stands. */
 async function formatSubmissionNote(
-  { plans }: Calling,
-  { kind, coordinationId }: Submitted,
+  { plans }: ToolCallScope,
+  { kind, coordinationId }: AcceptedPlan,
 ): Promise<string> {
   if (kind === "accepted") return NEXT;
   const status = (await plans.reads.view(coordinationId))?.status ?? "running";
@@ -183,7 +190,10 @@ const DEFAULTS = {
 } as const;
 
 /** Completes what a model may leave out of a plan. Whatever it wrote as owner is replaced (H3). */
-function completePlan(plan: Readonly<Record<string, unknown>>, { session, agent, planId }: Calling): object {
+function completePlan(
+  plan: Readonly<Record<string, unknown>>,
+  { session, agent, planId }: ToolCallScope,
+): object {
   const { conflictPolicy, failurePolicy, steps } = plan;
   return {
     ...plan,
@@ -205,7 +215,7 @@ function applyDefaults(defaults: object, value: unknown, absent: unknown = defau
 
 const PROBLEMS_MAX = 20;
 
-function createAcceptedAnswer({ coordinationId, steps }: Submitted, note: string): ToolAnswer {
+function createAcceptedAnswer({ coordinationId, steps }: AcceptedPlan, note: string): ToolAnswer {
   return { status: "accepted", coordinationId, steps, note };
 }
 
@@ -221,7 +231,7 @@ function createProblemsAnswer(all: readonly PlanProblem[]): ToolAnswer {
 }
 
 /** Answers with the status of one coordination, or without an id with the newest ones of the session. */
-async function readStatus(use: Use, params: unknown): Promise<ToolAnswer> {
+async function readStatus(use: ToolCallRunner, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(statusParams, params ?? {}, ENVELOPE_BOUNDS);
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
   const { coordinationId, outputsOf } = parsed.value;
@@ -232,7 +242,7 @@ async function readStatus(use: Use, params: unknown): Promise<ToolAnswer> {
 
 /** Answers with what the session may see of a coordination: steps, questions to it, and the outputs asked for. */
 async function readCoordinationStatus(
-  calling: Calling,
+  calling: ToolCallScope,
   id: CoordinationId,
   outputsOf?: StepId,
 ): Promise<ToolAnswer> {
@@ -291,7 +301,7 @@ const NEWEST_MAX = 10;
 const LOOKED_MAX = 2_000;
 
 /** Answers with the session's newest coordinations, the questions to it, and the step that it works on. */
-async function readOwnStatus(calling: Calling): Promise<ToolAnswer> {
+async function readOwnStatus(calling: ToolCallScope): Promise<ToolAnswer> {
   const { plans, session } = calling;
   const coordinations = [];
   let looked = 0;
@@ -318,7 +328,7 @@ async function readOwnStatus(calling: Calling): Promise<ToolAnswer> {
 
 /** Lists the questions to the session in these coordinations, those first that expire first. */
 async function listQuestionsToSession(
-  { plans, session }: Calling,
+  { plans, session }: ToolCallScope,
   coordinationIds: ReadonlySet<CoordinationId>,
 ): Promise<object> {
   const questions: QuestionToSession[] = [];

@@ -6,7 +6,7 @@ import {
   ENVELOPE_BOUNDS,
   parseBounded,
 } from "../../../agents/coordination/contracts/validation.ts";
-import { createToolError, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
+import { createToolError, type ToolAnswer, type ToolCallRunner } from "../runtime-access/tool-call.ts";
 
 const progressParams = z.strictObject({
   percent: z.int().min(0).max(100).optional(),
@@ -17,7 +17,7 @@ const progressParams = z.strictObject({
  * Records the progress that the calling child tells of its step; the answer says when it may tell more, that this was
  * too soon and not recorded, or why it was refused.
  */
-export async function recordChildProgress(use: Use, params: unknown): Promise<ToolAnswer> {
+export async function recordChildProgress(use: ToolCallRunner, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(progressParams, params, ENVELOPE_BOUNDS);
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
   const { line, percent } = parsed.value;

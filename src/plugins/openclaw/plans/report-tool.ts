@@ -2,9 +2,9 @@
 import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { parseBounded, type ValueBounds } from "../../../agents/coordination/contracts/validation.ts";
-import type { Report, ReportAnswer } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
+import type { ChildReport, ReportAnswer } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
 import { noteReportedConfidence } from "../runtime-access/gate-memory.ts";
-import type { ToolAnswer, Use } from "../runtime-access/tool-call.ts";
+import type { ToolAnswer, ToolCallRunner } from "../runtime-access/tool-call.ts";
 
 /** A model corrects so many at a time. */
 const PROBLEMS_MAX = 20;
@@ -25,7 +25,7 @@ const reportParams = z.strictObject({
  * Records the outcome that the calling child reports for its step, and returns whether it was taken or what is wrong
  * with it. Its evidence is left out where the step's contract has no place for it.
  */
-export async function reportOutcome(use: Use, params: unknown): Promise<ToolAnswer> {
+export async function reportOutcome(use: ToolCallRunner, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(reportParams, params, OUTPUT_BOUNDS);
   if (!parsed.ok) {
     const problems = parsed.problems.map(({ path, expected, received }) => ({
@@ -35,7 +35,7 @@ export async function reportOutcome(use: Use, params: unknown): Promise<ToolAnsw
     return createInvalidAnswer(problems);
   }
   const { outcome, outputs, confidence, evidence } = parsed.value;
-  const plain: Report = { outcome, outputs, ...(confidence !== undefined && { confidence }) };
+  const plain: ChildReport = { outcome, outputs, ...(confidence !== undefined && { confidence }) };
   const withEvidence =
     evidence && !("evidence" in outputs) ? { ...plain, outputs: { ...outputs, evidence } } : plain;
   return use(async ({ plans, session }) => {

@@ -22,7 +22,12 @@ import type {
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
-import { createToolError, type Calling, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
+import {
+  createToolError,
+  type ToolCallScope,
+  type ToolAnswer,
+  type ToolCallRunner,
+} from "../runtime-access/tool-call.ts";
 import { maySeeStep, findSessionPlace } from "./place-in.ts";
 import { PAGE_CHARS, PAGE_CHARS_MAX, WANTED_CHARS_MAX } from "../host/result-declaration.ts";
 
@@ -43,7 +48,7 @@ type ResultParams = z.output<typeof resultParams>;
  * Returns, for the tool that reads results, a list of the newest that the session may read, or with a step a part of
  * that step's result or what a search in it finds; a wrong call is answered by an error.
  */
-export async function readResults(use: Use, params: unknown): Promise<ToolAnswer> {
+export async function readResults(use: ToolCallRunner, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(resultParams, params ?? {}, ENVELOPE_BOUNDS);
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
   const wanted = parsed.value;
@@ -58,7 +63,7 @@ const COORDINATIONS_MAX = 20;
 const LISTED_MAX = 50;
 
 async function listResults(
-  calling: Calling,
+  calling: ToolCallScope,
   coordinationId: CoordinationId | undefined,
 ): Promise<ToolAnswer> {
   const ids = coordinationId ? [coordinationId] : await findOwnCoordinations(calling);
@@ -79,7 +84,7 @@ async function listResults(
  * Finds at most 20 coordinations: the newest that the session owns, the newest last, and behind them the one that it
  * works in.
  */
-async function findOwnCoordinations({ plans, session }: Calling): Promise<CoordinationId[]> {
+async function findOwnCoordinations({ plans, session }: ToolCallScope): Promise<CoordinationId[]> {
   const ids = new Set<CoordinationId>();
   const envelope = await plans.envelopeForChild(session);
   if (envelope) ids.add(envelope.coordinationId);
@@ -92,14 +97,18 @@ async function findOwnCoordinations({ plans, session }: Calling): Promise<Coordi
   return [...ids].reverse();
 }
 
-interface Found {
+/** A coordination, and the steps of it that a session may see. */
+interface VisibleSteps {
   readonly view: CoordinationView;
   /** Those that the session may see. */
   readonly steps: readonly StepView[];
 }
 
 /** Returns a coordination with the steps that the session may see; `undefined` where it has no part in it. */
-async function readVisibleSteps(calling: Calling, id: CoordinationId): Promise<Found | undefined> {
+async function readVisibleSteps(
+  calling: ToolCallScope,
+  id: CoordinationId,
+): Promise<VisibleSteps | undefined> {
   const view = await calling.plans.reads.view(id);
   const place = view && (await findSessionPlace(calling, view));
   return view && place && { view, steps: view.steps.filter((step) => maySeeStep(place, step)) };
@@ -122,7 +131,7 @@ function pickResultFields({ kind, attempt, content: { sha256, bytes } }: Readabl
 }
 
 /** Answers with a page of one result, or with the places of a text in it. */
-async function readOneResult(calling: Calling, wanted: ResultParams): Promise<ToolAnswer> {
+async function readOneResult(calling: ToolCallScope, wanted: ResultParams): Promise<ToolAnswer> {
   const { coordinationId, stepId, sha256 } = wanted;
   const visible = coordinationId && (await readVisibleSteps(calling, coordinationId));
   const step = visible && visible.steps.find((each) => each.stepId === stepId);

@@ -275,14 +275,15 @@ async function awaitRecordedBounds(
   }
 }
 
-interface Holding {
+/** The bounds of a session, with the means to hold its calls to them. */
+interface HeldSession {
   readonly api: OpenClawPluginApi;
   readonly runtime: SharedRuntime;
   readonly sessionBounds: SessionBounds;
 }
 
 /** Refuses a call that breaks a bound, and records that; `undefined` for any other call. */
-async function refuseBrokenBound(holding: Holding, hooked: HookedCall): Promise<BeforeResult> {
+async function refuseBrokenBound(holding: HeldSession, hooked: HookedCall): Promise<BeforeResult> {
   const { step } = holding.sessionBounds;
   const refusal = await findPrivilegeRefusal(holding, hooked);
   if (!step || !refusal) return undefined;
@@ -292,7 +293,7 @@ async function refuseBrokenBound(holding: Holding, hooked: HookedCall): Promise<
 
 /** Returns which bound a call breaks: one on tools, or else one on what it would change. */
 async function findPrivilegeRefusal(
-  holding: Holding,
+  holding: HeldSession,
   hooked: HookedCall,
 ): Promise<PrivilegeRefusal | undefined> {
   const { toolName: tool, toolKind } = hooked.event;
@@ -306,7 +307,7 @@ async function findPrivilegeRefusal(
 
 /** Returns the bound on writing that a call would break; `undefined` where it changes nothing beyond it. */
 async function findChangeRefusal(
-  { api, runtime, sessionBounds }: Holding,
+  { api, runtime, sessionBounds }: HeldSession,
   hooked: HookedCall,
 ): Promise<PrivilegeRefusal | undefined> {
   const { toolName: tool } = hooked.event;

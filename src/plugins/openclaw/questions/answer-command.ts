@@ -20,7 +20,7 @@ import {
 import type { NamedQuestion, QuestionReads } from "../../reports/find-questions.ts";
 import type { FoundQuestion, QuestionReport } from "../../reports/question-report.ts";
 import { formatFailure, formatChatLine } from "../chats/chat-text.ts";
-import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
+import type { PlanAccess, UsePlans } from "../runtime-access/plan-access.ts";
 import {
   answerWaitingRun,
   askAgent,
@@ -28,7 +28,7 @@ import {
   RUN_ID,
   type RunCommandDependencies,
 } from "../chats/run-commands.ts";
-import { answerQuestion, type AnswerTold, type Which } from "./question-methods.ts";
+import { answerQuestion, type AnswerTold, type QuestionChoice } from "./question-methods.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import type { CommandMessage } from "../chats/command-message.ts";
 
@@ -97,7 +97,8 @@ function runChatCommand(dependencies: CommandDependencies, message: CommandMessa
   }
 }
 
-interface Ruled {
+/** An approval or denial that was given by a command, and the id that it names. */
+interface QuestionRuling {
   readonly answer: "approve" | "deny";
   readonly id: string;
 }
@@ -106,7 +107,7 @@ interface Ruled {
 function giveRuling(
   dependencies: CommandDependencies,
   message: CommandMessage,
-  { answer, id }: Ruled,
+  { answer, id }: QuestionRuling,
 ): Promise<string> {
   if (RUN_ID.test(id)) return giveRulingToRun(dependencies, message, { answer, id });
   return /\s/u.test(id)
@@ -118,7 +119,7 @@ function giveRuling(
 function giveRulingToRun(
   dependencies: CommandDependencies,
   message: CommandMessage,
-  { answer, id }: Ruled,
+  { answer, id }: QuestionRuling,
 ): Promise<string> {
   return answerWaitingRun(dependencies, message, {
     answer,
@@ -135,7 +136,7 @@ function splitFirstWord(text: string): readonly [word: string, rest: string] {
 }
 
 /** Returns which question is meant; without an id the only open one. */
-function selectQuestion(id: string): Which {
+function selectQuestion(id: string): QuestionChoice {
   return id === "" ? {} : { id };
 }
 
@@ -191,7 +192,8 @@ function formatQuestionId({ view, question }: FoundQuestion): string {
   return `${view.coordinationId}:${question.escalationId}`;
 }
 
-interface Giving {
+/** An answer that was given by a command, and the question that it names. */
+interface CommandAnswer {
   readonly id?: string;
   /** The first word of a text that comes without an id. */
   readonly firstWord?: string;
@@ -203,7 +205,7 @@ interface Giving {
 function giveAnswer(
   dependencies: CommandDependencies,
   message: CommandMessage,
-  { id, firstWord, ...answer }: Giving,
+  { id, firstWord, ...answer }: CommandAnswer,
 ): Promise<string> {
   return dependencies.use(async (plans, runtime) => {
     if (!mayAnswerQuestions(message, runtime)) return refuseSender(dependencies, message);
@@ -212,7 +214,7 @@ function giveAnswer(
     const session = readMessageSession(message);
     if (id === undefined && session === undefined)
       return `Which question? Try: /coordination ${answer.answer} ID`;
-    const which: Which = { ...(id !== undefined ? { id } : session && { ownerSession: session }) };
+    const which: QuestionChoice = { ...(id !== undefined ? { id } : session && { ownerSession: session }) };
     const by = createAnswerer(message, session);
     return formatAnswerReply(
       await answerQuestion({ plans, runtime }, which, { ...answer, by, through: "chat" }),
@@ -285,7 +287,7 @@ function tellOpenQuestions(
   message: CommandMessage,
   { isAll }: { readonly isAll: boolean },
 ): Promise<string> {
-  return use(async (_: Plans, runtime) => {
+  return use(async (_: PlanAccess, runtime) => {
     const { reads } = await runtime.coordinator();
     const session = readMessageSession(message);
     const { findNewestQuestions: newestQuestions } = await import("../../reports/find-questions.ts");

@@ -9,7 +9,7 @@ import {
   ENVELOPE_BOUNDS,
   parseBounded,
 } from "../../../agents/coordination/contracts/validation.ts";
-import { createToolError, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
+import { createToolError, type ToolAnswer, type ToolCallRunner } from "../runtime-access/tool-call.ts";
 
 const answerParams = z
   .strictObject({
@@ -28,7 +28,7 @@ const answerParams = z
  * Records the calling session's answer to a question of its child, or its refusal where there is no text, and returns
  * what that resolved the question to, or why it was refused.
  */
-export async function answerChild(use: Use, params: unknown): Promise<ToolAnswer> {
+export async function answerChild(use: ToolCallRunner, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(answerParams, params, ENVELOPE_BOUNDS);
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
   const { questionId, answer } = parsed.value;

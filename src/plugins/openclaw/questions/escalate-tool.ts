@@ -8,7 +8,7 @@ import {
   parseBounded,
 } from "../../../agents/coordination/contracts/validation.ts";
 import type { QuestionOutcome } from "../../../agents/coordination/runtime/questions/question-requests.ts";
-import { createToolError, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
+import { createToolError, type ToolAnswer, type ToolCallRunner } from "../runtime-access/tool-call.ts";
 import { ESCALATE_WAIT_MS, ESCALATE_WAIT_MS_MAX } from "../host/asking-declarations.ts";
 
 const text = z.string().min(1).max(BOUNDS.questionCharsMax);
@@ -41,7 +41,7 @@ const LATER =
  * Records an agent's question to people or to its parent and waits for a while; returns how it was resolved, that it
  * is still open and the session is told later, or why it was refused.
  */
-export async function askAndWait(use: Use, params: unknown): Promise<ToolAnswer> {
+export async function askAndWait(use: ToolCallRunner, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(escalateParams, params, ESCALATE_BOUNDS);
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
   const { waitMs, to, options, otherwise, answerMs, ...question } = parsed.value;
@@ -75,7 +75,11 @@ const LOOK_MS = 20_000;
  * Waits for an answer, at most `waitMs`. Looks at least once: an agent that asks again may be told an answer without a
  * wait.
  */
-async function waitForOutcome(use: Use, questionId: string, waitMs: number): Promise<QuestionOutcome> {
+async function waitForOutcome(
+  use: ToolCallRunner,
+  questionId: string,
+  waitMs: number,
+): Promise<QuestionOutcome> {
   let outcome: QuestionOutcome;
   let leftMs = waitMs;
   do {

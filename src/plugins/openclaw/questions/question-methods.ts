@@ -16,16 +16,16 @@ import { coordinationIdSchema, type SessionKey } from "../../../agents/coordinat
 import { ENVELOPE_BOUNDS, type ValueBounds } from "../../../agents/coordination/contracts/validation.ts";
 import type { QuestionView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import type { QuestionAnswered } from "../../../agents/coordination/runtime/questions/question-requests.ts";
-import type { NamedQuestion, QuestionReads, Wanted } from "../../reports/find-questions.ts";
+import type { NamedQuestion, QuestionReads, QuestionSelection } from "../../reports/find-questions.ts";
 import type { FoundQuestion, QuestionReport } from "../../reports/question-report.ts";
 import {
   createOkAnswer,
   actOnParams,
   createRefusedAnswer,
   type MethodAnswer,
-  type Refusal,
+  type RefusedMethodAnswer,
 } from "../host/method-answer.ts";
-import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
+import type { PlanAccess, UsePlans } from "../runtime-access/plan-access.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 
 /** Who called a method, as the gateway knows it. */
@@ -78,7 +78,7 @@ async function listQuestions(
   { coordinationId, which, limit }: Exclude<z.output<typeof questionsParams>, { questionId: string }>,
 ): Promise<object> {
   const { findNewestQuestions: newestQuestions, selectQuestions: questionsIn } = await loadFind();
-  const wanted: Wanted = which;
+  const wanted: QuestionSelection = which;
   const view = coordinationId && (await reads.view(coordinationId));
   const selected =
     coordinationId === undefined
@@ -130,7 +130,8 @@ export function answerByOperator(
       const { clientId } = caller;
       const id = clientId?.slice(0, BOUNDS.idCharsMax);
       const by: Answerer = { kind: "operator", ...(id && { id }) };
-      const which: Which = givenAnswer.questionId === undefined ? {} : { id: givenAnswer.questionId };
+      const which: QuestionChoice =
+        givenAnswer.questionId === undefined ? {} : { id: givenAnswer.questionId };
       const outcome = await answerQuestion({ plans, runtime }, which, {
         answer: givenAnswer.answer,
         by,
@@ -145,7 +146,7 @@ export function answerByOperator(
 }
 
 /** A question by its id or a prefix of it; without one, the only open one, among those of a session's coordinations if need be. */
-export interface Which {
+export interface QuestionChoice {
   readonly id?: string;
   readonly ownerSession?: SessionKey;
 }
@@ -175,8 +176,8 @@ export type AnswerTold =
  * about, or a record that says why it was refused, such as an answer that came first.
  */
 export async function answerQuestion(
-  { plans, runtime }: { readonly plans: Plans; readonly runtime: SharedRuntime },
-  which: Which,
+  { plans, runtime }: { readonly plans: PlanAccess; readonly runtime: SharedRuntime },
+  which: QuestionChoice,
   givenAnswer: GivenAnswer,
 ): Promise<AnswerTold> {
   const { reads } = await runtime.coordinator();
@@ -208,7 +209,7 @@ export async function answerQuestion(
 function refuseUnfoundQuestion(
   named: Exclude<NamedQuestion, { kind: "found" }>,
   id: string | undefined,
-): Refusal {
+): RefusedMethodAnswer {
   if (named.kind === "ambiguous") {
     const { questionIds } = named;
     const problem =

@@ -43,7 +43,8 @@ const STATUS: Readonly<Record<AnswerObjection, number>> = {
   not_allowed: 403,
 };
 
-interface Reply {
+/** The status and body that a webhook's answer is replied to with. */
+interface WebhookReply {
   readonly status: number;
   readonly body: object;
 }
@@ -76,9 +77,9 @@ export async function takeSignedAnswer(
 async function replyToSignedAnswer(
   dependencies: SignedAnswerDependencies,
   request: IncomingMessage,
-): Promise<Reply> {
+): Promise<WebhookReply> {
   const name = readWebhookName(request.url ?? "");
-  const stop = (status: number, because: string, message: string): Reply => {
+  const stop = (status: number, because: string, message: string): WebhookReply => {
     const webhook = name?.slice(0, LOGGED_CHARS_MAX);
     dependencies.logger.warn(
       { ...(webhook && { webhook }), because, status },
@@ -106,9 +107,10 @@ async function replyToSignedAnswer(
   }
 }
 
-type Stop = (status: number, because: string, message: string) => Reply;
+/** Creates the reply to an answer that is refused, and notes why. */
+type RefusalReply = (status: number, because: string, message: string) => WebhookReply;
 
-function refuseForObjection({ because, message }: AnswerRefusal, stop: Stop): Reply {
+function refuseForObjection({ because, message }: AnswerRefusal, stop: RefusalReply): WebhookReply {
   const status = STATUS[because];
   return stop(status, because, status === 401 ? NOT_SIGNED : message);
 }
@@ -129,8 +131,8 @@ function takeReadingPlace(): boolean {
 function recordSignedAnswer(
   { use }: SignedAnswerDependencies,
   message: AnswerMessage,
-  stop: Stop,
-): Promise<Reply> {
+  stop: RefusalReply,
+): Promise<WebhookReply> {
   return use(async (plans) => {
     const checked = (await plans.signedAnswers()).check(message);
     if (!checked.ok) return refuseForObjection(checked, stop);
@@ -147,7 +149,7 @@ function recordSignedAnswer(
   });
 }
 
-function createRefusedReply(status: number, message: string): Reply {
+function createRefusedReply(status: number, message: string): WebhookReply {
   return { status, body: { ok: false, message } };
 }
 

@@ -62,9 +62,11 @@ const stateSchema = z
   .transform(({ coordinationId }) => coordinationId);
 
 type BoundFlows = ReturnType<HostRuntime["tasks"]["async"]["managedFlows"]["bindSession"]>;
-type Flow = NonNullable<Awaited<ReturnType<BoundFlows["get"]>>>;
+/** A flow of the host. */
+type HostFlow = NonNullable<Awaited<ReturnType<BoundFlows["get"]>>>;
 
-interface Shown {
+/** A plan that a flow of the host mirrors, and how far the flow is behind it. */
+interface MirroredPlan {
   snapshot: FlowSnapshot;
   flowId: string | undefined;
   /** The newest snapshot is not in the flow yet. */
@@ -88,19 +90,19 @@ interface Shown {
  */
 export function createFlowMirror(dependencies: FlowMirrorDependencies): FlowMirror {
   const { clock } = dependencies;
-  const plans = new Map<CoordinationId, Shown>();
+  const plans = new Map<CoordinationId, MirroredPlan>();
   let stopped = false;
 
-  const wake = (plan: Shown): void => {
+  const wake = (plan: MirroredPlan): void => {
     plan.sleep?.();
     plan.sleep = undefined;
   };
-  const run = (plan: Shown): Promise<void> => {
+  const run = (plan: MirroredPlan): Promise<void> => {
     wake(plan);
     plan.work = plan.work.then(() => updateFlow(dependencies, plan)).then(() => schedule(plan));
     return plan.work;
   };
-  const schedule = (plan: Shown): void => {
+  const schedule = (plan: MirroredPlan): void => {
     if (stopped || plan.sleep) return;
     if (mayBeForgotten(plan)) {
       plans.delete(plan.snapshot.coordinationId);
@@ -129,7 +131,7 @@ export function createFlowMirror(dependencies: FlowMirrorDependencies): FlowMirr
   };
 }
 
-function createShownPlan(snapshot: FlowSnapshot, now: EpochMs): Shown {
+function createShownPlan(snapshot: FlowSnapshot, now: EpochMs): MirroredPlan {
   return {
     snapshot,
     flowId: undefined,
@@ -144,7 +146,7 @@ function createShownPlan(snapshot: FlowSnapshot, now: EpochMs): Shown {
 }
 
 /** True when the plan's end is in its flow, or could not be brought there for long enough. */
-function mayBeForgotten({ snapshot, due, failures, failuresBeforeEnd }: Shown): boolean {
+function mayBeForgotten({ snapshot, due, failures, failuresBeforeEnd }: MirroredPlan): boolean {
   const isGivenUp = failures - failuresBeforeEnd >= FAILURES_MAX;
   return snapshot.status !== "running" && (!due || isGivenUp);
 }
@@ -153,7 +155,7 @@ function mayBeForgotten({ snapshot, due, failures, failuresBeforeEnd }: Shown): 
  * Writes the plan to its flow where that is due, else looks whether the flow was cancelled. A failure is logged once,
  * and tried again.
  */
-async function updateFlow(dependencies: FlowMirrorDependencies, plan: Shown): Promise<void> {
+async function updateFlow(dependencies: FlowMirrorDependencies, plan: MirroredPlan): Promise<void> {
   const { clock, logger } = dependencies;
   const isWriteDue = plan.due;
   plan.due = false;
@@ -173,7 +175,7 @@ async function updateFlow(dependencies: FlowMirrorDependencies, plan: Shown): Pr
 }
 
 /** Cancels the plan where its flow was cancelled. */
-async function cancelWithFlow(dependencies: FlowMirrorDependencies, plan: Shown): Promise<void> {
+async function cancelWithFlow(dependencies: FlowMirrorDependencies, plan: MirroredPlan): Promise<void> {
   const flow = await findFlow(bindFlows(dependencies, plan), plan);
   if (flow && wasCancelled(flow)) cancelPlanOnce(dependencies, plan);
 }
@@ -183,7 +185,7 @@ async function cancelWithFlow(dependencies: FlowMirrorDependencies, plan: Shown)
  * ended. Cancels the plan where its flow was cancelled; leaves a flow that is over as it is. Throws when other writers
  * come first each time.
  */
-async function writeFlow(dependencies: FlowMirrorDependencies, plan: Shown): Promise<void> {
+async function writeFlow(dependencies: FlowMirrorDependencies, plan: MirroredPlan): Promise<void> {
   const flows = bindFlows(dependencies, plan);
   for (let tries = 0; tries < WRITES_MAX; tries += 1) {
     const { snapshot } = plan;
@@ -200,12 +202,15 @@ async function writeFlow(dependencies: FlowMirrorDependencies, plan: Shown): Pro
   throw new Error("others keep changing it");
 }
 
-function bindFlows({ runtime }: FlowMirrorDependencies, { snapshot }: Shown): BoundFlows {
+function bindFlows({ runtime }: FlowMirrorDependencies, { snapshot }: MirroredPlan): BoundFlows {
   return runtime.tasks.async.managedFlows.bindSession({ sessionKey: snapshot.ownerSession });
 }
 
 /** Finds the plan's flow, also the one that a process before this one created. */
-async function findFlow(flows: BoundFlows, { flowId, snapshot }: Shown): Promise<Flow | undefined> {
+async function findFlow(
+  flows: BoundFlows,
+  { flowId, snapshot }: MirroredPlan,
+): Promise<HostFlow | undefined> {
   if (flowId !== undefined) return flows.get(flowId);
   const all = await flows.list();
   return all.find(
@@ -214,7 +219,7 @@ async function findFlow(flows: BoundFlows, { flowId, snapshot }: Shown): Promise
   );
 }
 
-async function createFlow(flows: BoundFlows, snapshot: FlowSnapshot): Promise<Flow> {
+async function createFlow(flows: BoundFlows, snapshot: FlowSnapshot): Promise<HostFlow> {
   return flows.createManaged({
     controllerId: CONTROLLER,
     goal: snapshot.objective.replace(/\s+/gu, " ").trim().slice(0, GOAL_CHARS_MAX),
@@ -225,16 +230,16 @@ async function createFlow(flows: BoundFlows, snapshot: FlowSnapshot): Promise<Fl
   });
 }
 
-function wasCancelled({ status, cancelRequestedAt }: Flow): boolean {
+function wasCancelled({ status, cancelRequestedAt }: HostFlow): boolean {
   return status === "cancelled" || typeof cancelRequestedAt === "number";
 }
 
-function isFlowOver({ status }: Flow): boolean {
+function isFlowOver({ status }: HostFlow): boolean {
   return !OPEN.has(status);
 }
 
 /** Cancels a running plan whose flow was cancelled, once, and does not wait for it. */
-function cancelPlanOnce({ cancel, logger }: FlowMirrorDependencies, plan: Shown): void {
+function cancelPlanOnce({ cancel, logger }: FlowMirrorDependencies, plan: MirroredPlan): void {
   if (plan.told || plan.snapshot.status !== "running") return;
   plan.told = true;
   const { coordinationId } = plan.snapshot;
@@ -251,9 +256,9 @@ function cancelPlanOnce({ cancel, logger }: FlowMirrorDependencies, plan: Shown)
 /** Writes how far the plan is. Returns the flow as it is then; `undefined` when another writer was faster. */
 async function writeProgress(
   flows: BoundFlows,
-  flow: Flow,
+  flow: HostFlow,
   snapshot: FlowSnapshot,
-): Promise<Flow | undefined> {
+): Promise<HostFlow | undefined> {
   const picture = formatFlowState(snapshot);
   if (flow.currentStep === picture.currentStep) return flow;
   const { flowId, revision: expectedRevision } = flow;
@@ -266,7 +271,7 @@ async function writeProgress(
 async function endFlow(
   { runtime }: FlowMirrorDependencies,
   flows: BoundFlows,
-  flow: Flow,
+  flow: HostFlow,
   snapshot: FlowSnapshot,
 ): Promise<boolean> {
   const { flowId } = flow;

@@ -50,7 +50,7 @@ export function createOwnerRunner(runtime: HostRuntime, { clock, logger }: Runne
   const starting = new Set<string>();
   /** Keys of second and third runs that the host was asked for and may not have a row of yet. */
   const requested = new Set<string>();
-  const mayHaveBegun = (attempt: Attempt, { nextRun, notBeforeMs }: Nothing): boolean => {
+  const mayHaveBegun = (attempt: Attempt, { nextRun, notBeforeMs }: MissingRun): boolean => {
     if (clock.now() < notBeforeMs) return false;
     if (starting.has(attempt.idempotencyKey) || requested.has(nextRun.idempotencyKey)) return true;
     return nextRun === attempt && mayStillGetRow(attempt, clock);
@@ -69,7 +69,7 @@ export function createOwnerRunner(runtime: HostRuntime, { clock, logger }: Runne
       return { kind: "unknown" };
     }
   };
-  const request = async (order: Telling, nextRun: Attempt): Promise<Start> => {
+  const request = async (order: ToldMessage, nextRun: Attempt): Promise<Start> => {
     if (nextRun === order) return runTelling(runtime, order, nextRun);
     const { idempotencyKey: key } = nextRun;
     requested.add(key);
@@ -111,28 +111,31 @@ const RUNS_MAX = 3;
 
 type ObservedRun = Extract<Observation, ObservedChild>;
 
-interface Something {
+/** A run that tells the message, or failed to, as the host sees it. */
+interface SightedRun {
   readonly kind: "something";
   readonly seen: ObservedRun;
   /** It was told, and its turn goes on. */
   readonly answers: boolean;
 }
 
-interface Nothing {
+/** No run tells the message: which one may begin, and when. */
+interface MissingRun {
   readonly kind: "nothing";
   /** The attempt itself where no run was begun. */
   readonly nextRun: Attempt;
   readonly notBeforeMs: number;
 }
 
-type Seen = Nothing | Something;
+/** The run that tells a message, or the run that is to begin. */
+type RunFinding = MissingRun | SightedRun;
 
 /** Returns how the run stands that tells the message; without one, which run is to begin, and not before when. */
 async function findTelling(
   runtime: HostRuntime,
   attempt: Attempt,
   { number, notBeforeMs } = { number: 1, notBeforeMs: 0 },
-): Promise<Seen> {
+): Promise<RunFinding> {
   const run = createNumberedRun(attempt, number);
   const row = await findRunRow(runtime, run);
   // After the row: what a run that has ended wrote is there by now.
@@ -171,7 +174,7 @@ function createToldObservation(
   run: Attempt,
   row: TaskRow | undefined,
   since: readonly TranscriptMessage[],
-): Something {
+): SightedRun {
   const seen = {
     kind: "ended",
     ...createObservedChild(run),
@@ -185,7 +188,7 @@ function createToldObservation(
  * Returns how a run stands that has not told. A run that was lost did not tell, whatever its row says; nor did one
  * that failed.
  */
-function createUntold(run: Attempt, row: TaskRow): Something {
+function createUntold(run: Attempt, row: TaskRow): SightedRun {
   const child = createObservedChild(run);
   if (isRowOpen(row)) return { kind: "something", seen: { kind: "running", ...child }, answers: false };
   const ending = row.status === "succeeded" ? LOST : readRowEnding(row);
@@ -228,7 +231,7 @@ async function observeAnswer(runtime: HostRuntime, attempt: Attempt): Promise<Ob
 }
 
 /** A message that is told by a turn of a session, once for each key. */
-export interface Telling extends Attempt {
+export interface ToldMessage extends Attempt {
   readonly message: string;
 }
 
@@ -236,13 +239,17 @@ export interface Telling extends Attempt {
  * Starts a turn of a session that tells it the message, unless a run under this key told it before; returns the start
  * of either.
  */
-export async function tellSessionOnce(runtime: HostRuntime, order: Telling): Promise<Start> {
+export async function tellSessionOnce(runtime: HostRuntime, order: ToldMessage): Promise<Start> {
   const seen = await findTelling(runtime, order);
   return seen.kind === "nothing" ? runTelling(runtime, order, seen.nextRun) : createObservedStart(seen.seen);
 }
 
 /** Starts the run that tells a message, with delivery to the session's chat, or without it where that is refused. */
-async function runTelling(runtime: HostRuntime, order: Telling, { idempotencyKey }: Attempt): Promise<Start> {
+async function runTelling(
+  runtime: HostRuntime,
+  order: ToldMessage,
+  { idempotencyKey }: Attempt,
+): Promise<Start> {
   const next = { ...order, idempotencyKey };
   const deliver = hasChat(runtime, order.childSessionKey);
   const first = await startTurn(runtime, next, deliver);
@@ -250,7 +257,7 @@ async function runTelling(runtime: HostRuntime, order: Telling, { idempotencyKey
   return deliver && first.kind === "refused" ? await startTurn(runtime, next, false) : first;
 }
 
-async function startTurn(runtime: HostRuntime, order: Telling, deliver: boolean): Promise<Start> {
+async function startTurn(runtime: HostRuntime, order: ToldMessage, deliver: boolean): Promise<Start> {
   try {
     const { runId, sessionKey } = await runtime.subagent.run({
       sessionKey: order.childSessionKey,

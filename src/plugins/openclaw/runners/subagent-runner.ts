@@ -10,7 +10,12 @@ import type {
   Observation,
   ObservedChild,
 } from "../../../agents/coordination/contracts/observation.ts";
-import type { AgentRunner, Attempt, Order, Start } from "../../../agents/coordination/ports/agent-runner.ts";
+import type {
+  AgentRunner,
+  Attempt,
+  AttemptOrder,
+  Start,
+} from "../../../agents/coordination/ports/agent-runner.ts";
 import { waitWithin } from "../../../agents/coordination/std/wait-for.ts";
 import { cancelRowRun, cancelSpawnsBelow } from "./cancel-rows.ts";
 import {
@@ -32,7 +37,7 @@ import {
   type RunnerDependencies,
   type TaskRow,
 } from "../host/host-runs.ts";
-import { readProviderRefusal, type Refusal } from "../host/provider-refusal.ts";
+import { readProviderRefusal, type ProviderRefusal } from "../host/provider-refusal.ts";
 import { formatPromptContext } from "./prompt-context.ts";
 
 /** The host takes 0.2 s for an agent and its agents, and gives up itself after 15 s. */
@@ -44,7 +49,7 @@ const CANCEL_MS_MAX = 20_000;
  * for its place with us, where its time has not begun, and for no agent that waits for it. The host forgets lanes that begin
  * with `nested:` when they are empty.
  */
-function nameHostLane({ lane, idempotencyKey }: Order): string {
+function nameHostLane({ lane, idempotencyKey }: AttemptOrder): string {
   return lane === "data" ? "subagent" : `nested:coord:${lane}:${idempotencyKey}`;
 }
 
@@ -100,7 +105,7 @@ export function createSubagentRunner(
 async function startAttempt(
   runtime: HostRuntime,
   dependencies: SubagentRunnerDependencies,
-  order: Order,
+  order: AttemptOrder,
 ): Promise<Start> {
   try {
     const before = await findRunRow(runtime, order);
@@ -136,7 +141,7 @@ async function startAttempt(
 async function writeRunFolder(
   runtime: HostRuntime,
   { logger }: RunnerDependencies,
-  { order, folder }: { readonly order: Order; readonly folder: string },
+  { order, folder }: { readonly order: AttemptOrder; readonly folder: string },
 ): Promise<void> {
   const { childSessionKey: sessionKey, agentId } = order;
   try {
@@ -198,7 +203,7 @@ async function readRunRow(
   };
 }
 
-function omitProvider({ retryAfterMs }: Refusal): { readonly retryAfterMs?: number } {
+function omitProvider({ retryAfterMs }: ProviderRefusal): { readonly retryAfterMs?: number } {
   return { ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 
@@ -227,7 +232,7 @@ async function cancelAttempt(
 }
 
 /** Formats what the agent of a step reads besides its task: its envelope, and how the result gets back. */
-function formatStepContext({ envelope, outputSchema }: Order): string {
+function formatStepContext({ envelope, outputSchema }: AttemptOrder): string {
   return [
     formatPromptContext(envelope),
     "<coordination-report>",

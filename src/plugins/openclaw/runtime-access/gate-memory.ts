@@ -13,7 +13,7 @@ import {
 import type { KeptText } from "../../../agents/coordination/results/read-on.ts";
 import { createSpokenWords, type SpokenWords } from "./spoken-words.ts";
 import { createLongTexts, type LongTexts } from "./long-texts.ts";
-import { createRecentMap, type Recent } from "../../../agents/coordination/std/recent.ts";
+import { createRecentMap, type RecentMap } from "../../../agents/coordination/std/recent.ts";
 import { shareInProcess } from "../host/share-in-process.ts";
 
 export interface GatedNow extends GatedSession {
@@ -47,15 +47,15 @@ export interface SpeakingChild {
 
 export interface GateMemory {
   /** The session of a run, by the span that its model calls have as parent. */
-  readonly spans: Recent<SessionKey>;
-  readonly gated: Recent<GatedNow>;
+  readonly spans: RecentMap<SessionKey>;
+  readonly gated: RecentMap<GatedNow>;
   readonly texts: WithheldTexts;
-  readonly children: Recent<SpeakingChild>;
+  readonly children: RecentMap<SpeakingChild>;
   readonly longTexts: LongTexts;
   /** Sessions whose children's words might go to a chat in their name. */
   readonly spoken: SpokenWords;
   /** Sessions that people wrote to in a chat, by channel and session. */
-  readonly addressed: Recent<true>;
+  readonly addressed: RecentMap<true>;
   /** How much of a result a parent is shown; the operator's, once a coordinator has opened. */
   parentCharsMax: number;
   /** Makes the names of texts that are kept back; the one that outlives the process, once a coordinator has opened. */

@@ -54,7 +54,7 @@ import { accessNarrowedSince } from "./narrowed-spawns.ts";
 import {
   withRuntime,
   type ChildAtWork,
-  type Faces,
+  type RuntimeFaces,
   type PendingSpawn,
   type SharedRuntime,
 } from "./shared-runtime.ts";
@@ -228,7 +228,7 @@ function createTelemetryIfEnabled({ config, ...dependencies }: FaceDependencies)
   return settings.enabled ? createTelemetryFace({ ...dependencies, settings }) : undefined;
 }
 
-function createFaces(api: OpenClawPluginApi, dependencies: FaceDependencies): Faces {
+function createFaces(api: OpenClawPluginApi, dependencies: FaceDependencies): RuntimeFaces {
   const openwop = createOpenWopIfEnabled(api, dependencies);
   const page = createPageIfEnabled(api, dependencies, openwop);
   const metrics = createMetricsIfEnabled(dependencies);
@@ -242,7 +242,7 @@ function createFaces(api: OpenClawPluginApi, dependencies: FaceDependencies): Fa
 }
 
 /** Closes what reads the ledger or has runs in it: telemetry, OpenWOP, the page and metrics. */
-async function closeFaces({ openwop, page, metrics, telemetry }: Faces): Promise<void> {
+async function closeFaces({ openwop, page, metrics, telemetry }: RuntimeFaces): Promise<void> {
   await telemetry?.close();
   await openwop?.close();
   await page?.close();

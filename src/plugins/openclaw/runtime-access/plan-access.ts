@@ -15,7 +15,7 @@ import { withRuntime, type SharedRuntime } from "./shared-runtime.ts";
 import { runWithinBudget } from "../host/within-budget.ts";
 
 /** Requests to a running coordinator about plans. */
-export interface Plans extends PlanRequests, QuestionRequests {
+export interface PlanAccess extends PlanRequests, QuestionRequests {
   readonly envelopeForChild: Coordinator["envelopeForChild"];
   readonly reads: PlanReads;
   /** Whether an answer that came by webhook is one. */
@@ -31,7 +31,7 @@ export interface PlanReads extends Pick<LedgerStore, "list">, ContentReader, Con
 }
 
 /** Runs `work` on the coordinator of this process. @throws CoordinationError */
-export type UsePlans = <T>(work: (plans: Plans, runtime: SharedRuntime) => Promise<T>) => Promise<T>;
+export type UsePlans = <T>(work: (plans: PlanAccess, runtime: SharedRuntime) => Promise<T>) => Promise<T>;
 
 /** Admitting a plan of 10,000 steps takes seconds. */
 const REQUEST_BUDGET_MS = 30_000;

@@ -5,10 +5,11 @@ import type { OpenClawPluginApi } from "../host/sdk.ts";
 import { reportFailure } from "./report-failure.ts";
 import type { SharedRuntime } from "./shared-runtime.ts";
 
-type Work<T> = (runtime: SharedRuntime) => Promise<T>;
+/** Work that needs the runtime. */
+type RuntimeWork<T> = (runtime: SharedRuntime) => Promise<T>;
 
 /** Runs the work of a hook, which is named in the log. It never throws, and gives `undefined` where the work fails. */
-export type RunQuietly = <T>(hook: string, work: Work<T>) => Promise<T | undefined>;
+export type RunQuietly = <T>(hook: string, work: RuntimeWork<T>) => Promise<T | undefined>;
 
 /** Work of hooks that differs for the sessions of children. */
 export interface ChildHooks {
@@ -21,7 +22,10 @@ export interface ChildHooks {
  * Creates the function that runs a hook's work through `use` and returns its result; a failure is reported and makes
  * the result `undefined`.
  */
-export function createRunQuietly(api: OpenClawPluginApi, use: <T>(work: Work<T>) => Promise<T>): RunQuietly {
+export function createRunQuietly(
+  api: OpenClawPluginApi,
+  use: <T>(work: RuntimeWork<T>) => Promise<T>,
+): RunQuietly {
   return async (hook, work) => {
     try {
       return await use(work);

@@ -32,13 +32,13 @@ import type { PageFace } from "../page/page-face.ts";
 import type { MetricsFace } from "./create-metrics-face.ts";
 import type { TelemetryFace } from "./create-telemetry-face.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
-import type { Compactions } from "../host/compactions.ts";
-import type { Recent } from "../../../agents/coordination/std/recent.ts";
+import type { CompactionRecords } from "../host/compactions.ts";
+import type { RecentMap } from "../../../agents/coordination/std/recent.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
 import type { WorkingFolders } from "../host/working-folder.ts";
 
 /** The ways by which others reach the runtime, or hear of it. */
-export interface Faces {
+export interface RuntimeFaces {
   /** Absent where the operator does not want OpenWOP served. */
   readonly openwop?: OpenWopFace;
   /** Absent where the operator does not want it. */
@@ -48,7 +48,7 @@ export interface Faces {
   readonly telemetry?: TelemetryFace;
 }
 
-export interface SharedRuntime extends Faces {
+export interface SharedRuntime extends RuntimeFaces {
   readonly config: Phase1Config;
   readonly logger: Logger;
   /** The ledger that is used. Its place may have a password. */
@@ -70,19 +70,19 @@ export interface SharedRuntime extends Faces {
   /** Finds whom the host takes for a spawn that names no agent. */
   readonly findDefaultAgent: FindDefaultAgent;
   /** Spawns between their two hooks, by tool call. */
-  readonly pendingSpawns: Recent<readonly PendingSpawn[]>;
+  readonly pendingSpawns: RecentMap<readonly PendingSpawn[]>;
   /** The folder from which a session's tools take relative paths. */
   readonly folderOf: WorkingFolders;
   /** Reads the newest messages of a session, the oldest first, as the host has them. */
   readTranscript(session: SessionKey): Promise<readonly TranscriptMessage[]>;
   /** Which sessions had their history compacted. */
-  readonly compactions: Compactions;
+  readonly compactions: CompactionRecords;
   /** The host's names of models and folders, in one form. */
   readonly names: HostNames;
   /** Children at work, by session; what is forgotten is asked of the ledger before the next run. */
-  readonly children: Recent<ChildAtWork>;
+  readonly children: RecentMap<ChildAtWork>;
   /** The newest request to each session, the objective of a coordination that it opens. */
-  readonly requests: Recent<string>;
+  readonly requests: RecentMap<string>;
   /** Opens the ledger at the first call and again after a failure. @throws CoordinationError */
   coordinator(): Promise<RunningCoordinator>;
   readonly closed: boolean;
@@ -125,11 +125,12 @@ interface FailedStarts {
   readonly sinceMs: number;
 }
 
-type Holder = { [KEY]?: SharedRuntime; [FAILURE_KEY]?: FailedStarts | undefined };
+/** The global object, where all instances of the plugin find the shared runtime. */
+type RuntimeHolder = { [KEY]?: SharedRuntime; [FAILURE_KEY]?: FailedStarts | undefined };
 
 /** Returns the runtime of this process, open or closed; `undefined` before there is one. */
 export function findRuntime(): SharedRuntime | undefined {
-  return (globalThis as Holder)[KEY];
+  return (globalThis as RuntimeHolder)[KEY];
 }
 
 /**
@@ -137,7 +138,7 @@ export function findRuntime(): SharedRuntime | undefined {
  * told that.
  */
 export function noteStartFailure(error: Error | undefined): void {
-  const holder = globalThis as Holder;
+  const holder = globalThis as RuntimeHolder;
   const beforeMs = holder[FAILURE_KEY]?.sinceMs ?? Number.POSITIVE_INFINITY;
   const isUnserved = error !== undefined && findRuntime()?.closed !== false;
   holder[FAILURE_KEY] = { error, sinceMs: isUnserved ? Math.min(beforeMs, Date.now()) : beforeMs };
@@ -148,7 +149,7 @@ export function noteStartFailure(error: Error | undefined): void {
  * it did not fail.
  */
 export function findStartFailure(): StartFailure | undefined {
-  const failed = (globalThis as Holder)[FAILURE_KEY];
+  const failed = (globalThis as RuntimeHolder)[FAILURE_KEY];
   return failed?.error && { error: failed.error, sinceMs: failed.sinceMs };
 }
 
@@ -158,7 +159,7 @@ export function findStartFailure(): StartFailure | undefined {
  */
 export async function replaceRuntime(next: SharedRuntime): Promise<SharedRuntime | undefined> {
   const previous = findRuntime();
-  const holder = globalThis as Holder;
+  const holder = globalThis as RuntimeHolder;
   holder[KEY] = next;
   holder[FAILURE_KEY] = undefined;
   await previous?.close();

@@ -41,7 +41,7 @@ export interface SpokenWords {
 }
 
 /** Letters and digits alone: the host changes the rest on the way to a chat. */
-interface Words {
+interface SpokenText {
   readonly by: string;
   readonly letters: string;
   /** Without the lines by which files are sent. */
@@ -55,7 +55,7 @@ interface Words {
 export function createSpokenWords(): SpokenWords {
   const byParents = createLetterMemory(OWN_LETTERS_MAX);
   const toTools = createLetterMemory(TO_TOOLS_LETTERS_MAX);
-  const byChildren = createRecentMap<readonly Words[]>(SESSIONS_MAX);
+  const byChildren = createRecentMap<readonly SpokenText[]>(SESSIONS_MAX);
   const recallOfChild = (parent: string, child: string, text: string): void => {
     const words = createWords(child, text);
     if (words.letters !== "")
@@ -115,7 +115,7 @@ function createLetterMemory(lettersMax: number): LetterMemory {
   };
 }
 
-function createWords(by: string, text: string): Words {
+function createWords(by: string, text: string): SpokenText {
   return {
     by,
     letters: extractLetters(text, CHARS_MAX),
@@ -132,7 +132,7 @@ function listLetterForms(text: string): Iterable<string> {
 }
 
 /** True where a message is these words, or at least `lettersMin` letters in a row out of them. */
-function isWithinWords({ letters, shown }: Words, message: string, lettersMin: number): boolean {
+function isWithinWords({ letters, shown }: SpokenText, message: string, lettersMin: number): boolean {
   if (message === letters || message === shown) return true;
   return message.length >= lettersMin && (letters.includes(message) || shown.includes(message));
 }

@@ -1,14 +1,15 @@
 /** Owns: what every agent tool is given, and the form in which it answers. */
 import type { AgentId, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
-import type { Plans } from "./plan-access.ts";
+import type { PlanAccess } from "./plan-access.ts";
 
 /** The answer of a tool to the model, as JSON. */
 export interface ToolAnswer extends Readonly<Record<string, unknown>> {
   readonly status: string;
 }
 
-export interface Calling {
-  readonly plans: Plans;
+/** The session that calls a tool, and what it may reach. */
+export interface ToolCallScope {
+  readonly plans: PlanAccess;
   readonly mayRun: (agent: AgentId) => boolean;
   /** The host's record of who spawned whom. */
   readonly parentOf?: (session: SessionKey) => SessionKey | undefined;
@@ -20,7 +21,8 @@ export interface Calling {
   readonly agent: AgentId;
 }
 
-export type Use = <T>(work: (calling: Calling) => Promise<T>) => Promise<T>;
+/** Runs the work of a tool with what is known of its call. */
+export type ToolCallRunner = <T>(work: (calling: ToolCallScope) => Promise<T>) => Promise<T>;
 
 /** Returns the answer of an agent tool that says what is wrong with the call; nothing is thrown. */
 export function createToolError(message: string): ToolAnswer {

@@ -124,7 +124,7 @@ async function findSpawnPlace(runtime: SharedRuntime, request: SpawnRequest): Pr
 interface OwnerSpawn {
   readonly request: SpawnRequest;
   /** The coordination whose child the session was; absent for a session that is nobody's child. */
-  readonly ended: View;
+  readonly ended: SpawnTree;
 }
 
 /**
@@ -144,13 +144,14 @@ async function findOwnerSpawnPlace(
   return { described, gates: [(rules ?? config).gates] };
 }
 
-type View = Awaited<ReturnType<Coordinator["view"]>>;
+/** The coordination that a spawn is in, as it is now. */
+type SpawnTree = Awaited<ReturnType<Coordinator["view"]>>;
 
 /**
  * Counts the spawns from the owner down to a step, that of the step among them: 1 for a child of the owner, and where
  * there is no view.
  */
-function countSpawnDepth(view: View, stepId: StepId): number {
+function countSpawnDepth(view: SpawnTree, stepId: StepId): number {
   const parents = new Map(view?.steps.map((step) => [step.stepId, step.parentStepId]));
   let depth = 1;
   for (let parent = parents.get(stepId); parent && depth <= parents.size; parent = parents.get(parent))

@@ -219,7 +219,8 @@ function isAgentCoordinated(
   return !agents || (agentId !== undefined && isAgentListed(agents, agentId));
 }
 
-interface Admitting {
+/** A spawn that is to be admitted, and the call of the host that asks for it. */
+interface AdmissionRequest {
   readonly reading: SpawnReading;
   readonly event: BeforeEvent;
   readonly early: EarlyAnswer;
@@ -231,7 +232,7 @@ interface Admitting {
  */
 async function admitToLedger(
   runtime: SharedRuntime,
-  { reading, event, early }: Admitting,
+  { reading, event, early }: AdmissionRequest,
 ): Promise<BeforeResult> {
   const { strict } = runtime.config;
   if (reading.kind === "unreadable") return answerUnreadableSpawn(runtime, reading);
@@ -282,7 +283,7 @@ function createSpawnCall(source: CallSource, event: BeforeEvent, ctx: BeforeCont
   };
 }
 
-interface HandOver extends Admitting {
+interface HandOver extends AdmissionRequest {
   readonly coordinator: Coordinator;
   readonly reading: SpawnReading & { readonly kind: "spawn" };
   readonly envelope: CoordinationEnvelope;

@@ -22,7 +22,7 @@ import { ESCALATE_TOOL, PROGRESS_TOOL, REPORT_TOOL } from "../host/tool-declarat
 import type { ChildSession } from "../../../agents/coordination/runtime/results/child-words.ts";
 import type { LongText } from "../runtime-access/long-texts.ts";
 import { accessGateMemory, isKeptBack, type GatedNow } from "../runtime-access/gate-memory.ts";
-import { listMessageParts, readSpokenWords, listPartTexts, type Part } from "./message-parts.ts";
+import { listMessageParts, readSpokenWords, listPartTexts, type MessagePart } from "./message-parts.ts";
 import type { SpanOf } from "./text-transforms.ts";
 
 export interface GateHandlers {
@@ -138,7 +138,8 @@ function forgetDoubt(session: string): void {
 const KNOWN_MS_MAX = 2_000;
 const LOOK_MS = 25;
 
-interface Learning {
+/** How long the ledger is asked about a session, and whether it was spawned. */
+interface SessionLookup {
   /** An agent spawned the session, so that the ledger may say of it what it is. */
   readonly isSpawned: boolean;
   readonly waitMs: number;
@@ -148,7 +149,7 @@ interface Learning {
 async function learnSession(
   runtime: SharedRuntime,
   session: SessionKey,
-  { isSpawned, waitMs }: Learning,
+  { isSpawned, waitMs }: SessionLookup,
 ): Promise<boolean> {
   const { gated: memory } = accessGateMemory();
   const { heldSessions, childWords } = await runtime.coordinator();
@@ -235,7 +236,7 @@ function keepLastWords(
 }
 
 /** Removes the outputs of a report, because they are in the ledger and are held there. */
-function removeReportOutputs(gated: GatedNow, part: Part): Part {
+function removeReportOutputs(gated: GatedNow, part: MessagePart): MessagePart {
   if (part.type !== "toolCall" || part.name !== REPORT_TOOL) return part;
   const args = part.arguments;
   if (typeof args !== "object" || args === null) return part;
@@ -246,7 +247,7 @@ function removeReportOutputs(gated: GatedNow, part: Part): Part {
 }
 
 /** Removes questions to people and parents, and progress: they are in the ledger, and are withheld there. */
-function removeWithheldWords(gated: GatedNow, part: Part): Part {
+function removeWithheldWords(gated: GatedNow, part: MessagePart): MessagePart {
   if (part.type !== "toolCall" || !isKeptBack(gated)) return part;
   switch (part.name) {
     case ESCALATE_TOOL:

@@ -1,6 +1,6 @@
 /** Owns: the parts of a message as the host writes them: texts, and calls of tools with their arguments. */
 
-export interface Part {
+export interface MessagePart {
   readonly type?: unknown;
   readonly text?: unknown;
   readonly name?: unknown;
@@ -8,18 +8,18 @@ export interface Part {
 }
 
 /** Returns the parts of a message's content; a plain text is one part, and content of any other form has none. */
-export function listMessageParts(content: unknown): readonly Part[] {
+export function listMessageParts(content: unknown): readonly MessagePart[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
-  return Array.isArray(content) ? (content as Part[]) : [];
+  return Array.isArray(content) ? (content as MessagePart[]) : [];
 }
 
 /** Lists the texts of the text parts of a message, without those of tool calls. */
-export function listPartTexts(parts: readonly Part[]): string[] {
+export function listPartTexts(parts: readonly MessagePart[]): string[] {
   return parts.flatMap(({ type, text }) => (type === "text" && typeof text === "string" ? [text] : []));
 }
 
 /** The words of a message. */
-export interface Said {
+export interface MessageWords {
   readonly words: string;
   /** The texts in its calls of tools, the first of them. */
   readonly toTools: readonly string[];
@@ -29,7 +29,7 @@ export interface Said {
  * Returns what a message says in its text parts, joined by line breaks, and the texts in the arguments of its tool
  * calls.
  */
-export function readSpokenWords(content: unknown): Said {
+export function readSpokenWords(content: unknown): MessageWords {
   const parts = listMessageParts(content);
   const calls = parts.filter(({ type }) => type === "toolCall");
   return {

@@ -8,7 +8,7 @@ import { formatErrorSentence } from "../host/host-runs.ts";
 import { createRecentMap } from "../../../agents/coordination/std/recent.ts";
 import { accessGateMemory } from "../runtime-access/gate-memory.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
-import { readSpokenWords, type Said } from "./message-parts.ts";
+import { readSpokenWords, type MessageWords } from "./message-parts.ts";
 
 /** Resolves when the words of the session's children are known, as far as the host has them. Asks once for each session. Never throws. */
 export type RecallWords = (runtime: SharedRuntime, session: SessionKey) => Promise<void>;
@@ -79,7 +79,7 @@ async function listEarlierChildren(
     .slice(0, CHILDREN_MAX);
 }
 
-interface SaidAt extends Said {
+interface SaidAt extends MessageWords {
   /** Unix time in milliseconds; 0 where the host does not say when. */
   readonly atMs: number;
 }

@@ -37,16 +37,18 @@ export function registerGates(
 }
 
 const KEY = Symbol.for("openclaw-coordination.text-transforms");
-type Holder = { [KEY]?: TextTransforms };
+/** The global object, where all instances of the plugin find the text transforms. */
+type TransformsHolder = { [KEY]?: TextTransforms };
 
-interface Seam {
+/** Patterns for the host that become effective once the code behind them is loaded. */
+interface TransformSeam {
   handlers?: GateHandlers;
   load(): Promise<SpanOf>;
   /** A pattern that leaves every text as it is until the code behind it is loaded. */
   pattern(which: keyof TextTransforms): RegExp;
 }
 
-function createTransformSeam(): Seam {
+function createTransformSeam(): TransformSeam {
   let transforms: TextTransforms | undefined;
   const load = createOnceLoader(async (): Promise<SpanOf> => {
     const [
@@ -55,16 +57,16 @@ function createTransformSeam(): Seam {
     ] = await Promise.all([loadDiagnostics(), import("./text-transforms.ts")]);
     const spanOf: SpanOf = () => active().parentSpanId;
     transforms = textTransforms(spanOf);
-    (globalThis as Holder)[KEY] = transforms;
+    (globalThis as TransformsHolder)[KEY] = transforms;
     return spanOf;
   });
-  const seam: Seam = {
+  const seam: TransformSeam = {
     load,
     pattern: (which) => {
       const pattern = /(?!)/u;
       const replace = (text: string): string => {
         // In the middle of a reload those of the instance before.
-        const existing = transforms ?? (globalThis as Holder)[KEY];
+        const existing = transforms ?? (globalThis as TransformsHolder)[KEY];
         return existing ? text.replace(existing[which], "") : text;
       };
       Object.defineProperty(pattern, Symbol.replace, { value: replace });

@@ -65,20 +65,20 @@ function findSessionOfSpan(span: string | undefined): SessionKey | undefined {
 }
 
 /** The step that a text is kept under. */
-type Keeper = NonNullable<SpeakingChild["of"]>;
+type KeepingStep = NonNullable<SpeakingChild["of"]>;
 
 /**
  * Finds the step that keeps the whole of a text which is too long for the parent of its session. The host tells a parent what its
  * child says; the words of a plan's step are told by its plan.
  */
-function findKeepingStep(session: SessionKey, text: string): Keeper | undefined {
+function findKeepingStep(session: SessionKey, text: string): KeepingStep | undefined {
   const { children, parentCharsMax } = accessGateMemory();
   if (text.length <= parentCharsMax) return undefined;
   const child = children.get(session);
   return child?.canKeepWhole && !child.isPlanned ? child.of : undefined;
 }
 
-function shortenForParent(session: SessionKey, text: string, keptBy: Keeper): string {
+function shortenForParent(session: SessionKey, text: string, keptBy: KeepingStep): string {
   const { longTexts, parentCharsMax } = accessGateMemory();
   return longTexts.shorten(session, text, parentCharsMax, keptBy);
 }

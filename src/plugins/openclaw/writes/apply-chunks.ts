@@ -13,13 +13,15 @@ import { foldCharacters } from "./loose-match.ts";
 import type { Chunk } from "./read-patch.ts";
 import { createOnceLoader } from "../../../agents/coordination/std/load-once.ts";
 
-interface Line {
+/** A line of a text, with its ending. */
+interface SourceLine {
   readonly text: string;
   readonly ending: string;
 }
 
-interface Source {
-  readonly lines: readonly Line[];
+/** The text that a patch is applied to, by lines. */
+interface SourceText {
+  readonly lines: readonly SourceLine[];
   /** The texts of the lines, with less regard to how they are written at each level. */
   readonly levels: readonly (() => readonly string[])[];
   readonly ending: string;
@@ -35,10 +37,11 @@ const FORM_COST = 10;
 /** Comparing so many characters takes as long as looking at a line. */
 const CHARS_PER_LOOK = 10;
 
-interface Replacement {
+/** Lines that a chunk replaces, and those that take their place. */
+interface LineReplacement {
   readonly at: number;
   readonly oldCount: number;
-  readonly lines: readonly Line[];
+  readonly lines: readonly SourceLine[];
 }
 
 /**
@@ -52,7 +55,7 @@ export function applyChunks(
 ): string | undefined {
   const mark = before.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
   const source = createSource(before.slice(mark.length), spend);
-  const replacements: Replacement[] = [];
+  const replacements: LineReplacement[] = [];
   let from = 0;
   for (const chunk of chunks) {
     const replacement = findReplacement(source, chunk, from);
@@ -64,7 +67,7 @@ export function applyChunks(
   return isSameButForEndings(before, after) ? before : after;
 }
 
-function createSource(text: string, spend: SpendSearch): Source {
+function createSource(text: string, spend: SpendSearch): SourceText {
   spend(text.length + countLineEnds(text) * SPLIT_COST);
   const lines = listLines(text).map(toLine);
   const texts = lines.map((line) => line.text);
@@ -82,7 +85,7 @@ function createSource(text: string, spend: SpendSearch): Source {
   };
 }
 
-function toLine(line: string): Line {
+function toLine(line: string): SourceLine {
   const ending = readLineEnding(line);
   return { text: line.slice(0, line.length - ending.length), ending };
 }
@@ -95,7 +98,7 @@ const NORMAL_FORMS: readonly ((line: string) => string)[] = [
 ];
 
 /** Finds what a chunk replaces behind `from`; `undefined` where it does not fit, or fits more than once. */
-function findReplacement(source: Source, chunk: Chunk, from: number): Replacement | undefined {
+function findReplacement(source: SourceText, chunk: Chunk, from: number): LineReplacement | undefined {
   const behind = chunk.context === "" ? from : findLineBehindContext(source, chunk.context, from);
   if (behind === undefined) return undefined;
   if (chunk.oldLines.length === 0) return createInsertion(source, chunk, behind);
@@ -113,7 +116,7 @@ function findReplacement(source: Source, chunk: Chunk, from: number): Replacemen
  * Returns the index of the line behind the only one from `from` on that fits the context; `undefined` where none fits,
  * or several do.
  */
-function findLineBehindContext(source: Source, context: string, from: number): number | undefined {
+function findLineBehindContext(source: SourceText, context: string, from: number): number | undefined {
   const at = findOldLines(source, [context], from, false);
   return typeof at === "number" ? at + 1 : undefined;
 }
@@ -125,7 +128,7 @@ function withoutLastLine(chunk: Chunk): Chunk {
 
 /** Finds where these lines are, exactly and then more and more loosely; `several` where more than once. */
 function findOldLines(
-  source: Source,
+  source: SourceText,
   wanted: readonly string[],
   from: number,
   atEnd: boolean,
@@ -142,7 +145,7 @@ function findOldLines(
   return undefined;
 }
 
-function createInsertion(source: Source, chunk: Chunk, behind: number): Replacement {
+function createInsertion(source: SourceText, chunk: Chunk, behind: number): LineReplacement {
   const { lines } = source;
   const at = chunk.context !== "" && !chunk.atEnd ? behind : lines.length;
   const inserted = createNewLines(source, { at, oldCount: 0 }, chunk.newLines);
@@ -154,9 +157,9 @@ function createInsertion(source: Source, chunk: Chunk, behind: number): Replacem
   };
 }
 
-function createReplacement(source: Source, chunk: Chunk, at: number): Replacement {
+function createReplacement(source: SourceText, chunk: Chunk, at: number): LineReplacement {
   const { oldLines, keeps } = chunk;
-  const parts: (readonly Line[])[] = [];
+  const parts: (readonly SourceLine[])[] = [];
   let oldFrom = 0;
   let newFrom = 0;
   for (const [index, kept] of keeps.entries()) {
@@ -183,13 +186,18 @@ function createReplacement(source: Source, chunk: Chunk, at: number): Replacemen
   return { at, oldCount: oldLines.length, lines: parts.flat() };
 }
 
-interface Range {
+/** Lines that a chunk replaces. */
+interface LineRange {
   readonly at: number;
   readonly oldCount: number;
 }
 
 /** Creates lines with the endings of the lines that they replace, or of a line nearby. */
-function createNewLines(source: Source, { at, oldCount }: Range, texts: readonly string[]): Line[] {
+function createNewLines(
+  source: SourceText,
+  { at, oldCount }: LineRange,
+  texts: readonly string[],
+): SourceLine[] {
   const replaced = source.lines.slice(at, at + oldCount);
   const nearby =
     replaced.find((line) => line.ending !== "")?.ending ||
@@ -209,8 +217,11 @@ function findCounterpart(index: number, newCount: number, oldCount: number): num
   return index < oldCount - 1 ? index : -1;
 }
 
-function applyReplacements(lines: readonly Line[], replacements: readonly Replacement[]): readonly Line[] {
-  const parts: (readonly Line[])[] = [];
+function applyReplacements(
+  lines: readonly SourceLine[],
+  replacements: readonly LineReplacement[],
+): readonly SourceLine[] {
+  const parts: (readonly SourceLine[])[] = [];
   let from = 0;
   for (const { at, oldCount, lines: inserted } of replacements) {
     parts.push(lines.slice(from, at), inserted);
@@ -219,7 +230,7 @@ function applyReplacements(lines: readonly Line[], replacements: readonly Replac
   return [...parts, lines.slice(from)].flat();
 }
 
-function joinLines(lines: readonly Line[], ending: string): string {
+function joinLines(lines: readonly SourceLine[], ending: string): string {
   const last = lines.length - 1;
   return lines.map((line, index) => line.text + (line.ending || (index < last ? ending : ""))).join("");
 }

@@ -7,7 +7,7 @@
  *
  * Edits that would take long to find are not worked out; that they fail is not said.
  */
-import type { Proposed } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
+import type { ChangeProposal } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import {
   countLineEnds,
   createSearchBudget,
@@ -16,15 +16,16 @@ import {
   proposeWithinBudget,
   type SpendSearch,
 } from "./find-lines.ts";
-import { createLooseFinder, findOnlyOccurrence, type Finder, type Span } from "./loose-match.ts";
+import { createLooseFinder, findOnlyOccurrence, type LooseFinder, type TextSpan } from "./loose-match.ts";
 import { readParam } from "./param.ts";
 
-export interface Edit {
+/** A text to find, and the text that takes its place. */
+export interface TextEdit {
   readonly oldText: string;
   readonly newText: string;
 }
 
-const FAILS: Proposed = { kind: "fails" };
+const FAILS: ChangeProposal = { kind: "fails" };
 export const BYTE_ORDER_MARK = "\uFEFF";
 
 /** Returns a text without the byte order mark with which it may begin. */
@@ -33,13 +34,13 @@ export function removeByteOrderMark(text: string): string {
 }
 
 /** Returns the edits among the arguments of an `edit` call; `undefined` where the tool would refuse them. */
-export function readEdits(value: unknown): readonly Edit[] | undefined {
+export function readEdits(value: unknown): readonly TextEdit[] | undefined {
   if (!Array.isArray(value) || value.length === 0) return undefined;
   const edits = value.map(readEdit);
   return edits.every((edit) => edit !== undefined) ? edits : undefined;
 }
 
-function readEdit(value: unknown): Edit | undefined {
+function readEdit(value: unknown): TextEdit | undefined {
   const oldText = readParam(value, "oldText");
   const newText = readParam(value, "newText");
   if (typeof oldText !== "string" || typeof newText !== "string" || oldText.trim() === "") return undefined;
@@ -52,8 +53,8 @@ function readEdit(value: unknown): Edit | undefined {
  */
 export function proposeTextAfterEdits(
   before: string | undefined,
-  edits: readonly Edit[] | undefined,
-): Proposed {
+  edits: readonly TextEdit[] | undefined,
+): ChangeProposal {
   if (before === undefined || edits === undefined) return FAILS;
   const mark = before.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
   return proposeWithinBudget(() => {
@@ -62,14 +63,15 @@ export function proposeTextAfterEdits(
   });
 }
 
-interface Placed extends Span {
+/** An edit with the part of the text that it replaces. */
+interface PlacedEdit extends TextSpan {
   readonly newText: string;
   readonly exact: boolean;
   readonly changes: boolean;
 }
 
 /** Returns the text with the edits, in its own line endings; `undefined` where the tool would not make them. */
-function applyEdits(original: string, edits: readonly Edit[]): string | undefined {
+function applyEdits(original: string, edits: readonly TextEdit[]): string | undefined {
   const hasReturns = original.includes("\r");
   const spend = createSearchBudget(SEARCH_MAX);
   if (hasReturns) spend(countLineEnds(original) * LINE_COST);
@@ -95,13 +97,13 @@ const LINE_COST = 1_000;
  */
 function findEditPlaces(
   text: string,
-  edits: readonly Edit[],
+  edits: readonly TextEdit[],
   spend: SpendSearch,
-): readonly Placed[] | undefined {
+): readonly PlacedEdit[] | undefined {
   const wantedTexts = edits.map(({ oldText }) => withLineFeeds(oldText));
   for (const wanted of wantedTexts) if (wanted.length < text.length) spend(text.length * wanted.length);
   const find = createLooseFinder(text, spend);
-  const placed: Placed[] = [];
+  const placed: PlacedEdit[] = [];
   for (const [index, edit] of edits.entries()) {
     const at = findEditPlace(text, edit, wantedTexts[index] ?? "", find);
     if (!at) return undefined;
@@ -112,24 +114,24 @@ function findEditPlaces(
 
 function findEditPlace(
   text: string,
-  { oldText, newText }: Edit,
+  { oldText, newText }: TextEdit,
   wanted: string,
-  find: Finder,
-): Placed | undefined {
+  find: LooseFinder,
+): PlacedEdit | undefined {
   const exact = text.includes(wanted);
   const at = exact ? findOnlyOccurrence(text, wanted) : undefined;
   const span = exact ? at !== undefined && { start: at, end: at + wanted.length } : find(wanted);
   return span ? { ...span, newText: withLineFeeds(newText), exact, changes: oldText !== newText } : undefined;
 }
 
-function hasOverlap(edits: readonly Span[]): boolean {
+function hasOverlap(edits: readonly TextSpan[]): boolean {
   const sorted = edits.toSorted(compareStarts);
   return sorted.some((edit, index) => edit.end > (sorted[index + 1]?.start ?? Infinity));
 }
 
-const compareStarts = (a: Span, b: Span): number => a.start - b.start;
+const compareStarts = (a: TextSpan, b: TextSpan): number => a.start - b.start;
 
-function spliceEdits(text: string, edits: readonly (Span & { readonly newText: string })[]): string {
+function spliceEdits(text: string, edits: readonly (TextSpan & { readonly newText: string })[]): string {
   const parts: string[] = [];
   let from = 0;
   for (const { start, end, newText } of edits) {
@@ -144,7 +146,8 @@ export function withLineFeeds(text: string): string {
   return text.includes("\r") ? text.replace(/\r\n?/gu, "\n") : text;
 }
 
-interface Line {
+/** Where a line begins in two forms of a text. */
+interface LinePlace {
   /** Where it begins in the text with line feeds only, and in the text as it is. */
   readonly start: number;
   readonly originalStart: number;
@@ -153,7 +156,7 @@ interface Line {
 }
 
 /** Returns the text with the edits, or `undefined` where endings run into each other and would be other lines. */
-function applyInOwnEndings(original: string, text: string, edits: readonly Placed[]): string | undefined {
+function applyInOwnEndings(original: string, text: string, edits: readonly PlacedEdit[]): string | undefined {
   const lines = listLinePlaces(original);
   const common = findCommonEnding(original);
   const sorted = edits.toSorted(compareStarts);
@@ -169,8 +172,8 @@ function applyInOwnEndings(original: string, text: string, edits: readonly Place
 }
 
 /** Returns each line, and behind the last one the end of the text. */
-function listLinePlaces(original: string): readonly Line[] {
-  const lines: Line[] = [];
+function listLinePlaces(original: string): readonly LinePlace[] {
+  const lines: LinePlace[] = [];
   let start = 0;
   let originalStart = 0;
   for (const line of listLines(original)) {
@@ -197,14 +200,14 @@ function findCommonEnding(original: string): string {
 }
 
 /** Converts a place in the text with line feeds only to that in the text as it is. */
-function findOriginalPlace(lines: readonly Line[], place: number): number {
+function findOriginalPlace(lines: readonly LinePlace[], place: number): number {
   const line = lines[findLineIndex(lines, place)];
   return line ? line.originalStart + (place - line.start) : place;
 }
 
 interface LinedText {
   readonly text: string;
-  readonly lines: readonly Line[];
+  readonly lines: readonly LinePlace[];
   readonly common: string;
 }
 
@@ -212,7 +215,11 @@ interface LinedText {
  * Gives a new text the line endings that its edit takes away, or its line's where that is none: in their order, the
  * last ones where fewer are needed, the last one again where more are.
  */
-function restoreEndings({ text, lines, common }: LinedText, { start, end }: Span, newText: string): string {
+function restoreEndings(
+  { text, lines, common }: LinedText,
+  { start, end }: TextSpan,
+  newText: string,
+): string {
   const first = findLineIndex(lines, start);
   const removedLines = countLineFeeds(text.slice(start, end));
   const sources = lines.slice(first, first + Math.max(1, removedLines));

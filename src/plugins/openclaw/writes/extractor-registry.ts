@@ -13,7 +13,7 @@ import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { followInstance } from "../../hooks/follow-instance.ts";
 import { HOOK_LIMITS } from "../../hooks/hook-limits.ts";
-import { assertVersion, endInSlot, type Ending, type Slot } from "../../hooks/hook-registry.ts";
+import { assertVersion, endInSlot, type HookEnding, type PluginSlot } from "../../hooks/hook-registry.ts";
 import type { HooksLifecycle } from "../../hooks/hook-types.ts";
 import { shareInProcess } from "../host/share-in-process.ts";
 
@@ -66,7 +66,7 @@ export interface FoundExtractor extends ResourceExtractor {
 }
 
 /** An extractor as it was registered. */
-interface Registration extends ResourceExtractor {
+interface ExtractorRegistration extends ResourceExtractor {
   /** The id of its plugin; absent where that is not known. */
   readonly plugin: string | undefined;
   /** The instance of the plugin that made it. */
@@ -75,15 +75,16 @@ interface Registration extends ResourceExtractor {
   readonly ordinal: number;
 }
 
-interface Registry {
+/** All extractors that plugins registered in this process. */
+interface ExtractorRegistry {
   readonly version: 1;
-  readonly byId: Map<string, Slot<Registration>>;
+  readonly byId: Map<string, PluginSlot<ExtractorRegistration>>;
   /** How many registrations there ever were. */
   registrations: number;
   byTool: ReadonlyMap<string, readonly FoundExtractor[]>;
 }
 
-const accessRegistry = shareInProcess<Registry>("resource-extractors", () => ({
+const accessRegistry = shareInProcess<ExtractorRegistry>("resource-extractors", () => ({
   version: 1,
   byId: new Map(),
   registrations: 0,
@@ -118,7 +119,7 @@ export function registerResourceExtractor(
     throw new RangeError(`there are ${EXTRACTORS_MAX} resource extractors already`);
   registry.registrations += 1;
   // Its own, so that each registration is told from others, and cannot be changed from outside.
-  const entry: Registration = {
+  const entry: ExtractorRegistration = {
     id,
     tools,
     extract: (call) => extractor.extract(call),
@@ -128,7 +129,7 @@ export function registerResourceExtractor(
   };
   const { entries = [] } = byId.get(id) ?? {};
   storeRegistrations(id, { entries: [...entries, entry].slice(-REGISTRATIONS_MAX) });
-  const end = (ending: Ending): void => {
+  const end = (ending: HookEnding): void => {
     const slot = byId.get(id);
     storeRegistrations(id, slot && endInSlot(slot, entry, ending));
   };
@@ -173,14 +174,14 @@ function compareAbsence({ leftAtMs }: FoundExtractor, ms: number): "less" | "lon
   return Math.abs(Date.now() - leftAtMs) < ms ? "less" : "longer";
 }
 
-function findNewest({ entries, left }: Slot<Registration>): FoundExtractor[] {
+function findNewest({ entries, left }: PluginSlot<ExtractorRegistration>): FoundExtractor[] {
   const newest = entries.at(-1);
   if (newest) return [newest];
   return left ? [{ ...left.entry, leftAtMs: left.atMs }] : [];
 }
 
 /** Stores the registrations of an id, and works out anew which extractors read each tool. */
-function storeRegistrations(id: string, slot: Slot<Registration> | undefined): void {
+function storeRegistrations(id: string, slot: PluginSlot<ExtractorRegistration> | undefined): void {
   const { byId } = accessRegistry();
   if (slot) byId.set(id, slot);
   else byId.delete(id);
@@ -195,7 +196,7 @@ function storeRegistrations(id: string, slot: Slot<Registration> | undefined): v
 }
 
 /** True for the registration of an instance of the same plugin that is newer than the one of the other registration. */
-function isOfNewerInstance(entry: Registration, other: Registration): boolean {
+function isOfNewerInstance(entry: ExtractorRegistration, other: ExtractorRegistration): boolean {
   const isOfSamePlugin = entry.plugin !== undefined && entry.plugin === other.plugin;
   return isOfSamePlugin && entry.instance !== other.instance && entry.ordinal > other.ordinal;
 }

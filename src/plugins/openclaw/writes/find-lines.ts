@@ -3,7 +3,7 @@
  * and the one at a place. And how much all searches of one call in a text may cost together: a call that needs more is
  * given up.
  */
-import type { Proposed } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
+import type { ChangeProposal } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 
 /** Returns the lines of a text, each with its ending: CR, LF or both; none for an empty text. */
 export function listLines(text: string): readonly string[] {
@@ -78,7 +78,7 @@ export function createSearchBudget(most: number): SpendSearch {
  * Returns what `propose` returns about the text after a call, or `untold`, which does not say that the call fails,
  * where its search budget did not suffice; other errors are thrown on.
  */
-export function proposeWithinBudget(propose: () => Proposed): Proposed {
+export function proposeWithinBudget(propose: () => ChangeProposal): ChangeProposal {
   try {
     return propose();
   } catch (error) {

@@ -5,13 +5,14 @@
 import { createOnceLoader } from "../../../agents/coordination/std/load-once.ts";
 import { findLineIndex, type SpendSearch } from "./find-lines.ts";
 
-export interface Span {
+/** A part of a text, by where it begins and ends. */
+export interface TextSpan {
   readonly start: number;
   readonly end: number;
 }
 
 /** `undefined` where it is not there, is there more than once, or begins or ends within what counts as one. */
-export type Finder = (wanted: string) => Span | undefined;
+export type LooseFinder = (wanted: string) => TextSpan | undefined;
 
 /** Taking a longer text apart into characters takes more than a fifth of a second. */
 const LOOSE_MAX = 500_000;
@@ -20,7 +21,7 @@ const LOOSE_MAX = 500_000;
  * Creates the function that returns the only span of this text that matches another one loosely; `undefined` where
  * none or several do, or an end is within a character. Its costs go to `spend`, which may throw.
  */
-export function createLooseFinder(text: string, spend: SpendSearch): Finder {
+export function createLooseFinder(text: string, spend: SpendSearch): LooseFinder {
   let index: LooseIndex | undefined;
   return (wanted) => {
     if (Math.max(text.length, wanted.length) > LOOSE_MAX) spend(Infinity);
@@ -125,7 +126,7 @@ function mapSources(text: string, composed: string): Int32Array | undefined {
   return at === composed.length ? sources : undefined;
 }
 
-function findSourceSpan(index: LooseIndex, from: number, to: number): Span | undefined {
+function findSourceSpan(index: LooseIndex, from: number, to: number): TextSpan | undefined {
   if (index.entangled) return undefined;
   const start = findSourcePlace(index, from, "start");
   const end = findSourcePlace(index, to, "end");

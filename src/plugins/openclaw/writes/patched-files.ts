@@ -1,6 +1,6 @@
 /** Owns: what a patch does to each of its files, in order, and what that makes of one of them. */
 import { dirname } from "node:path";
-import type { Proposed } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
+import type { ChangeProposal } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { applyChunks, LOOKS_MAX } from "./apply-chunks.ts";
 import { resolvePatchPath } from "./host-path.ts";
 import type { Chunk, Hunk } from "./read-patch.ts";
@@ -80,11 +80,14 @@ function createFileSteps(hunk: Hunk, folder: string): readonly (readonly [string
  * Returns the text that a patch's steps will make of one of its files, that the file is removed, that they will fail,
  * or that this would take too long to tell.
  */
-export function proposeTextAfterPatch(before: string | undefined, steps: readonly FileStep[]): Proposed {
+export function proposeTextAfterPatch(
+  before: string | undefined,
+  steps: readonly FileStep[],
+): ChangeProposal {
   return proposeWithinBudget(() => applySteps(before, steps));
 }
 
-function applySteps(before: string | undefined, steps: readonly FileStep[]): Proposed {
+function applySteps(before: string | undefined, steps: readonly FileStep[]): ChangeProposal {
   const spend = createSearchBudget(LOOKS_MAX);
   let text = before;
   for (const step of steps) {

@@ -1,7 +1,7 @@
 /** Owns: what a call of one of the host's own file tools changes or looks at. */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import type { TextPlace, WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
-import { proposeTextAfterEdits, readEdits, type Edit } from "./apply-edits.ts";
+import { proposeTextAfterEdits, readEdits, type TextEdit } from "./apply-edits.ts";
 import { resolveFileToolPath, resolvePatchPath, parsePlainPath } from "./host-path.ts";
 import { readParam, readTextParam } from "./param.ts";
 import { isRemoval, listPatchedFiles, proposeTextAfterPatch, type PatchedFile } from "./patched-files.ts";
@@ -67,7 +67,7 @@ export function readEditCall({ params, folder }: ToolCall): ToolReading {
 function createEditProposer(value: unknown): WriteTarget["propose"] {
   if (!Array.isArray(value) || value.length > EDITS_MAX) return undefined;
   // The host may change the list before the tool runs, so it is read now.
-  const edits: readonly Edit[] | undefined = readEdits(value);
+  const edits: readonly TextEdit[] | undefined = readEdits(value);
   return (before) => proposeTextAfterEdits(before, edits);
 }
 

@@ -13,9 +13,10 @@ import { readExecCall, readProcessCall, readTerminalCall } from "./read-shell-ca
 import { runExtractors } from "./run-extractors.ts";
 import { joinReadings, UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
 
-type Reader = (call: ToolCall) => ToolReading | undefined;
+/** Reads the files that a call of one tool would change. */
+type ToolCallReader = (call: ToolCall) => ToolReading | undefined;
 
-const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>(
+const READERS: ReadonlyMap<string, ToolCallReader> = new Map<string, ToolCallReader>(
   Object.entries({
     read: readReadCall,
     write: readWriteCall,
@@ -27,7 +28,7 @@ const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>(
     process: readProcessCall,
     terminal: readTerminalCall,
     sessions_send: readSessionsSendCall,
-  } satisfies Record<(typeof HOST_TOOLS)[number], Reader>),
+  } satisfies Record<(typeof HOST_TOOLS)[number], ToolCallReader>),
 );
 
 /** Whatever they are called with, they may change anything. */

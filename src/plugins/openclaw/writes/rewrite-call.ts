@@ -5,11 +5,12 @@
  * tools choose line endings themselves, and some texts they cannot write.
  */
 import type { MergedFile, WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
-import { proposeTextAfterEdits, removeByteOrderMark, withLineFeeds, type Edit } from "./apply-edits.ts";
+import { proposeTextAfterEdits, removeByteOrderMark, withLineFeeds, type TextEdit } from "./apply-edits.ts";
 import { readParam, readTextParam } from "./param.ts";
 import { rewritePatch } from "./rewrite-patch.ts";
 
-type Params = Readonly<Record<string, unknown>>;
+/** The parameters of a tool call, unchecked. */
+type CallParameters = Readonly<Record<string, unknown>>;
 
 /**
  * Returns the arguments with which a tool call leaves the merged texts in its files; `undefined` where the tool, the
@@ -20,7 +21,7 @@ export function rewriteToolCall(
   params: unknown,
   targets: readonly WriteTarget[],
   merged: readonly MergedFile[],
-): Params | undefined {
+): CallParameters | undefined {
   if (typeof params !== "object" || params === null || Array.isArray(params)) return undefined;
   const wanted = merged.every((file) => file.merged.isWellFormed() && targets[file.target]) && merged;
   if (!wanted || wanted.length === 0) return undefined;
@@ -32,7 +33,7 @@ type Rewriter = (
   params: object,
   targets: readonly WriteTarget[],
   merged: readonly MergedFile[],
-) => Params | undefined;
+) => CallParameters | undefined;
 
 const rewriters: ReadonlyMap<string, Rewriter> = new Map<string, Rewriter>([
   ["write", (_params, _targets, merged) => rewriteWrite(merged)],
@@ -54,12 +55,12 @@ function findOnlyFile(merged: readonly MergedFile[]): MergedFile | undefined {
   return merged.length === 1 && merged[0]?.target === 0 ? merged[0] : undefined;
 }
 
-function rewriteWrite(merged: readonly MergedFile[]): Params | undefined {
+function rewriteWrite(merged: readonly MergedFile[]): CallParameters | undefined {
   const file = findOnlyFile(merged);
   return file && { content: file.merged };
 }
 
-function rewriteEdit(params: object, merged: readonly MergedFile[]): Params | undefined {
+function rewriteEdit(params: object, merged: readonly MergedFile[]): CallParameters | undefined {
   const file = findOnlyFile(merged);
   if (file?.current === undefined || !Array.isArray(readParam(params, "edits"))) return undefined;
   const { current, merged: wanted } = file;
@@ -70,7 +71,7 @@ function rewriteEdit(params: object, merged: readonly MergedFile[]): Params | un
 }
 
 /** True where the edit makes exactly the wanted text of the current one. */
-function isLeavingWanted(current: string, edit: Edit, wanted: string): boolean {
+function isLeavingWanted(current: string, edit: TextEdit, wanted: string): boolean {
   if (edit.oldText.trim() === "") return false;
   const proposed = proposeTextAfterEdits(current, [edit]);
   return proposed.kind === "text" && proposed.text === wanted;
@@ -81,7 +82,7 @@ function normalizeText(text: string): string {
 }
 
 /** Returns an edit that fits the whole file once, and no longer fits if the file changes before the tool runs. */
-function createWholeFileEdit(current: string, wanted: string): Edit {
+function createWholeFileEdit(current: string, wanted: string): TextEdit {
   return { oldText: current, newText: wanted };
 }
 
@@ -89,7 +90,7 @@ function createWholeFileEdit(current: string, wanted: string): Edit {
  * Returns an edit of the lines from the first to the last that differ. It leaves the lines around in their own
  * endings, where a file mixes them.
  */
-function createChangedLinesEdit(current: string, wanted: string): Edit {
+function createChangedLinesEdit(current: string, wanted: string): TextEdit {
   const before = current.split(/(?<=\n)/u);
   const after = wanted.split(/(?<=\n)/u);
   const most = Math.min(before.length, after.length);

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { isFileResource, readResourceKind } from "../../../agents/coordination/contracts/resource-names.ts";
-import type { Place } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
+import type { ResourceLocation } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { copyIsolated } from "../../hooks/isolated-copy.ts";
 import {
   awaitExtractors,
@@ -99,7 +99,7 @@ function createExtractedReading(extracted: z.output<typeof extractedSchema>, fol
   };
 }
 
-function parsePlaces(paths: readonly string[], folder: string): readonly Place[] {
+function parsePlaces(paths: readonly string[], folder: string): readonly ResourceLocation[] {
   return paths.map((path) => ({ path: parsePlainPath(path) ?? path, folder }));
 }
 

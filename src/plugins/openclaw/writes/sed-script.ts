@@ -4,7 +4,8 @@
  */
 import type { ShellWord } from "./shell-words.ts";
 
-interface Script {
+/** A script of `sed`, and the argument that has it. */
+interface SedScript {
   /** The argument that has it. */
   readonly word: ShellWord;
   readonly text: string;
@@ -24,14 +25,15 @@ export function listWritingScripts(args: readonly ShellWord[]): readonly ShellWo
   return read.filter(({ text }) => !isHarmlessScript(text)).map(({ word }) => word);
 }
 
-interface Arguments {
+/** The arguments of `sed`, by scripts and files. */
+interface SedArguments {
   /** Absent where no option has one: then the first operand is the script. */
-  readonly scripts: readonly Script[] | undefined;
+  readonly scripts: readonly SedScript[] | undefined;
   readonly operands: ShellWord[];
 }
 
-function separateScripts(args: readonly ShellWord[]): Arguments {
-  const scripts: Script[] = [];
+function separateScripts(args: readonly ShellWord[]): SedArguments {
+  const scripts: SedScript[] = [];
   const operands: ShellWord[] = [];
   let hasScript = false;
   let taking: string | undefined;

@@ -3,7 +3,7 @@ import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import type { ConflictsConfig } from "../../../agents/coordination/contracts/config/config.ts";
 import type {
   ReadPlace,
-  Undetermined,
+  UndeterminedWrite,
   WriteTarget,
 } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import type { FoundExtractor } from "./extractor-registry.ts";
@@ -30,7 +30,7 @@ export interface ToolCall {
 export interface ToolReading {
   readonly targets: readonly WriteTarget[];
   readonly reads: readonly ReadPlace[];
-  readonly undetermined?: Undetermined;
+  readonly undetermined?: UndeterminedWrite;
   readonly mayTouchAnything?: boolean;
   /** Where it works, where it may touch anything. */
   readonly folder?: string;

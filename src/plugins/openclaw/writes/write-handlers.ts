@@ -7,7 +7,7 @@
  */
 import type { EpochMs, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { ReviewAnswer, WriteAnswer } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
-import type { Ending } from "../../../agents/coordination/runtime/arbiter/writes-under-way.ts";
+import type { CallEnding } from "../../../agents/coordination/runtime/arbiter/writes-under-way.ts";
 import { createCallKey } from "../runtime-access/call-key.ts";
 import { beginChangingCall, endChangingCall, holdChildEndUntil } from "../runtime-access/keep-back.ts";
 import { continueOrRefuse } from "../runtime-access/refuse-call.ts";
@@ -100,7 +100,7 @@ const ABORTED = /^(?:(?:(?:the|this) )?operation (?:was )?)?aborted\.?$/iu;
  * Reads how a call ended. The host tells an error of a tool that failed, and by a status or as an abort that it did
  * not run one to its end.
  */
-function readCallEnding({ error, result }: AfterEvent): Pick<Ending, "hasFailed" | "isNotRun"> {
+function readCallEnding({ error, result }: AfterEvent): Pick<CallEnding, "hasFailed" | "isNotRun"> {
   const status = readParam(readParam(result, "details"), "status");
   const isNotRun = NOT_RUN.has(status) || ABORTED.test(error ?? "");
   return { hasFailed: error !== undefined || isNotRun || status === "error", ...(isNotRun && { isNotRun }) };
@@ -186,9 +186,10 @@ function createHookResult(runtime: SharedRuntime, answer: WriteAnswer): BeforeRe
   }
 }
 
-type Approval = NonNullable<Extract<BeforeResult, object>["requireApproval"]>;
+/** The host's request to people to approve a call. */
+type ApprovalRequest = NonNullable<Extract<BeforeResult, object>["requireApproval"]>;
 
-function createApproval(runtime: SharedRuntime, review: WriteAnswer & { kind: "review" }): Approval {
+function createApproval(runtime: SharedRuntime, review: WriteAnswer & { kind: "review" }): ApprovalRequest {
   const { title, description, timeoutMs, settle } = review;
   const askedAtMs = performance.now();
   return {
@@ -208,7 +209,8 @@ function createApproval(runtime: SharedRuntime, review: WriteAnswer & { kind: "r
   };
 }
 
-type Decision = Parameters<NonNullable<Approval["onResolution"]>>[0];
+/** The host's word for how people decided on an approval. */
+type ApprovalDecision = Parameters<NonNullable<ApprovalRequest["onResolution"]>>[0];
 
 /** The host cancels within this time where it has nobody to ask. */
 const NOBODY_TO_ASK_MS_MAX = 5_000;
@@ -217,12 +219,12 @@ const NOBODY_TO_ASK_MS_MAX = 5_000;
  * Translates the host's decision into the answer of a review. The host also cancels where a run is stopped while
  * people think: then there was somebody to ask.
  */
-function toReviewAnswer(decision: Decision, waitedMs: number): ReviewAnswer {
+function toReviewAnswer(decision: ApprovalDecision, waitedMs: number): ReviewAnswer {
   if (decision === "cancelled" && waitedMs > NOBODY_TO_ASK_MS_MAX) return "withdrawn";
   return Object.hasOwn(ANSWERS, decision) ? ANSWERS[decision] : "denied";
 }
 
-const ANSWERS: Readonly<Record<Decision, ReviewAnswer>> = {
+const ANSWERS: Readonly<Record<ApprovalDecision, ReviewAnswer>> = {
   "allow-once": "approved",
   "allow-always": "approved",
   deny: "denied",

@@ -188,7 +188,8 @@ function isChangingFolder({ text }: ShellWord): boolean {
   return isOption(name) && FOLDER_OPTIONS.some((option) => isOptionSpelling(option, name));
 }
 
-interface Programs {
+/** The options and files of the programs that a command calls. */
+interface CalledPrograms {
   readonly runsAnother: boolean;
   readonly options: readonly WritingOptions[];
   readonly files: readonly string[];
@@ -200,7 +201,7 @@ interface Programs {
  * Collects the writing options of every program that one of the words may name. Behind `npx` and its kin, and behind
  * `python -m`, any word may be the program.
  */
-function collectPrograms(words: SimpleCommand): Programs {
+function collectPrograms(words: SimpleCommand): CalledPrograms {
   const names = words.map(({ text }) => text.slice(text.lastIndexOf("/") + 1));
   const found = names.map((name) => (Object.hasOwn(BY_PROGRAM, name) ? BY_PROGRAM[name] : undefined));
   const options = [...new Set(found.filter((option) => option !== undefined))];
@@ -220,7 +221,11 @@ type ArgumentWrite = { readonly file: string } | "acts" | undefined;
  * Returns the file that an argument makes a program write, or `acts` where it changes what it does not name;
  * `undefined` where it does neither.
  */
-function findArgumentWrite(word: ShellWord, next: ShellWord | undefined, programs: Programs): ArgumentWrite {
+function findArgumentWrite(
+  word: ShellWord,
+  next: ShellWord | undefined,
+  programs: CalledPrograms,
+): ArgumentWrite {
   const { text } = word;
   const { runsAnother, options, writingScripts } = programs;
   if (runsAnother || writingScripts.has(word)) return "acts";
@@ -240,7 +245,7 @@ function isOption(text: string): boolean {
 function findOptionWrite(
   word: ShellWord,
   next: ShellWord | undefined,
-  { files, acts }: Programs,
+  { files, acts }: CalledPrograms,
 ): ArgumentWrite {
   const { text } = word;
   const { name, value } = splitOption(text);

@@ -7,7 +7,7 @@ import { addMs } from "../../../agents/coordination/contracts/ids.ts";
 import { agentSourceSchema } from "../../../agents/coordination/contracts/workflows/agent-events.ts";
 import type {
   AgentRun,
-  Answered,
+  HostAnswer,
   Caller,
   HostEvent,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
@@ -16,8 +16,8 @@ import { refuse } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import {
   createJsonAnswer,
-  type Answer,
-  type Ask,
+  type RouteAnswer,
+  type RouteRequest,
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
@@ -83,7 +83,8 @@ export const agentSeams: readonly Route[] = [
 
 const WAIT_MS = 60_000;
 
-interface Asking {
+/** The request of a test to run an agent. */
+interface AgentTestRequest {
   readonly caller: Caller;
   readonly agentId: string;
   readonly source: z.output<typeof agentSourceSchema>;
@@ -91,7 +92,8 @@ interface Asking {
   readonly configurable: Readonly<Record<string, unknown>>;
 }
 
-interface Seen extends AgentRun {
+/** A run of an agent, with its first events. */
+interface ListedAgentRun extends AgentRun {
   readonly events: readonly HostEvent[];
 }
 
@@ -101,8 +103,8 @@ interface Seen extends AgentRun {
  */
 async function runAgentToEnd(
   { host, clock }: RouteDependencies,
-  { caller, task, ...asking }: Asking,
-): Promise<Answered<Seen>> {
+  { caller, task, ...asking }: AgentTestRequest,
+): Promise<HostAnswer<ListedAgentRun>> {
   const waiting = new AbortController();
   const cancel = clock.wakeAt(addMs(clock.now(), WAIT_MS), () => {
     waiting.abort();
@@ -128,9 +130,9 @@ function findLastPayload(
 }
 
 async function invokeLiveAgent(
-  ask: Ask<z.output<typeof liveBody>>,
+  ask: RouteRequest<z.output<typeof liveBody>>,
   dependencies: RouteDependencies,
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   const { source, returnSchemaRef, forceInvalidResult, attemptTool, task, live } = ask.body;
   const agentId = ask.body.agentId ?? (returnSchemaRef === undefined ? CONFORMANCE_AGENT : STRICT_AGENT);
   const script = [
@@ -146,7 +148,7 @@ async function invokeLiveAgent(
   return createJsonAnswer(200, { runId, invocationId, outcome });
 }
 
-function refuseUnknownAgent(agentId: string): Answer {
+function refuseUnknownAgent(agentId: string): RouteAnswer {
   return refuse("not_found", `There is no agent ${agentId.slice(0, 100)}.`);
 }
 
@@ -156,7 +158,10 @@ const CODES: Readonly<Record<string, string>> = {
   handoff_return_schema_violation: "return_schema_violation",
 };
 
-async function dispatchAgent(ask: Ask<DispatchBody>, dependencies: RouteDependencies): Promise<Answer> {
+async function dispatchAgent(
+  ask: RouteRequest<DispatchBody>,
+  dependencies: RouteDependencies,
+): Promise<RouteAnswer> {
   const { body, caller } = ask;
   const agentId = ask.param("agentId");
   const agent = dependencies.host.agents().find((each) => each.agentId === agentId);
@@ -180,12 +185,16 @@ function wrapTask(task: unknown): Readonly<Record<string, unknown>> {
   return typeof task === "object" && task !== null ? { ...task } : { task: task ?? "" };
 }
 
-interface Dispatch {
+/** An agent that a test dispatches, and the body of its request. */
+interface AgentDispatch {
   readonly agent: ReturnType<RouteDependencies["host"]["agents"]>[number];
   readonly body: DispatchBody;
 }
 
-function describeDispatch({ events, snapshot, runId }: Seen, { agent, body }: Dispatch): unknown {
+function describeDispatch(
+  { events, snapshot, runId }: ListedAgentRun,
+  { agent, body }: AgentDispatch,
+): unknown {
   const { agentId, persona, modelClass, toolAllowlist } = agent;
   const bound = findLastPayload(events, "coordination.agent_bound");
   const { outcome, confidence } = findLastPayload(events, "agent.invocation.completed") ?? {};
@@ -232,9 +241,9 @@ function readRunOutcome(snapshot: AgentRun["snapshot"]): Readonly<Record<string,
  * asks for, and answers with the events of the call.
  */
 async function invokeToolHook(
-  ask: Ask<z.output<typeof hookBody>>,
+  ask: RouteRequest<z.output<typeof hookBody>>,
   dependencies: RouteDependencies,
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   const { principal, toolName, requiredScopes, args, ...simulated } = ask.body;
   const tool = {
     name: toolName,

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type {
-  Answered,
+  HostAnswer,
   Caller,
   HostEvent,
   WorkflowHost,
@@ -14,8 +14,8 @@ import type {
 import { refuse, type HttpRefusal } from "../http/error-map.ts";
 import {
   createJsonAnswer,
-  type Answer,
-  type Ask,
+  type RouteAnswer,
+  type RouteRequest,
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
@@ -31,7 +31,8 @@ const loopBody = z.object({
   suspendAtTurn: turn.optional(),
   resume: z.boolean().optional(),
 });
-type Loop = z.output<typeof loopBody>;
+/** The request of a test to run a loop. */
+type LoopRequest = z.output<typeof loopBody>;
 
 export const loopSeam: Route = createSeamRoute({
   method: "POST",
@@ -45,7 +46,10 @@ export const loopSeam: Route = createSeamRoute({
 const BOSS = "boss";
 const OPEN_MS = 20_000;
 
-async function runLoop(ask: Ask<Loop>, dependencies: RouteDependencies): Promise<Answer> {
+async function runLoop(
+  ask: RouteRequest<LoopRequest>,
+  dependencies: RouteDependencies,
+): Promise<RouteAnswer> {
   const { host } = dependencies;
   const { caller, body } = ask;
   const { seams } = host;
@@ -78,8 +82,8 @@ async function runLoop(ask: Ask<Loop>, dependencies: RouteDependencies): Promise
 async function beginLoopRun(
   host: WorkflowHost,
   caller: Caller,
-  { body, path }: { readonly body: Loop; readonly path: string },
-): Promise<Answered<{ readonly runId: string }>> {
+  { body, path }: { readonly body: LoopRequest; readonly path: string },
+): Promise<HostAnswer<{ readonly runId: string }>> {
   const registered = await host.register(caller, createLoopDefinition(body));
   if (registered.kind === "refused") return registered;
   const { maxLoopIterations } = body;
@@ -96,7 +100,7 @@ async function beginLoopRun(
  * the run where it waits for people.
  */
 async function collectLoopEvents(
-  ask: Ask<Loop>,
+  ask: RouteRequest<LoopRequest>,
   { host, clock }: RouteDependencies,
   runId: string,
 ): Promise<readonly HostEvent[] | HttpRefusal> {
@@ -143,7 +147,7 @@ function findResumedIteration(log: readonly HostEvent[]): { readonly resumedIter
  * Returns a workflow whose supervisor decides once a turn: a worker works, the last turn ends the loop, and the turn
  * to suspend at has no confidence, so that it waits for people.
  */
-function createLoopDefinition({ turns, workspaceWriteAtTurn, suspendAtTurn }: Loop): unknown {
+function createLoopDefinition({ turns, workspaceWriteAtTurn, suspendAtTurn }: LoopRequest): unknown {
   const plan = Array.from({ length: turns }, (_, index) => {
     const doubt = index + 1 === suspendAtTurn ? { confidence: 0 } : {};
     if (index + 1 === turns) return { kind: "terminate", reason: "the loop is over", ...doubt };

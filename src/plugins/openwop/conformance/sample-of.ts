@@ -15,12 +15,13 @@ export function createSchemaSample(schema: unknown): unknown {
   return sampleSchema(schema, 0, { charsLeft: ALL_CHARS_MAX });
 }
 
-interface Room {
+/** The number of characters that a sample may still have. */
+interface SampleRoom {
   charsLeft: number;
 }
 
 /** Samples a schema, and takes its size off the room that is left. */
-function sampleSchema(schema: unknown, depth: number, room: Room): unknown {
+function sampleSchema(schema: unknown, depth: number, room: SampleRoom): unknown {
   room.charsLeft -= 1;
   if (!isRecord(schema) || depth > DEPTH_MAX || room.charsLeft < 0) return null;
   const choices: readonly unknown[] = Array.isArray(schema["enum"]) ? schema["enum"] : [];
@@ -48,15 +49,16 @@ function sampleSchema(schema: unknown, depth: number, room: Room): unknown {
   }
 }
 
-type Schema = Readonly<Record<string, unknown>>;
+/** The keywords of a JSON schema that a sample is made for. */
+type SampledSchema = Readonly<Record<string, unknown>>;
 
-function createTextSample(schema: Schema, room: Room): string {
+function createTextSample(schema: SampledSchema, room: SampleRoom): string {
   const text = "sample".padEnd(Math.min(readNumberOr(schema["minLength"], 0), SAMPLE_CHARS_MAX), ".");
   room.charsLeft -= text.length;
   return text;
 }
 
-function createArraySample(schema: Schema, depth: number, room: Room): unknown[] {
+function createArraySample(schema: SampledSchema, depth: number, room: SampleRoom): unknown[] {
   const count = Math.min(readNumberOr(schema["minItems"], 0), 100);
   const items: unknown[] = [];
   while (items.length < count && room.charsLeft > 0)
@@ -64,7 +66,7 @@ function createArraySample(schema: Schema, depth: number, room: Room): unknown[]
   return items;
 }
 
-function createObjectSample(schema: Schema, depth: number, room: Room): unknown {
+function createObjectSample(schema: SampledSchema, depth: number, room: SampleRoom): unknown {
   const properties = isRecord(schema["properties"]) ? schema["properties"] : {};
   const required = new Set(Array.isArray(schema["required"]) ? schema["required"].map(String) : []);
   const members = [...required].map((key) => {

@@ -24,7 +24,8 @@ const programBody = z.object({
   nodeId: z.string().min(1).max(HTTP_BOUNDS.idCharsMax),
   program: z.array(z.union([envelopeSchema, refusalSchema, answerSchema])).max(100),
 });
-type Programmed = z.output<typeof programBody>["program"][number];
+/** An answer that a test programs the model with. */
+type ProgramEntry = z.output<typeof programBody>["program"][number];
 
 export const modelSeamRoutes: readonly Route[] = [
   createSeamRoute({
@@ -64,7 +65,7 @@ export const modelSeamRoutes: readonly Route[] = [
 const NO_KEY = "A request has a `provider`, a `model` and `messages`, and no text that is not Unicode.";
 
 /** Returns what the mock model is to say, from either form in which a test may write it. */
-function readProgrammedAnswer(entry: Programmed): ProgrammedAnswer {
+function readProgrammedAnswer(entry: ProgramEntry): ProgrammedAnswer {
   if (!("mode" in entry)) return entry;
   return entry.mode === "refusal"
     ? { stopReason: "safety", refusalText: entry.refusalReason ?? "" }

@@ -11,8 +11,8 @@ import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import {
   answerFromOutcome,
   createJsonAnswer,
-  type Answer,
-  type Ask,
+  type RouteAnswer,
+  type RouteRequest,
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
@@ -96,7 +96,7 @@ export const seamRoutes: readonly Route[] = [
   }),
 ];
 
-async function listEventsByType(ask: Ask, { host }: RouteDependencies): Promise<Answer> {
+async function listEventsByType(ask: RouteRequest, { host }: RouteDependencies): Promise<RouteAnswer> {
   const type = ask.query("type");
   const range = { from: 0, limit: HTTP_BOUNDS.answerEventsMax };
   const page = await host.events(ask.caller, ask.param("runId"), range);
@@ -108,9 +108,9 @@ async function listEventsByType(ask: Ask, { host }: RouteDependencies): Promise<
 
 /** Lets several claim one key at once; all get the id that the first one made. */
 async function claimConcurrently(
-  ask: Ask<z.output<typeof claimBody>>,
+  ask: RouteRequest<z.output<typeof claimBody>>,
   dependencies: RouteDependencies,
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   const logicalInvocationId = `claim-${randomUUID()}`;
   const at = { tenant: ask.caller.tenant, endpoint: "@claim", key: logicalInvocationId };
   const attempts = Array.from({ length: ask.body.executors }, () => claimKey(at, dependencies));

@@ -4,8 +4,8 @@ import type { WorkflowSeams } from "../../../agents/coordination/runtime/workflo
 import { refuse } from "../http/error-map.ts";
 import {
   defineRoute,
-  type Answer,
-  type Ask,
+  type RouteAnswer,
+  type RouteRequest,
   type Route,
   type RouteDependencies,
   type RouteDescription,
@@ -14,7 +14,8 @@ import { anySchema } from "../http/schemas.ts";
 
 export const record = z.record(z.string(), z.unknown());
 
-interface Seam<S extends z.ZodType> extends Omit<RouteDescription, "auth" | "status" | "answer"> {
+/** The description of a route for tests. */
+interface SeamDescription<S extends z.ZodType> extends Omit<RouteDescription, "auth" | "status" | "answer"> {
   /** Below the path of all seams. */
   readonly path: string;
   /** Absent: 200. */
@@ -22,14 +23,17 @@ interface Seam<S extends z.ZodType> extends Omit<RouteDescription, "auth" | "sta
   /** Absent: anything. */
   readonly answer?: z.ZodType;
   readonly body?: S;
-  readonly handle: (ask: Ask<z.output<S>>, dependencies: RouteDependencies) => Promise<Answer> | Answer;
+  readonly handle: (
+    ask: RouteRequest<z.output<S>>,
+    dependencies: RouteDependencies,
+  ) => Promise<RouteAnswer> | RouteAnswer;
 }
 
 /**
  * Returns a route below `/v1/host/sample` by which the conformance suite steers the host, and which always asks for a
  * bearer token.
  */
-export function createSeamRoute<S extends z.ZodType = z.ZodUnknown>(seam: Seam<S>): Route {
+export function createSeamRoute<S extends z.ZodType = z.ZodUnknown>(seam: SeamDescription<S>): Route {
   return defineRoute<S>({
     auth: "bearer",
     status: 200,
@@ -45,7 +49,7 @@ export function createSeamRoute<S extends z.ZodType = z.ZodUnknown>(seam: Seam<S
  */
 export async function answerWithSeams(
   { host: { seams } }: RouteDependencies,
-  use: (seams: WorkflowSeams) => Promise<Answer> | Answer,
-): Promise<Answer> {
+  use: (seams: WorkflowSeams) => Promise<RouteAnswer> | RouteAnswer,
+): Promise<RouteAnswer> {
   return seams ? await use(seams) : refuse("not_found", "This host has no such seam.");
 }

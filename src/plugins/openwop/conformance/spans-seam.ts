@@ -4,7 +4,12 @@ import type { WorkflowEvent } from "../../../agents/coordination/contracts/workf
 import { createWorkflowSpans } from "../../../agents/coordination/telemetry/project-workflow.ts";
 import type { Span } from "../../../agents/coordination/telemetry/span.ts";
 import { refuse } from "../http/error-map.ts";
-import { createJsonAnswer, type Answer, type Ask, type RouteDependencies } from "../http/route.ts";
+import {
+  createJsonAnswer,
+  type RouteAnswer,
+  type RouteRequest,
+  type RouteDependencies,
+} from "../http/route.ts";
 import { readRunLog } from "../routes/read-run-log.ts";
 import { createSeamRoute } from "./seam.ts";
 
@@ -17,7 +22,7 @@ export const spansSeam = createSeamRoute({
   handle: listSpans,
 });
 
-async function listSpans(ask: Ask, dependencies: RouteDependencies): Promise<Answer> {
+async function listSpans(ask: RouteRequest, dependencies: RouteDependencies): Promise<RouteAnswer> {
   const runId = ask.query("runId");
   if (runId === undefined) return refuse("validation_error", "`runId` is missing.");
   const log = await readRunLog(ask, dependencies, runId);

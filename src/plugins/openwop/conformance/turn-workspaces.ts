@@ -4,7 +4,7 @@ import { SUPERVISOR } from "../../../agents/coordination/workflow/state/graph.ts
 import type { SeamAccess } from "../../../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
 import { refuseUnknownRun } from "../../../agents/coordination/runtime/workflow-host/requests/shared-refusals.ts";
 import type {
-  Answered,
+  HostAnswer,
   Caller,
   TurnWorkspace,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
@@ -21,7 +21,7 @@ export async function listTurnWorkspaces(
   { store, runs }: SeamAccess,
   { tenant }: Caller,
   runId: string,
-): Promise<Answered<readonly TurnWorkspace[]>> {
+): Promise<HostAnswer<readonly TurnWorkspace[]>> {
   const loadedRun = await runs.newest(runId as CoordinationId);
   if (loadedRun?.run.started.owner.tenant !== tenant) return refuseUnknownRun(runId);
   const turns: TurnWorkspace[] = [];

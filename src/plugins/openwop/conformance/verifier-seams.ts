@@ -8,7 +8,7 @@ import { addMs } from "../../../agents/coordination/contracts/ids.ts";
 import { verdictSchema } from "../../../agents/coordination/contracts/verification.ts";
 import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import type {
-  Answered,
+  HostAnswer,
   Caller,
   HostEvent,
   RunSnapshot,
@@ -17,8 +17,8 @@ import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import {
   answerFromOutcome,
   createJsonAnswer,
-  type Answer,
-  type Ask,
+  type RouteAnswer,
+  type RouteRequest,
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
@@ -56,7 +56,8 @@ export const verifierSeams: readonly Route[] = [
 
 const WAIT_MS = 30_000;
 
-interface Seen {
+/** A run of a test, with its snapshot and events. */
+interface EndedSeamRun {
   readonly runId: string;
   readonly snapshot: RunSnapshot;
   readonly events: readonly HostEvent[];
@@ -68,9 +69,9 @@ interface Seen {
  */
 async function awaitSettled(
   { host, clock }: RouteDependencies,
-  ask: Ask,
+  ask: RouteRequest,
   runId: string,
-): Promise<Answered<Seen>> {
+): Promise<HostAnswer<EndedSeamRun>> {
   const { caller, signal } = ask;
   const untilMs = addMs(clock.now(), WAIT_MS);
   for (;;) {
@@ -88,7 +89,8 @@ async function awaitSettled(
   }
 }
 
-type Definition = Readonly<Record<string, unknown>> & { readonly id: string };
+/** The definition of a workflow that a test runs, unchecked. */
+type VerifiedDefinition = Readonly<Record<string, unknown>> & { readonly id: string };
 
 /**
  * Registers the definitions and runs the first one, which may start the others; returns the run's id, or the host's
@@ -97,9 +99,9 @@ type Definition = Readonly<Record<string, unknown>> & { readonly id: string };
 async function registerAndRun(
   { host }: RouteDependencies,
   caller: Caller,
-  definitions: readonly Definition[],
+  definitions: readonly VerifiedDefinition[],
   configurable: Readonly<Record<string, unknown>> = {},
-): Promise<Answered<string>> {
+): Promise<HostAnswer<string>> {
   for (const definition of definitions) {
     const registered = await host.register(caller, definition);
     if (registered.kind === "refused") return registered;
@@ -109,7 +111,7 @@ async function registerAndRun(
   return created.kind === "refused" ? created : { kind: "done", value: created.value.runId };
 }
 
-const WORKER: Definition = {
+const WORKER: VerifiedDefinition = {
   id: "seam.verified-worker",
   name: "A worker",
   version: "1",
@@ -118,7 +120,7 @@ const WORKER: Definition = {
   variables: [{ name: "result", type: "string", defaultValue: "done" }],
 };
 
-function createVerifiedWorkflow(verdict: string): Definition {
+function createVerifiedWorkflow(verdict: string): VerifiedDefinition {
   const decide = [{ kind: "next-worker", nextWorkerIds: [WORKER.id] }, { kind: "terminate" }];
   const verifier = { agentId: "seam-verifier", criteria: ["acceptable"], mockVerdicts: [verdict] };
   return {
@@ -141,9 +143,9 @@ function createVerifiedWorkflow(verdict: string): Definition {
 const LOOP_MAX = 3;
 
 async function runVerifiedWorker(
-  ask: Ask<z.output<typeof verifyBody>>,
+  ask: RouteRequest<z.output<typeof verifyBody>>,
   dependencies: RouteDependencies,
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   const definitions = [createVerifiedWorkflow(ask.body.simulateVerdict), WORKER];
   const begun = await registerAndRun(dependencies, ask.caller, definitions, { maxLoopIterations: LOOP_MAX });
   if (begun.kind === "refused") return begun;
@@ -165,12 +167,13 @@ function flattenVerdictEvent(event: HostEvent): Readonly<Record<string, unknown>
   return { ...event, ...event.payload };
 }
 
-type Payload = Readonly<Record<string, unknown>>;
+/** The payload of an event, unchecked. */
+type EventPayload = Readonly<Record<string, unknown>>;
 
-function findHarvestedOutput(events: readonly HostEvent[]): Payload | undefined {
+function findHarvestedOutput(events: readonly HostEvent[]): EventPayload | undefined {
   return events
     .filter(({ type }) => type === "core.workflowChain.event")
-    .map(({ payload }) => payload as Payload)
+    .map(({ payload }) => payload as EventPayload)
     .find(({ phase }) => phase === "output.harvested");
 }
 
@@ -180,7 +183,7 @@ const NODE = "merge";
 function createAttestedWorkflows({
   childOutputs,
   outputAttestation,
-}: z.output<typeof attestBody>): Definition[] {
+}: z.output<typeof attestBody>): VerifiedDefinition[] {
   const digits = hash("sha256", JSON.stringify({ childOutputs, outputAttestation })).slice(0, 16);
   const names = Object.keys(childOutputs);
   const variables = names.map((name) => ({ name, type: nameVariableType(childOutputs[name]) }));
@@ -213,9 +216,9 @@ function nameVariableType(value: unknown): string {
 }
 
 async function runAttestedChild(
-  ask: Ask<z.output<typeof attestBody>>,
+  ask: RouteRequest<z.output<typeof attestBody>>,
   dependencies: RouteDependencies,
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   const begun = await registerAndRun(dependencies, ask.caller, createAttestedWorkflows(ask.body));
   if (begun.kind === "refused") return begun;
   const seen = await awaitSettled(dependencies, ask, begun.value);
@@ -245,10 +248,10 @@ const ACTIONS: readonly unknown[] = ["accept", "edit-accept", "reject"];
  * Gives the answer that the suite wants people to give; cancels the run where it names none, or one that is not known.
  */
 async function answerForPeople(
-  { caller, body }: Ask<z.output<typeof attestBody>>,
+  { caller, body }: RouteRequest<z.output<typeof attestBody>>,
   { host }: RouteDependencies,
   runId: string,
-): Promise<Answered<unknown>> {
+): Promise<HostAnswer<unknown>> {
   const { approvalAction: action, childOutputs, editedArtifactData = childOutputs } = body;
   if (!ACTIONS.includes(action)) return host.cancel(caller, runId, { reason: "nobody answered" });
   const value = { action, ...(action === "edit-accept" && { editedArtifactData }) };
@@ -258,15 +261,15 @@ async function answerForPeople(
 /** Returns what people were shown before anything was merged. */
 function findShownAttestation(events: readonly HostEvent[]): unknown {
   const interrupt = events.find(({ type }) => type === "interrupt.requested");
-  const payload: Payload | undefined = interrupt?.payload;
-  return (payload?.["data"] as Payload | undefined)?.["attestation"];
+  const payload: EventPayload | undefined = interrupt?.payload;
+  return (payload?.["data"] as EventPayload | undefined)?.["attestation"];
 }
 
-function collectChangedVariables(events: readonly HostEvent[]): Payload {
+function collectChangedVariables(events: readonly HostEvent[]): EventPayload {
   const changes = events.filter(({ type }) => type === "variable.changed");
   return Object.fromEntries(
     changes.map(({ payload }) => {
-      const { name, next } = payload as Payload;
+      const { name, next } = payload as EventPayload;
       return [String(name), next];
     }),
   );

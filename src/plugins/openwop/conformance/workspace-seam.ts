@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { refuse } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import type { Answer, Ask, Route, RouteDependencies } from "../http/route.ts";
+import type { RouteAnswer, RouteRequest, Route, RouteDependencies } from "../http/route.ts";
 import {
   serveFileList,
   storeFile,
@@ -40,9 +40,9 @@ export const workspaceSeam: Route = createSeamRoute({
  * files are reached.
  */
 async function operateOnWorkspace(
-  ask: Ask<z.output<typeof opBody>>,
+  ask: RouteRequest<z.output<typeof opBody>>,
   { host }: RouteDependencies,
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   const { tenant, workspace, op, path, content, contentType, ifMatch, prefix, version } = ask.body;
   const files = host.workspace(ask.caller, JSON.stringify([tenant, workspace]));
   const when = readFileCondition(ifMatch);

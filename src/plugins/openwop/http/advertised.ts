@@ -1,7 +1,7 @@
 /**
  * Owns: what this host says that it can do, and the discovery document that says so (capabilities.schema.json).
  *
- * D1 Only what works is advertised. A feature that is not in `Advertised` cannot be.
+ * D1 Only what works is advertised. A feature that is not in `AdvertisedHost` cannot be.
  * D2 Every family lies at the root; the mirror under `capabilities` is for older readers.
  */
 import { hash } from "node:crypto";
@@ -23,7 +23,8 @@ interface AdvertisedFeatures {
   readonly liveAgents?: readonly AgentSource[];
 }
 
-export interface Advertised extends AdvertisedFeatures {
+/** The host and the features that its discovery document tells of. */
+export interface AdvertisedHost extends AdvertisedFeatures {
   readonly implementation: { readonly name: string; readonly version: string; readonly vendor?: string };
 }
 
@@ -46,7 +47,7 @@ export interface DiscoveryDocument {
  * workflows that are there. `transports`: those besides this protocol's own.
  */
 export function createDiscoveryDocument(
-  advertised: Advertised,
+  advertised: AdvertisedHost,
   hostId: string,
   fixtures: readonly string[],
   transports: readonly string[] = [],
@@ -110,7 +111,7 @@ const WORKSPACE = {
 
 /** Describes the execution model. Each level includes those below it. */
 function describeExecutionModel(
-  { confidenceEscalationFloor, transcriptWindow }: Advertised,
+  { confidenceEscalationFloor, transcriptWindow }: AdvertisedHost,
   hostId: string,
 ): Record<string, unknown> {
   return {
@@ -131,7 +132,7 @@ function describeExecutionModel(
   };
 }
 
-function describeReplay({ retentionMs }: Advertised): Record<string, unknown> {
+function describeReplay({ retentionMs }: AdvertisedHost): Record<string, unknown> {
   return {
     supported: true,
     modes: ["replay", "branch"],
@@ -140,7 +141,7 @@ function describeReplay({ retentionMs }: Advertised): Record<string, unknown> {
   };
 }
 
-function describeAgents({ agentInventory, liveAgents }: Advertised): Record<string, unknown> {
+function describeAgents({ agentInventory, liveAgents }: AdvertisedHost): Record<string, unknown> {
   return {
     supported: true,
     orchestrator: true,

@@ -23,7 +23,8 @@ interface KnownToken {
   readonly caller: Caller;
 }
 
-export type Authenticate = (authorization: string | undefined) => Caller | HttpRefusal;
+/** Finds the caller by the authorization of a request, or refuses it. */
+export type TokenAuthenticator = (authorization: string | undefined) => Caller | HttpRefusal;
 
 /** No other tenant is named so: those who hold an interrupt token, and nothing else. */
 export const TOKEN_HOLDER: Caller = { tenant: "@interrupt", principal: "interrupt-token" };
@@ -32,7 +33,7 @@ export const TOKEN_HOLDER: Caller = { tenant: "@interrupt", principal: "interrup
  * Creates the function that returns the caller whose bearer token an `Authorization` header has, or a refusal that
  * says why it names none. @throws RangeError for tokens or tenants that cannot be told apart.
  */
-export function createTokenAuthenticator(tokens: readonly BearerToken[]): Authenticate {
+export function createTokenAuthenticator(tokens: readonly BearerToken[]): TokenAuthenticator {
   const knownTokens = tokens.map(createKnownToken);
   if (new Set(tokens.map(({ token }) => token)).size < tokens.length)
     throw new RangeError("two bearer tokens are the same: give each tenant its own");

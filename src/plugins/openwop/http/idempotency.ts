@@ -17,7 +17,7 @@ import type { KeptAnswer, RequestLog } from "../../../agents/coordination/ports/
 import { giveWay } from "../../../platform/give-way.ts";
 import { createErrorAnswer, refuse, type HttpRefusal } from "./error-map.ts";
 import { runKeyedRequest, type WorkOutcome } from "./keyed-request.ts";
-import type { Answer, JsonAnswer, TextAnswer } from "./route.ts";
+import type { RouteAnswer, JsonAnswer, TextAnswer } from "./route.ts";
 
 const REPLAYED = "openwop-idempotent-replay";
 
@@ -53,8 +53,8 @@ export interface BegunRequest {
 export async function runOnceForKey(
   { requests, clock }: IdempotencyDependencies,
   { tenant, endpoint, key, asked: request, nameSubject, headersOf }: KeyedAsk,
-  work: (request: BegunRequest) => Promise<Answer>,
-): Promise<Answer> {
+  work: (request: BegunRequest) => Promise<RouteAnswer>,
+): Promise<RouteAnswer> {
   const unusable = refuseInvalidKey(key);
   if (unusable) return unusable;
   const digest = hash("sha256", formatCanonicalJson(request));
@@ -80,7 +80,7 @@ export async function runOnceForKey(
 }
 
 /** Returns the answer with what its key keeps of it: the answer itself where it stays true. */
-function decideKeptAnswer(made: Answer): WorkOutcome<Answer> {
+function decideKeptAnswer(made: RouteAnswer): WorkOutcome<RouteAnswer> {
   const answer = findKeepableAnswer(made);
   if (!answer) return { value: made, keep: "nothing" };
   if (made.kind === "json" && made.keep) return { value: made, keep: made.keep };
@@ -93,7 +93,7 @@ function decideKeptAnswer(made: Answer): WorkOutcome<Answer> {
 const NO_CONTENT = 204;
 const NO_BODY = "";
 
-function findKeepableAnswer(made: Answer): JsonAnswer | TextAnswer | undefined {
+function findKeepableAnswer(made: RouteAnswer): JsonAnswer | TextAnswer | undefined {
   if (made.kind === "refused") return createErrorAnswer(made);
   return made.kind === "json" || (made.kind === "text" && made.status === NO_CONTENT) ? made : undefined;
 }
@@ -123,7 +123,7 @@ const MOMENTARY: ReadonlySet<HttpRefusal["code"]> = new Set([
 ]);
 
 /** True of an answer that stays true: success, and refusals that asking again does not change. */
-function isLastingAnswer(made: Answer, { status, headers }: JsonAnswer | TextAnswer): boolean {
+function isLastingAnswer(made: RouteAnswer, { status, headers }: JsonAnswer | TextAnswer): boolean {
   if (status >= 200 && status < 300) return true;
   if (made.kind === "refused" && MOMENTARY.has(made.code)) return false;
   return [404, 409, 410, 422].includes(status) && headers?.["retry-after"] === undefined;

@@ -5,7 +5,7 @@ import { addMs } from "../../../agents/coordination/contracts/ids.ts";
 import { formatCanonicalJson } from "../../../agents/coordination/std/canonical-json.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type {
-  Begun,
+  KeyedRequestStart,
   KeptAnswer,
   KeyedRequest,
   RequestLog,
@@ -16,15 +16,15 @@ import { HTTP_BOUNDS } from "./http-bounds.ts";
  * Says what a key keeps when the work is done: the answer; the subject, for which the same request may be tried again; or
  * nothing, so that anything may be asked with the key.
  */
-export type Kept = KeptAnswer | "subject" | "nothing";
+export type KeyRetention = KeptAnswer | "subject" | "nothing";
 
 export interface WorkOutcome<T> {
   readonly value: T;
-  readonly keep: Kept;
+  readonly keep: KeyRetention;
 }
 
 export type KeyedOutcome<T> =
-  { readonly kind: "done"; readonly value: T } | Exclude<Begun, { readonly kind: "new" }>;
+  { readonly kind: "done"; readonly value: T } | Exclude<KeyedRequestStart, { readonly kind: "new" }>;
 
 /** Returns the text that names the question which a keyed request answers; empty without a question. */
 export function formatQuestionSubject(question: object | undefined): string {

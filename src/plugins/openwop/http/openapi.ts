@@ -3,7 +3,8 @@ import { z } from "zod";
 import type { Route } from "./route.ts";
 import { errorSchema } from "./schemas.ts";
 
-type Json = Readonly<Record<string, unknown>>;
+/** Named values of the OpenAPI document. */
+type OpenApiFields = Readonly<Record<string, unknown>>;
 
 const ERROR = { $ref: "#/components/schemas/Error" };
 
@@ -11,8 +12,8 @@ const ERROR = { $ref: "#/components/schemas/Error" };
 export function createOpenApiDocument(
   routes: readonly Route[],
   info: { readonly title: string; readonly version: string },
-): Json {
-  const paths: Record<string, Record<string, Json>> = {};
+): OpenApiFields {
+  const paths: Record<string, Record<string, OpenApiFields>> = {};
   for (const route of routes) {
     const methods = (paths[route.path] ??= {});
     methods[route.method.toLowerCase()] = describeOperation(route);
@@ -28,7 +29,7 @@ export function createOpenApiDocument(
   };
 }
 
-function describeOperation(route: Route): Json {
+function describeOperation(route: Route): OpenApiFields {
   const { operationId, summary, auth, body } = route;
   return {
     operationId,
@@ -42,7 +43,7 @@ function describeOperation(route: Route): Json {
   };
 }
 
-function describeParameters(route: Route): readonly Json[] {
+function describeParameters(route: Route): readonly OpenApiFields[] {
   const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
     name,
     in: "path",
@@ -63,13 +64,13 @@ function describeParameters(route: Route): readonly Json[] {
   return [...inPath, ...inQuery, ...inHeader];
 }
 
-function describeResponses(route: Route): Json {
-  const content: Record<string, Json> = {
+function describeResponses(route: Route): OpenApiFields {
+  const content: Record<string, OpenApiFields> = {
     "application/json": { schema: createJsonSchema(route.answer, "output") },
   };
   if (route.streams) content["text/event-stream"] = { schema: { type: "string" } };
   const errors = [...listSharedRefusalStatuses(route), ...(route.refusals ?? [])].map(
-    (status): [string, Json] => [
+    (status): [string, OpenApiFields] => [
       String(status),
       { description: "Not done.", content: { "application/json": { schema: ERROR } } },
     ],
@@ -100,7 +101,7 @@ function listSharedRefusalStatuses({
   ];
 }
 
-function createJsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
+function createJsonSchema(schema: z.ZodType, io: "input" | "output"): OpenApiFields {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
   return rest;
 }

@@ -3,17 +3,17 @@ import type { z } from "zod";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type {
-  Answered,
+  HostAnswer,
   Caller,
   WorkflowHost,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import type { Advertised } from "./advertised.ts";
+import type { AdvertisedHost } from "./advertised.ts";
 import type { HttpRefusal } from "./error-map.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import type { StreamHub } from "./stream-hub.ts";
 
 /** A request that has been let in. */
-export interface Ask<Body = unknown> {
+export interface RouteRequest<Body = unknown> {
   readonly caller: Caller;
   readonly body: Body;
   /** Whether only the headers of the answer are wanted. */
@@ -72,14 +72,15 @@ export const SSE_HEADERS = {
   "x-content-type-options": "nosniff",
 };
 
-export type Answer = JsonAnswer | TextAnswer | PartsAnswer | StreamAnswer | HttpRefusal;
+/** The answer of a route, or its refusal. */
+export type RouteAnswer = JsonAnswer | TextAnswer | PartsAnswer | StreamAnswer | HttpRefusal;
 
 /** The collaborators that handlers work with. */
 export interface RouteDependencies {
   readonly host: WorkflowHost;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly advertised: Advertised;
+  readonly advertised: AdvertisedHost;
   readonly streams: StreamHub;
   readonly rates: RateLimiter;
   /** The path below which clients reach the protocol's paths. */
@@ -110,7 +111,7 @@ export interface RouteDescription {
   /** The same request of somebody else of the tenant is another one: each person's answer counts. */
   readonly isPersonal?: boolean;
   /** Names the subject of a request with a key, where that is no run to create: the same request sent again is about it, too. */
-  readonly nameSubject?: (ask: Ask, dependencies: RouteDependencies) => Promise<string>;
+  readonly nameSubject?: (ask: RouteRequest, dependencies: RouteDependencies) => Promise<string>;
   /** The tag in the body of its answer is a header, too. */
   readonly isTagged?: boolean;
   /** Not found, rather than refused, without a token. */
@@ -126,12 +127,12 @@ export interface RouteDescription {
   /** Its answer may be as large as a run: it is written as JSON in slices. */
   readonly isLong?: boolean;
   /** Without it the route is always there. */
-  readonly when?: (advertised: Advertised) => boolean;
+  readonly when?: (advertised: AdvertisedHost) => boolean;
 }
 
 export interface Route extends RouteDescription {
   readonly body?: z.ZodType;
-  readonly handle: (ask: Ask, dependencies: RouteDependencies) => Promise<Answer> | Answer;
+  readonly handle: (ask: RouteRequest, dependencies: RouteDependencies) => Promise<RouteAnswer> | RouteAnswer;
 }
 
 /** Routes of another protocol over the same host, which are no part of this one's document. */
@@ -150,7 +151,10 @@ export interface ProtocolFace {
 export function defineRoute<S extends z.ZodType = z.ZodUnknown>(
   definition: RouteDescription & {
     readonly body?: S;
-    readonly handle: (ask: Ask<z.output<S>>, dependencies: RouteDependencies) => Promise<Answer> | Answer;
+    readonly handle: (
+      ask: RouteRequest<z.output<S>>,
+      dependencies: RouteDependencies,
+    ) => Promise<RouteAnswer> | RouteAnswer;
   },
 ): Route {
   // The body was checked against the route's own schema before the handler is called.
@@ -163,6 +167,6 @@ export function createJsonAnswer(status: number, body: unknown): JsonAnswer {
 }
 
 /** Returns the HTTP answer that `render` makes of the host's value, or the host's refusal as it is. */
-export function answerFromOutcome<T>(outcome: Answered<T>, render: (value: T) => Answer): Answer {
+export function answerFromOutcome<T>(outcome: HostAnswer<T>, render: (value: T) => RouteAnswer): RouteAnswer {
   return outcome.kind === "refused" ? outcome : render(outcome.value);
 }

@@ -10,7 +10,7 @@ import { hash } from "node:crypto";
 import type { Context, HonoRequest } from "hono";
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { Caller } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { TOKEN_HOLDER, type Authenticate } from "./bearer-tokens.ts";
+import { TOKEN_HOLDER, type TokenAuthenticator } from "./bearer-tokens.ts";
 import { giveWay, runInSlices } from "../../../platform/give-way.ts";
 import { countBytes, streamParts } from "../../../platform/text-parts.ts";
 import { writeJsonInParts } from "../../../platform/write-json.ts";
@@ -31,8 +31,8 @@ import { runOnceForKey, type BegunRequest, type KeyedAsk } from "./idempotency.t
 import type { RateLimiter } from "./rate-limit.ts";
 import { validateBody, readJsonBody } from "./request-body.ts";
 import type {
-  Answer,
-  Ask,
+  RouteAnswer,
+  RouteRequest,
   JsonAnswer,
   Route,
   RouteDependencies,
@@ -42,7 +42,7 @@ import type {
 import { findClientAddress, readNodeBindings } from "./node-bindings.ts";
 
 export interface ServeDependencies extends RouteDependencies {
-  readonly authenticate: Authenticate;
+  readonly authenticate: TokenAuthenticator;
   /** Counts, by address, requests without a token that is known. */
   readonly strangers: RateLimiter;
   readonly newRunId: () => CoordinationId;
@@ -82,13 +82,13 @@ function classifyRequest({ method }: Route, { req }: Context): RequestKind {
 }
 
 /** Returns the response of a route's answer: a refusal in the form that the route's protocol has for them. */
-export function createRouteResponse({ formatRefusal }: Route, answer: Answer): Response {
+export function createRouteResponse({ formatRefusal }: Route, answer: RouteAnswer): Response {
   if (answer.kind !== "refused" || !formatRefusal) return createHttpResponse(answer);
   const made = createErrorAnswer(answer);
   return createHttpResponse({ ...made, body: formatRefusal(answer, made.status) });
 }
 
-export function createHttpResponse(answer: Answer): Response {
+export function createHttpResponse(answer: RouteAnswer): Response {
   switch (answer.kind) {
     case "refused":
       return createHttpResponse(createErrorAnswer(answer));
@@ -122,7 +122,7 @@ async function answerWithinQuotas(
   route: Route,
   dependencies: ServeDependencies,
   context: Context,
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   const address = findClientAddress(context);
   const leave = address === undefined ? NO_ADDRESS : dependencies.addressRequests.enter(address);
   if (!leave) return createQuotaRefusal(dependencies.quotas, "addressRequests");
@@ -135,14 +135,14 @@ async function answerWithinQuotas(
 
 interface LetIn {
   readonly context: Context;
-  readonly ask: Ask;
+  readonly ask: RouteRequest;
 }
 
 async function callRouteHandler(
   route: Route,
   dependencies: ServeDependencies,
   request: LetIn,
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   const early = route.needsStreamPlace?.(request.ask.body)
     ? takeStreamPlace(dependencies, request)
     : undefined;
@@ -163,7 +163,7 @@ function holdStreamPlace(
   answer: StreamAnswer,
   body: NonNullable<StreamAnswer["body"]>,
   place: StreamPlace | QuotaRefusal,
-): Answer {
+): RouteAnswer {
   if (place.kind === "taken") return { ...answer, body: watchStreamEnd(body, place.leave) };
   void body.cancel();
   return place;
@@ -194,7 +194,7 @@ async function answerRequest(
   route: Route,
   dependencies: ServeDependencies,
   context: Context,
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   const caller = authenticateCaller(route, dependencies, context);
   if ("kind" in caller) return refuseStranger(dependencies, context, caller);
   const params = context.req.param() as Readonly<Record<string, string>>;
@@ -239,7 +239,7 @@ function countStrangerRequest({ strangers }: ServeDependencies, context: Context
 async function refuseBeforeBody(
   route: Route,
   dependencies: ServeDependencies,
-  { context, ask }: { readonly context: Context; readonly ask: Ask },
+  { context, ask }: { readonly context: Context; readonly ask: RouteRequest },
 ): Promise<HttpRefusal | undefined> {
   switch (route.auth) {
     case "none": {
@@ -266,7 +266,7 @@ async function refuseBeforeBody(
 async function refuseInterruptToken(
   dependencies: ServeDependencies,
   context: Context,
-  ask: Ask,
+  ask: RouteRequest,
 ): Promise<HttpRefusal | undefined> {
   const inspected = await dependencies.host.inspectToken(ask.param("token"));
   if (inspected.kind === "refused" && findErrorStatus(inspected.code) === 404)
@@ -278,7 +278,7 @@ async function refuseInterruptToken(
 async function refuseChangeOfMissingRun(
   { method, path }: Route,
   { host }: ServeDependencies,
-  ask: Ask,
+  ask: RouteRequest,
 ): Promise<HttpRefusal | undefined> {
   if (method === "GET" || !path.includes("{runId}")) return undefined;
   const found = await host.ancestry(ask.caller, ask.param("runId"));
@@ -295,7 +295,7 @@ async function answerRequestWithBody(
   route: Route,
   dependencies: ServeDependencies,
   { context, caller }: { readonly context: Context; readonly caller: Caller },
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   const read = await readJsonBody(context.req as HonoRequest);
   if (read.kind === "refused") return read;
   await giveWay();
@@ -323,9 +323,9 @@ async function answerRequestWithBody(
 async function answerOnceForKey(
   { host: { requests }, clock }: ServeDependencies,
   keyed: KeyedAsk,
-  work: (again: BegunRequest) => Promise<Answer>,
-): Promise<Answer> {
-  const made: { answer?: Answer } = {};
+  work: (again: BegunRequest) => Promise<RouteAnswer>,
+): Promise<RouteAnswer> {
+  const made: { answer?: RouteAnswer } = {};
   try {
     return await runOnceForKey(
       { requests, clock },
@@ -342,7 +342,7 @@ async function answerOnceForKey(
  * Lists the condition of a request (`If-Match`), which its key counts for; none without one, so that keys of processes
  * before this one stay good.
  */
-function listConditions({ header }: Ask): readonly string[] {
+function listConditions({ header }: RouteRequest): readonly string[] {
   const ifMatch = header("if-match");
   return ifMatch === undefined ? [] : [ifMatch];
 }
@@ -353,14 +353,14 @@ function createTagHeader(body: unknown): Readonly<Record<string, string>> {
 }
 
 /** Returns the keyspace of a request: holders of different interrupt tokens, and people who answer, share no keys. */
-function nameKeyspace({ auth, isPersonal = false }: Route, ask: Ask): string {
+function nameKeyspace({ auth, isPersonal = false }: Route, ask: RouteRequest): string {
   if (auth !== "bearer") return nameTokenKeyspace(ask);
   const { tenant, principal } = ask.caller;
   // No tenant has an "@" in its name.
   return isPersonal ? `${tenant}@${hash("sha256", principal).slice(0, 32)}` : tenant;
 }
 
-function nameTokenKeyspace({ caller, param }: Ask): string {
+function nameTokenKeyspace({ caller, param }: RouteRequest): string {
   return `${caller.tenant}:${hash("sha256", param("token")).slice(0, 32)}`;
 }
 
@@ -369,7 +369,7 @@ interface ReadRequest {
   readonly body: unknown;
 }
 
-function createAsk(route: Route, context: Context, readRequest: ReadRequest): Ask {
+function createAsk(route: Route, context: Context, readRequest: ReadRequest): RouteRequest {
   const { req } = context;
   const { outgoing } = readNodeBindings(context);
   return {

@@ -5,7 +5,8 @@
 import type { AgentEntry } from "../../../agents/coordination/runtime/workflow-host/records/agent-inventory.ts";
 import type { RouteDependencies } from "../http/route.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
+/** The fields of the discovery document, unchecked. */
+type DiscoveryFields = Readonly<Record<string, unknown>>;
 
 export type InventoryEntry = Omit<AgentEntry, "requiresCapabilities"> & {
   readonly degraded?: readonly string[];
@@ -19,11 +20,14 @@ export type InventoryEntry = Omit<AgentEntry, "requiresCapabilities"> & {
  */
 export function listInventory({ host, discovery }: RouteDependencies): InventoryEntry[] {
   const agents = host.agents();
-  const document = agents.length > 0 ? (JSON.parse(discovery().text) as Fields) : {};
+  const document = agents.length > 0 ? (JSON.parse(discovery().text) as DiscoveryFields) : {};
   return agents.map((agent) => createListedAgent(agent, document));
 }
 
-function createListedAgent({ requiresCapabilities, ...entry }: AgentEntry, document: Fields): InventoryEntry {
+function createListedAgent(
+  { requiresCapabilities, ...entry }: AgentEntry,
+  document: DiscoveryFields,
+): InventoryEntry {
   const degraded = requiresCapabilities.filter((key) => !isAdvertised(document, key));
   const { scratchpad, conversation } = entry.memoryShape ?? {};
   // An agent's notes within one run are in the run's log, and no backend that it could read.
@@ -39,14 +43,14 @@ function createListedAgent({ requiresCapabilities, ...entry }: AgentEntry, docum
  * True where the discovery document says that the capability is on. `key`: a dotted path; `host.` before it names the
  * host itself.
  */
-function isAdvertised(document: Fields, key: string): boolean {
+function isAdvertised(document: DiscoveryFields, key: string): boolean {
   const paths = [key, key.replace(/^host\./, ""), `capabilities.${key}`];
   return paths.some((path) => isCapabilityOn(readMemberAtPath(document, path)));
 }
 
 function isCapabilityOn(value: unknown): boolean {
   if (Array.isArray(value)) return value.length > 0;
-  if (typeof value === "object" && value !== null) return (value as Fields)["supported"] !== false;
+  if (typeof value === "object" && value !== null) return (value as DiscoveryFields)["supported"] !== false;
   return value !== undefined && value !== null && value !== false;
 }
 
@@ -54,7 +58,7 @@ function readMemberAtPath(value: unknown, path: string): unknown {
   let found = value;
   for (const key of path.split(".")) {
     if (typeof found !== "object" || found === null || !Object.hasOwn(found, key)) return undefined;
-    found = (found as Fields)[key];
+    found = (found as DiscoveryFields)[key];
   }
   return found;
 }

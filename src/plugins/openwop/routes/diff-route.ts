@@ -5,8 +5,8 @@ import { refuse, type HttpRefusal } from "../http/error-map.ts";
 import {
   createJsonAnswer,
   defineRoute,
-  type Answer,
-  type Ask,
+  type RouteAnswer,
+  type RouteRequest,
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
@@ -26,7 +26,7 @@ export const diffRoute: Route = defineRoute({
   handle: compareTwoRuns,
 });
 
-async function compareTwoRuns(ask: Ask, dependencies: RouteDependencies): Promise<Answer> {
+async function compareTwoRuns(ask: RouteRequest, dependencies: RouteDependencies): Promise<RouteAnswer> {
   const against = ask.query("against");
   if (against === undefined || against === "")
     return refuse("validation_error", "`against` names the run to compare with.");
@@ -38,7 +38,7 @@ async function compareTwoRuns(ask: Ask, dependencies: RouteDependencies): Promis
 }
 
 async function readComparedRun(
-  ask: Ask,
+  ask: RouteRequest,
   dependencies: RouteDependencies,
   runId: string,
 ): Promise<ComparedRun | HttpRefusal> {

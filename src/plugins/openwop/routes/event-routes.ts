@@ -7,8 +7,8 @@ import {
   createJsonAnswer,
   defineRoute,
   SSE_HEADERS,
-  type Answer,
-  type Ask,
+  type RouteAnswer,
+  type RouteRequest,
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
@@ -66,7 +66,7 @@ export const eventRoutes: readonly Route[] = [
 ];
 
 /** Answers with a stream of events, or with the log as JSON where only that is accepted. */
-async function serveEvents(ask: Ask, dependencies: RouteDependencies): Promise<Answer> {
+async function serveEvents(ask: RouteRequest, dependencies: RouteDependencies): Promise<RouteAnswer> {
   // Before the choice of a format: a bad mode is refused in either (stream-modes.md).
   const request = readStreamRequest(ask.query("streamMode"), ask.query("bufferMs"));
   if ("kind" in request) return request;
@@ -95,10 +95,10 @@ function readFirstSequence(lastEventId: string | undefined): number | HttpRefusa
 }
 
 async function startEventStream(
-  ask: Ask,
+  ask: RouteRequest,
   dependencies: RouteDependencies,
   { request, from }: { readonly request: StreamRequest; readonly from: number },
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   const { host, streams } = dependencies;
   if (streams.isFull)
     return refuse("rate_limited", "There are as many streams as this host keeps open. Poll, or try later.", {
@@ -121,7 +121,7 @@ async function startEventStream(
   return { kind: "stream", body, headers: SSE_HEADERS };
 }
 
-async function pollEvents(ask: Ask, { host, clock }: RouteDependencies): Promise<Answer> {
+async function pollEvents(ask: RouteRequest, { host, clock }: RouteDependencies): Promise<RouteAnswer> {
   const last = parseWholeNumber(ask.query("lastSequence"), 0);
   const seconds = parseWholeNumber(ask.query("timeout"), HTTP_BOUNDS.pollSecondsDefault);
   if (last === undefined || seconds === undefined)

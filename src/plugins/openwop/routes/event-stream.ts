@@ -43,7 +43,8 @@ export interface StreamSubject {
   readonly first: EventPage;
 }
 
-interface Live extends OpenStream {
+/** A stream that is open, and how far it was sent. */
+interface LiveStream extends OpenStream {
   readonly dependencies: StreamDependencies;
   readonly subject: StreamSubject;
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
@@ -69,7 +70,7 @@ export function createEventStream(
   dependencies: StreamDependencies,
   subject: StreamSubject,
 ): ReadableStream<Uint8Array> {
-  let live: Live | undefined;
+  let live: LiveStream | undefined;
   return new ReadableStream<Uint8Array>({
     start: (controller) => {
       live = subscribeStream(dependencies, subject, controller);
@@ -90,8 +91,8 @@ function subscribeStream(
   dependencies: StreamDependencies,
   subject: StreamSubject,
   controller: ReadableStreamDefaultController<Uint8Array>,
-): Live {
-  const live: Live = {
+): LiveStream {
+  const live: LiveStream = {
     dependencies,
     subject,
     controller,
@@ -125,7 +126,7 @@ function subscribeStream(
 }
 
 /** Sends how the run is, where the client resumes with `values`, then the events that were read already. */
-function sendFirstEvents(live: Live): Promise<void> {
+function sendFirstEvents(live: LiveStream): Promise<void> {
   return runExclusively(live, async () => {
     await sendBaseline(live);
     await takePage(live, live.subject.first);
@@ -133,14 +134,14 @@ function sendFirstEvents(live: Live): Promise<void> {
 }
 
 /** Reads and sends until there is no more, or no room. */
-function sendAvailableEvents(live: Live): Promise<void> {
+function sendAvailableEvents(live: LiveStream): Promise<void> {
   return runExclusively(live, async () => {
     while (live.mayHaveMore && hasRoom(live)) await sendNextPage(live);
   });
 }
 
 /** Does the work unless the stream is busy or over; drops the stream where it throws. */
-async function runExclusively(live: Live, work: () => Promise<void>): Promise<void> {
+async function runExclusively(live: LiveStream, work: () => Promise<void>): Promise<void> {
   if (live.phase !== "idle") return;
   live.phase = "reading";
   try {
@@ -155,7 +156,7 @@ async function runExclusively(live: Live, work: () => Promise<void>): Promise<vo
   if (live.mayHaveMore && hasRoom(live)) void sendAvailableEvents(live);
 }
 
-async function sendNextPage(live: Live): Promise<void> {
+async function sendNextPage(live: LiveStream): Promise<void> {
   const { host } = live.dependencies;
   const { caller, runId } = live.subject;
   live.mayHaveMore = false;
@@ -167,7 +168,7 @@ async function sendNextPage(live: Live): Promise<void> {
 }
 
 /** Sends a page of events and goes on behind it; ends the stream with the last event of the run. */
-async function takePage(live: Live, { events, isComplete }: EventPage): Promise<void> {
+async function takePage(live: LiveStream, { events, isComplete }: EventPage): Promise<void> {
   const last = events.at(-1);
   if (last) {
     await sendAdmittedEvents(live, events);
@@ -180,7 +181,7 @@ async function takePage(live: Live, { events, isComplete }: EventPage): Promise<
 }
 
 /** Sends those events that the stream's modes show, or the state after them. */
-async function sendAdmittedEvents(live: Live, events: readonly HostEvent[]): Promise<void> {
+async function sendAdmittedEvents(live: LiveStream, events: readonly HostEvent[]): Promise<void> {
   const { modes, bufferMs } = live.subject.request;
   const shownEvents: readonly ShownEvent[] = modes.includes("messages")
     ? addMessageChunks(events, live.last)
@@ -199,8 +200,8 @@ async function sendAdmittedEvents(live: Live, events: readonly HostEvent[]): Pro
  * be as large as a run.
  */
 async function deliverItems(
-  live: Live,
-  items: readonly Sendable[],
+  live: LiveStream,
+  items: readonly StreamItem[],
   { bufferMs, isUrgent }: { readonly bufferMs: number; readonly isUrgent: boolean },
 ): Promise<void> {
   let frames = "";
@@ -219,7 +220,8 @@ async function deliverItems(
   else scheduleBatch(live);
 }
 
-interface Sendable {
+/** An event that can be sent on a stream. */
+interface StreamItem {
   readonly sequence: number;
   readonly type: string;
 }
@@ -228,19 +230,19 @@ interface Sendable {
  * Returns the run's state as it is now, as an event behind `after`, because states in between are not kept; empty
  * where the host refuses to show it.
  */
-async function createSnapshotItems(live: Live, after: ShownEvent): Promise<readonly Sendable[]> {
+async function createSnapshotItems(live: LiveStream, after: ShownEvent): Promise<readonly StreamItem[]> {
   const { caller, runId } = live.subject;
   const snapshot = await live.dependencies.host.snapshot(caller, runId);
   if (snapshot.kind === "refused") return [];
   const { sequence, timestamp } = after;
   const eventId = `${after.eventId}:snapshot`;
   return [
-    { eventId, runId, sequence, type: "state.snapshot", timestamp, payload: snapshot.value } as Sendable,
+    { eventId, runId, sequence, type: "state.snapshot", timestamp, payload: snapshot.value } as StreamItem,
   ];
 }
 
 /** Sends how the run is to a client that resumes with `values`, before anything else. */
-async function sendBaseline(live: Live): Promise<void> {
+async function sendBaseline(live: LiveStream): Promise<void> {
   const { caller, runId, request, from } = live.subject;
   if (from === 0 || !request.modes.includes("values")) return;
   const page = await live.dependencies.host.events(caller, runId, { from: from - 1, limit: 1 });
@@ -251,11 +253,11 @@ async function sendBaseline(live: Live): Promise<void> {
   await deliverItems(live, items, { bufferMs: request.bufferMs, isUrgent: true });
 }
 
-function formatSseFrame({ sequence, type }: Sendable, text: string): string {
+function formatSseFrame({ sequence, type }: StreamItem, text: string): string {
   return `id: ${sequence}\nevent: ${type}\ndata: ${text}\n\n`;
 }
 
-function addToBatch(live: Live, sequence: number, text: string): void {
+function addToBatch(live: LiveStream, sequence: number, text: string): void {
   live.batch.push(text);
   live.batchChars += text.length;
   live.batchLast = sequence;
@@ -263,7 +265,7 @@ function addToBatch(live: Live, sequence: number, text: string): void {
     sendBatch(live);
 }
 
-function scheduleBatch(live: Live): void {
+function scheduleBatch(live: LiveStream): void {
   if (live.batch.length === 0) return;
   const { clock } = live.dependencies;
   live.cancelBatch ??= clock.wakeAt(addMs(clock.now(), live.subject.request.bufferMs), () => {
@@ -271,7 +273,7 @@ function scheduleBatch(live: Live): void {
   });
 }
 
-function sendBatch(live: Live): void {
+function sendBatch(live: LiveStream): void {
   live.cancelBatch?.();
   live.cancelBatch = undefined;
   if (live.batch.length === 0 || isOver(live)) return;
@@ -281,17 +283,17 @@ function sendBatch(live: Live): void {
   live.controller.enqueue(ENCODER.encode(text));
 }
 
-function hasRoom(live: Live): boolean {
+function hasRoom(live: LiveStream): boolean {
   return live.phase !== "over" && (live.controller.desiredSize ?? 0) > 0;
 }
 
 /** True when the stream is over. It is a function because the phase changes while something is awaited. */
-function isOver(live: Live): boolean {
+function isOver(live: LiveStream): boolean {
   return live.phase === "over";
 }
 
 /** Sends what waits in the batch, and closes the stream cleanly. */
-function finishStream(live: Live): void {
+function finishStream(live: LiveStream): void {
   if (isOver(live)) return;
   sendBatch(live);
   releaseStream(live);
@@ -299,7 +301,7 @@ function finishStream(live: Live): void {
 }
 
 /** Ends the connection wherever it is, so that the client knows that there is more. */
-function cutStream(live: Live): void {
+function cutStream(live: LiveStream): void {
   if (isOver(live)) return;
   releaseStream(live);
   if (live.dependencies.cut) live.dependencies.cut();
@@ -307,7 +309,7 @@ function cutStream(live: Live): void {
 }
 
 /** Marks the stream as over, and ends its watching and its timer. */
-function releaseStream(live: Live): void {
+function releaseStream(live: LiveStream): void {
   if (isOver(live)) return;
   live.phase = "over";
   live.unwatch();

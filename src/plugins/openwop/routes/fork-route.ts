@@ -8,8 +8,8 @@ import {
   answerFromOutcome,
   createJsonAnswer,
   defineRoute,
-  type Answer,
-  type Ask,
+  type RouteAnswer,
+  type RouteRequest,
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
@@ -44,7 +44,10 @@ export const forkRoute: Route = defineRoute({
   handle: handleFork,
 });
 
-async function handleFork(ask: Ask<ForkBody>, { host, pathPrefix }: RouteDependencies): Promise<Answer> {
+async function handleFork(
+  ask: RouteRequest<ForkBody>,
+  { host, pathPrefix }: RouteDependencies,
+): Promise<RouteAnswer> {
   const refused = refuseLongMetadata(ask.body);
   if (refused) return refused;
   const { mode, fromSeq, runOptionsOverlay } = ask.body;

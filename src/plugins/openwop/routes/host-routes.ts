@@ -6,8 +6,8 @@ import {
   answerFromOutcome,
   createJsonAnswer,
   defineRoute,
-  type Answer,
-  type Ask,
+  type RouteAnswer,
+  type RouteRequest,
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
@@ -92,7 +92,7 @@ function removeSecretDefaults(workflow: WorkflowDefinition): WorkflowDefinition 
   return { ...workflow, variables };
 }
 
-function serveDiscovery(ask: Ask, { discovery }: RouteDependencies): Answer {
+function serveDiscovery(ask: RouteRequest, { discovery }: RouteDependencies): RouteAnswer {
   const { text, etag } = discovery();
   const headers = { "cache-control": PUBLIC, etag, "capabilities-etag": etag };
   if (hasMatchingTag(ask.header("if-none-match"), etag))

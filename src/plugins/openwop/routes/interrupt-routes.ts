@@ -1,7 +1,7 @@
 /** Owns: the routes by which people and systems answer what a run waits for. */
 import { z } from "zod";
 import type {
-  Answered,
+  HostAnswer,
   QuestionPlace,
   ResolvedInterrupt,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
@@ -11,8 +11,8 @@ import {
   answerFromOutcome,
   createJsonAnswer,
   defineRoute,
-  type Answer,
-  type Ask,
+  type RouteAnswer,
+  type RouteRequest,
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
@@ -77,18 +77,21 @@ export const interruptRoutes: readonly Route[] = [
  * Names the question that the node asks when the request first comes, by the node alone where it asks none. The node
  * may ask another one by the time of the next try.
  */
-async function nameAskedQuestion(ask: Ask, { host }: RouteDependencies): Promise<string> {
+async function nameAskedQuestion(ask: RouteRequest, { host }: RouteDependencies): Promise<string> {
   const nodeId = ask.param("nodeId");
   const found = await host.question(ask.caller, ask.param("runId"), { nodeId });
   if (found.kind === "refused") return formatQuestionSubject({ nodeId });
   return formatQuestionSubject({ nodeId, interruptId: found.value.interruptId });
 }
 
-function readQuestionPlace({ subject = "", param }: Ask): QuestionPlace {
+function readQuestionPlace({ subject = "", param }: RouteRequest): QuestionPlace {
   return (parseQuestionSubject(subject) as QuestionPlace | undefined) ?? { nodeId: param("nodeId") };
 }
 
-async function resolveByToken(ask: Ask<ResolveBody>, { host }: RouteDependencies): Promise<Answer> {
+async function resolveByToken(
+  ask: RouteRequest<ResolveBody>,
+  { host }: RouteDependencies,
+): Promise<RouteAnswer> {
   const token = ask.param("token");
   if (hasResumeValue(ask.body))
     return createResolvedAnswer(ask, await host.resolveToken(token, ask.body.resumeValue));
@@ -101,7 +104,10 @@ async function resolveByToken(ask: Ask<ResolveBody>, { host }: RouteDependencies
  * Answers with the outcome. A request that is sent again gets the answer that the first one would have got, where its
  * answer is what settled the question.
  */
-function createResolvedAnswer({ isRepeated }: Ask, outcome: Answered<ResolvedInterrupt>): Answer {
+function createResolvedAnswer(
+  { isRepeated }: RouteRequest,
+  outcome: HostAnswer<ResolvedInterrupt>,
+): RouteAnswer {
   if (isRepeated && outcome.kind === "refused" && outcome.resolved)
     return createJsonAnswer(200, outcome.resolved);
   return answerFromOutcome(outcome, (value) => createJsonAnswer(200, value));
@@ -111,6 +117,6 @@ function hasResumeValue(body: ResolveBody): boolean {
   return Object.hasOwn(body, "resumeValue");
 }
 
-function refuseMissingValue(): Answer {
+function refuseMissingValue(): RouteAnswer {
   return refuse("validation_error", 'The answer is missing: the body is `{"resumeValue": ...}`.');
 }

@@ -30,14 +30,16 @@ export function addMessageChunks(
   });
 }
 
-interface Usage {
+/** The tokens that a model used for a node. */
+interface ModelUsage {
   readonly nodeId: string;
   readonly model: string;
   readonly inputTokens: number;
   readonly outputTokens: number;
 }
 
-interface Completion {
+/** The fields of a node's completion that message chunks are made of. */
+interface NodeCompletion {
   readonly nodeId: string;
   readonly outputs?: { readonly text?: unknown };
 }
@@ -48,8 +50,8 @@ interface Completion {
  */
 function createMessageChunk(used: HostEvent | undefined, completed: HostEvent): ShownEvent | undefined {
   if (used?.type !== "provider.usage" || completed.type !== "node.completed") return undefined;
-  const { nodeId, model, inputTokens, outputTokens } = used.payload as unknown as Usage;
-  const { nodeId: completedNodeId, outputs } = completed.payload as Completion;
+  const { nodeId, model, inputTokens, outputTokens } = used.payload as unknown as ModelUsage;
+  const { nodeId: completedNodeId, outputs } = completed.payload as NodeCompletion;
   const chunk = outputs?.text;
   if (nodeId !== completedNodeId || typeof chunk !== "string") return undefined;
   const usage = {

@@ -9,7 +9,7 @@ import {
 } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import { PARENT_HEADER, readParentHeader } from "../../../agents/coordination/workflow/parent-header.ts";
 import type {
-  Answered,
+  HostAnswer,
   CreatedRun,
   CreateRun,
   HostRefusal,
@@ -20,8 +20,8 @@ import {
   answerFromOutcome,
   createJsonAnswer,
   defineRoute,
-  type Answer,
-  type Ask,
+  type RouteAnswer,
+  type RouteRequest,
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
@@ -177,7 +177,10 @@ function isResumedAlready({ code, details }: HostRefusal): boolean {
   return code === "run_not_paused" && status !== undefined && !hasRunEnded(status);
 }
 
-async function createRun(ask: Ask<CreateBody>, { host, pathPrefix }: RouteDependencies): Promise<Answer> {
+async function createRun(
+  ask: RouteRequest<CreateBody>,
+  { host, pathPrefix }: RouteDependencies,
+): Promise<RouteAnswer> {
   const request = readCreateRequest(ask);
   if ("kind" in request) return request;
   const created = await host.create(ask.caller, request);
@@ -187,7 +190,7 @@ async function createRun(ask: Ask<CreateBody>, { host, pathPrefix }: RouteDepend
   return createJsonAnswer(201, { runId, status, eventsUrl: `${statusUrl}/events`, statusUrl });
 }
 
-function readCreateRequest(ask: Ask<CreateBody>): CreateRun | HttpRefusal {
+function readCreateRequest(ask: RouteRequest<CreateBody>): CreateRun | HttpRefusal {
   const { body } = ask;
   const refused = refuseUnsupportedOptions(ask);
   if (refused) return refused;
@@ -231,7 +234,7 @@ function readWorkflowOrAgent({
   };
 }
 
-function refuseUnsupportedOptions({ header, body }: Ask<CreateBody>): HttpRefusal | undefined {
+function refuseUnsupportedOptions({ header, body }: RouteRequest<CreateBody>): HttpRefusal | undefined {
   if (header("x-force-engine-version") !== undefined)
     return refuse("force_engine_version_forbidden", "This host runs every run under its one engine version.");
   if (header("x-dedup")?.trim().toLowerCase() === "enforce")
@@ -263,9 +266,9 @@ function convertMissingWorkflow(refusal: HostRefusal): HttpRefusal {
 }
 
 async function cancelRuns(
-  ask: Ask<z.output<typeof bulkBody>>,
+  ask: RouteRequest<z.output<typeof bulkBody>>,
   { host, logger }: RouteDependencies,
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   const { runIds } = ask.body;
   const maxRunIds = HTTP_BOUNDS.bulkRunsMax;
   if (runIds.length > maxRunIds)
@@ -273,7 +276,7 @@ async function cancelRuns(
   const kind = ask.subject === undefined ? "change" : "keyed change";
   // Together, so that they share a commit.
   const cancellations = await Promise.all(
-    runIds.map(async (runId): Promise<Cancellation> => {
+    runIds.map(async (runId): Promise<CancelledRun> => {
       const outcome = await host
         .cancel(ask.caller, runId, pickReason(ask.body))
         .catch((error: unknown) => createFailureRefusal(error, "bulkCancelRuns", logger, kind));
@@ -285,17 +288,18 @@ async function cancelRuns(
   return cancellations.some(hasServerFailure) ? { ...answer, keep: "subject" } : answer;
 }
 
-interface Cancellation {
+/** The outcome of cancelling one of several runs. */
+interface CancelledRun {
   readonly runId: string;
-  readonly outcome: Answered<CreatedRun> | HttpRefusal;
+  readonly outcome: HostAnswer<CreatedRun> | HttpRefusal;
 }
 
 /** True where a run was not cancelled because the host failed, so that the same request may be made again. */
-function hasServerFailure({ outcome }: Cancellation): boolean {
+function hasServerFailure({ outcome }: CancelledRun): boolean {
   return outcome.kind === "refused" && findErrorStatus(outcome.code) >= 500;
 }
 
-function createCancellationEntry({ runId, outcome }: Cancellation): unknown {
+function createCancellationEntry({ runId, outcome }: CancelledRun): unknown {
   if (outcome.kind === "refused") {
     const { code, message } = outcome;
     return { runId, ok: false, error: { code, message } };

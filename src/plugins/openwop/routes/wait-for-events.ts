@@ -2,13 +2,14 @@
 import { addMs } from "../../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type {
-  Answered,
+  HostAnswer,
   Caller,
   EventPage,
   WorkflowHost,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 
-export interface Wait {
+/** A request to wait for events of a run. */
+export interface EventWait {
   readonly caller: Caller;
   readonly runId: string;
   readonly from: number;
@@ -24,10 +25,10 @@ export interface Wait {
 export async function waitForEvents(
   host: WorkflowHost,
   clock: Clock,
-  wait: Wait,
-): Promise<Answered<EventPage>> {
+  wait: EventWait,
+): Promise<HostAnswer<EventPage>> {
   const { caller, runId, from, limit } = wait;
-  const read = (): Promise<Answered<EventPage>> => host.events(caller, runId, { from, limit });
+  const read = (): Promise<HostAnswer<EventPage>> => host.events(caller, runId, { from, limit });
   const firstPage = await read();
   if (wait.waitMs === 0 || !isPageEmpty(firstPage)) return firstPage;
   const deadlineMs = addMs(clock.now(), wait.waitMs);
@@ -48,11 +49,12 @@ export async function waitForEvents(
   }
 }
 
-function isPageEmpty(page: Answered<EventPage>): boolean {
+function isPageEmpty(page: HostAnswer<EventPage>): boolean {
   return page.kind === "done" && page.value.events.length === 0 && !page.value.isComplete;
 }
 
-interface Bell {
+/** Rings when a run has new events. */
+interface EventBell {
   /** Resolves at the next ring, at once if it rang since the last. */
   readonly next: () => Promise<void>;
   /** Rings for the last time. */
@@ -62,7 +64,7 @@ interface Bell {
 }
 
 /** Creates a bell that rings whenever the run has news, until it is stopped. */
-function createEventBell(host: WorkflowHost, runId: string): Bell {
+function createEventBell(host: WorkflowHost, runId: string): EventBell {
   let rang = false;
   let over = false;
   let waiting: (() => void) | undefined;

@@ -6,7 +6,13 @@ import type {
   FileCondition,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse } from "../http/error-map.ts";
-import { answerFromOutcome, createJsonAnswer, defineRoute, type Answer, type Route } from "../http/route.ts";
+import {
+  answerFromOutcome,
+  createJsonAnswer,
+  defineRoute,
+  type RouteAnswer,
+  type Route,
+} from "../http/route.ts";
 
 const FILES = "/v1/host/workspace/files";
 
@@ -83,7 +89,10 @@ export const workspaceRoutes: readonly Route[] = [
 ];
 
 /** Returns the HTTP answer that lists the files of a workspace, or those whose paths begin with `prefix`. */
-export async function serveFileList(workspace: TenantWorkspace, prefix: string | undefined): Promise<Answer> {
+export async function serveFileList(
+  workspace: TenantWorkspace,
+  prefix: string | undefined,
+): Promise<RouteAnswer> {
   return answerFromOutcome(await workspace.list(prefix === undefined ? {} : { prefix }), (files) =>
     createJsonAnswer(200, { files }),
   );
@@ -93,7 +102,11 @@ export async function serveFileList(workspace: TenantWorkspace, prefix: string |
  * Returns the HTTP answer with a file of a workspace in its newest or the given version, with its tag; or the
  * workspace's refusal.
  */
-export async function serveFile(workspace: TenantWorkspace, path: string, version?: number): Promise<Answer> {
+export async function serveFile(
+  workspace: TenantWorkspace,
+  path: string,
+  version?: number,
+): Promise<RouteAnswer> {
   return answerFromOutcome(await workspace.read(path, version), createTaggedAnswer);
 }
 
@@ -105,11 +118,11 @@ export async function storeFile(
   workspace: TenantWorkspace,
   path: string,
   file: NewWorkspaceFile,
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   return answerFromOutcome(await workspace.write(path, file), createTaggedAnswer);
 }
 
-function createTaggedAnswer(file: { readonly etag: string }): Answer {
+function createTaggedAnswer(file: { readonly etag: string }): RouteAnswer {
   return { ...createJsonAnswer(200, file), headers: { etag: file.etag } };
 }
 
@@ -121,7 +134,7 @@ export async function deleteFile(
   workspace: TenantWorkspace,
   path: string,
   when: FileCondition,
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   return answerFromOutcome(await workspace.remove(path, when), () => ({
     kind: "text",
     status: 204,

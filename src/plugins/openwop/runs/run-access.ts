@@ -10,7 +10,7 @@ import {
   type FollowedUntil,
 } from "../../../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
 import type {
-  Answered,
+  HostAnswer,
   Caller,
   RunSnapshot,
   WorkflowHost,
@@ -34,7 +34,7 @@ export async function readSnapshotUnlessDamaged(
   host: Pick<WorkflowHost, "snapshot">,
   caller: Caller,
   runId: string,
-): Promise<Answered<RunSnapshot> | undefined> {
+): Promise<HostAnswer<RunSnapshot> | undefined> {
   try {
     return await host.snapshot(caller, runId);
   } catch (error) {
@@ -49,7 +49,8 @@ export async function readSnapshotUnlessDamaged(
  */
 export const WAIT_MS = 50_000;
 
-interface Wait {
+/** How long, and for what, a caller waits for a run. */
+interface RunWait {
   readonly caller: Caller;
   readonly signal: AbortSignal;
   readonly waitMs: number;
@@ -65,13 +66,13 @@ interface Wait {
 export async function waitForRun(
   { host, clock }: RunAccess,
   runId: string,
-  { caller, signal, waitMs, until, onChange }: Wait,
-): Promise<Answered<RunSnapshot>> {
+  { caller, signal, waitMs, until, onChange }: RunWait,
+): Promise<HostAnswer<RunSnapshot>> {
   const over = new AbortController();
   const stop = clock.wakeAt(addMs(clock.now(), waitMs), () => {
     over.abort();
   });
-  let last: Answered<RunSnapshot> | undefined;
+  let last: HostAnswer<RunSnapshot> | undefined;
   try {
     const either = AbortSignal.any([signal, over.signal]);
     for await (const found of followRun(host, runId, { caller, signal: either, ...(until && { until }) })) {
@@ -82,5 +83,5 @@ export async function waitForRun(
     stop();
   }
   // It yields once at least.
-  return last as Answered<RunSnapshot>;
+  return last as HostAnswer<RunSnapshot>;
 }

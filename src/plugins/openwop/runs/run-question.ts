@@ -10,7 +10,8 @@ import type {
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { readSnapshotUnlessDamaged } from "./run-access.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
+/** Named values of a question, unchecked. */
+type QuestionFields = Readonly<Record<string, unknown>>;
 
 /** A question of a run. The signed token by which anybody may answer is never shown: a model would read it. */
 export interface ShownQuestion {
@@ -18,11 +19,11 @@ export interface ShownQuestion {
   readonly nodeId: string;
   readonly interruptId: string;
   readonly kind: string;
-  readonly asked: Fields;
+  readonly asked: QuestionFields;
   /** ISO 8601. */
   readonly askedAt: string;
   /** JSON Schema of the answer, where the workflow gave one. */
-  readonly answerSchema?: Fields;
+  readonly answerSchema?: QuestionFields;
 }
 
 /** The names of a question, by which an answer may say that it is for that one. */
@@ -48,11 +49,12 @@ function createShownQuestion(interrupt: OpenInterrupt): ShownQuestion {
   };
 }
 
-interface Parent {
+/** A run as far as it has children. */
+interface RunWithChildren {
   readonly childRuns?: readonly ChildRun[];
 }
 
-interface ChildRun extends Parent {
+interface ChildRun extends RunWithChildren {
   readonly runId: string;
   readonly status: WorkflowStatus;
   readonly isAsking?: true;
@@ -74,7 +76,7 @@ export async function findShownQuestion(
   for (let depth = 0; run && depth <= DEPTH_MAX; depth += 1) {
     const question = findOwnQuestion(run);
     if (question) return question;
-    const { childRuns = [] } = run as Parent;
+    const { childRuns = [] } = run as RunWithChildren;
     const child = childRuns.find(isAskingSomebody);
     // A log that cannot be read is no reason to show nothing of the run above.
     const childSnapshot = child && (await readSnapshotUnlessDamaged(host, caller, child.runId));
@@ -166,7 +168,7 @@ function isNamedBy(question: ShownQuestion, name: QuestionName): boolean {
 
 /** True where the wanted run is this one, or one that it began, directly or not. */
 function isRunWithin(
-  { runId, childRuns = [] }: Parent & { readonly runId: string },
+  { runId, childRuns = [] }: RunWithChildren & { readonly runId: string },
   wanted: string,
 ): boolean {
   return runId === wanted || childRuns.some((child) => isRunWithin(child, wanted));

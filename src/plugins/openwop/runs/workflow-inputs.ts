@@ -1,13 +1,14 @@
 /** Owns: the inputs of a workflow as a JSON Schema. */
 import type { WorkflowDefinition } from "../../../agents/coordination/contracts/workflows/workflow-definition.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
+/** The keywords of a JSON schema, unchecked. */
+type SchemaKeywords = Readonly<Record<string, unknown>>;
 
 /**
  * Returns the JSON Schema of a workflow's inputs, which are its variables; those that the workflow requires and that
  * have no default are required.
  */
-export function createInputSchema({ variables }: WorkflowDefinition): Fields {
+export function createInputSchema({ variables }: WorkflowDefinition): SchemaKeywords {
   const required = variables.flatMap(({ name, required: isRequired, defaultValue }) =>
     isRequired === true && defaultValue === undefined ? [name] : [],
   );
@@ -23,7 +24,7 @@ function createInputField({
   sensitive,
   defaultValue,
   ...more
-}: WorkflowDefinition["variables"][number]): Fields {
+}: WorkflowDefinition["variables"][number]): SchemaKeywords {
   const { description } = more;
   return {
     type,

@@ -5,7 +5,7 @@ import type { ReplayedCoordination } from "../../../agents/coordination/runtime/
 import type { PlanShape } from "./runs.ts";
 
 /** Says in one sentence what an action brought about. */
-export interface Done {
+export interface ActionResult {
   readonly happened: string;
 }
 
@@ -18,7 +18,7 @@ export interface AnswerBody {
 }
 
 /** The answer of `plans/run`. */
-export interface PlanRun extends Done {
+export interface PlanRun extends ActionResult {
   readonly id: string;
 }
 
@@ -45,7 +45,7 @@ export interface ForkPreview {
 }
 
 /** The answer of `runs/{id}/fork`. */
-export interface Forked extends Done {
+export interface ForkResult extends ActionResult {
   readonly id: string;
 }
 

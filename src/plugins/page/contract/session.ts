@@ -30,11 +30,11 @@ export interface SignedIn {
 export interface Product {
   readonly name: string;
   readonly version: string;
-  readonly home: Home;
+  readonly home: PageHome;
 }
 
 /** `serve` has no gateway: there the page reads, and asks for nothing that needs one. */
-export type Home = "gateway" | "serve";
+export type PageHome = "gateway" | "serve";
 
 /** Every code of an error, with its HTTP status. */
 export const PAGE_ERRORS = {

@@ -3,9 +3,9 @@ import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import {
   isOpenTimelineRow,
   separateWords,
-  type Moment,
+  type RowMoment,
   type RowMarks,
-  type Span,
+  type RowSpan,
   type SpanKind,
 } from "./row-marks.ts";
 import { roundToTenth, type Shape } from "./shapes.ts";
@@ -50,7 +50,7 @@ export function drawTimelineRow(marks: RowMarks, { y, scale }: RowPlace): Shape[
   ];
 }
 
-function drawSpan(span: Span, { row }: RowMarks, { y, scale }: RowPlace): Shape[] {
+function drawSpan(span: RowSpan, { row }: RowMarks, { y, scale }: RowPlace): Shape[] {
   const { fromMs, toMs } = scale;
   if (span.toMs < fromMs || span.fromMs > toMs) return [];
   const x = scale.xOf(span.fromMs);
@@ -91,14 +91,14 @@ export const STATUS_SIGNS: Readonly<Record<string, string>> = {
   escalated: "?",
 };
 
-function drawMoment({ kind, atMs, label }: Moment, { y, scale }: RowPlace): Shape[] {
+function drawMoment({ kind, atMs, label }: RowMoment, { y, scale }: RowPlace): Shape[] {
   if (atMs < scale.fromMs || atMs > scale.toMs) return [];
   const x = roundToTenth(NAME_WIDTH + scale.xOf(atMs));
   const middle = y + ROW_HEIGHT / 2;
   return [{ kind: "outline", className: `moment ${kind}`, path: MOMENT_PATHS[kind](x, middle), label }];
 }
 
-const MOMENT_PATHS: Readonly<Record<Moment["kind"], (x: number, y: number) => string>> = {
+const MOMENT_PATHS: Readonly<Record<RowMoment["kind"], (x: number, y: number) => string>> = {
   conflict: (x, y) => `M${x} ${y - 7}l7 7l-7 7l-7 -7z`,
   question: (x, y) => `M${x - 5} ${y - 11}h10v8h-4l-3 4v-4h-3z`,
   refused: (x, y) => `M${x - 5} ${y - 5}l10 10m0 -10l-10 10`,

@@ -14,14 +14,15 @@ export type SpanKind = "waits" | "queue" | "begins" | "work" | "tried" | "backof
 export type MomentKind = "conflict" | "question" | "refused" | "passed" | "failed";
 
 /** A stretch of time of one step. */
-export interface Span {
+export interface RowSpan {
   readonly kind: SpanKind;
   readonly fromMs: number;
   readonly toMs: number;
   readonly label: string;
 }
 
-export interface Moment {
+/** An event of one step that is marked in its row. */
+export interface RowMoment {
   readonly kind: MomentKind;
   readonly atMs: number;
   readonly label: string;
@@ -30,8 +31,8 @@ export interface Moment {
 export interface RowMarks {
   readonly row: TimelineRow;
   readonly name: string;
-  readonly spans: readonly Span[];
-  readonly moments: readonly Moment[];
+  readonly spans: readonly RowSpan[];
+  readonly moments: readonly RowMoment[];
 }
 
 /** When each step was admitted, which the rows of a timeline do not say. */
@@ -63,18 +64,19 @@ export function markTimelineRows(timeline: Timeline, steps: readonly AdmittedSte
   }));
 }
 
-function createSpan(kind: SpanKind, fromMs: number, toMs: number, words: string): Span {
+function createSpan(kind: SpanKind, fromMs: number, toMs: number, words: string): RowSpan {
   const end = Math.max(fromMs, toMs);
   return { kind, fromMs, toMs: end, label: `${words}, ${formatDuration(end - fromMs)}` };
 }
 
-interface Surroundings {
+/** The other rows of a row's timeline, and when its step was admitted. */
+interface RowSurroundings {
   readonly admittedMs: number | undefined;
   readonly rows: ReadonlyMap<string, TimelineRow>;
 }
 
 /** Lists the waits before the first attempt: for the steps that it depends on, then for a place in its lane. */
-function listWaitsBeforeStart(row: TimelineRow, { admittedMs, rows }: Surroundings): Span[] {
+function listWaitsBeforeStart(row: TimelineRow, { admittedMs, rows }: RowSurroundings): RowSpan[] {
   const firstMs = row.earlier?.[0]?.startMs ?? row.startMs;
   if (admittedMs === undefined || row.carriedFrom !== undefined) return [];
   const isWaiting = row.status === "waiting";
@@ -113,7 +115,7 @@ export function isOpenTimelineRow({ status }: TimelineRow): boolean {
 /**
  * Lists the spans of all attempts and of the pauses between them; none for steps that are carried, skipped or waiting.
  */
-function listAttemptSpans(row: TimelineRow, totalMs: number): Span[] {
+function listAttemptSpans(row: TimelineRow, totalMs: number): RowSpan[] {
   const { status, startMs, durationMs, earlier = [], attempt } = row;
   if (row.carriedFrom !== undefined || status === "skipped" || status === "waiting") return [];
   const tries = earlier.map((each) =>
@@ -147,7 +149,7 @@ function listAttemptSpans(row: TimelineRow, totalMs: number): Span[] {
 }
 
 /** Lists the spans of the newest attempt: its start by the host, its work, and the time its result is held. */
-function listNewestAttemptSpans(row: TimelineRow, totalMs: number): Span[] {
+function listNewestAttemptSpans(row: TimelineRow, totalMs: number): RowSpan[] {
   const { status, startMs, durationMs, acknowledgedMs, heldMs, attempt } = row;
   const endMs = startMs + durationMs;
   const beganMs = acknowledgedMs ?? (status === "dispatched" ? endMs : startMs);
@@ -161,7 +163,7 @@ function listNewestAttemptSpans(row: TimelineRow, totalMs: number): Span[] {
   ];
 }
 
-function groupMomentsByStep(timeline: Timeline): Map<string, Moment[]> {
+function groupMomentsByStep(timeline: Timeline): Map<string, RowMoment[]> {
   const { conflicts = [], questions = [], verdicts = [], refusedCalls = [] } = timeline;
   const moments = [
     ...conflicts.map(createConflictMoment),
@@ -180,7 +182,7 @@ function groupMomentsByStep(timeline: Timeline): Map<string, Moment[]> {
   );
 }
 
-interface PlacedMoment extends Moment {
+interface PlacedMoment extends RowMoment {
   /** Absent where it is of no step. */
   readonly stepId: string | undefined;
 }

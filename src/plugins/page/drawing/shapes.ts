@@ -11,7 +11,8 @@ export interface Box {
   readonly label?: string;
 }
 
-export interface Words {
+/** A text in a drawing. */
+export interface TextShape {
   readonly kind: "words";
   readonly className: string;
   readonly x: number;
@@ -27,7 +28,7 @@ export interface Outline {
   readonly label?: string;
 }
 
-export type Shape = Box | Words | Outline;
+export type Shape = Box | TextShape | Outline;
 
 const ENTITIES: Readonly<Record<string, string>> = {
   "&": "&amp;",

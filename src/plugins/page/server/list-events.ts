@@ -8,7 +8,7 @@ import type { PageRequest } from "./page-dependencies.ts";
 import { readQueryNumber, readQueryText } from "./read-query.ts";
 
 /** Reads of either kind of run; the events of both have the same envelope. */
-interface Log {
+interface ReadableLog {
   readonly damage: ReportedLedger["damage"];
   read(
     runId: CoordinationId,
@@ -16,7 +16,8 @@ interface Log {
   ): Promise<readonly ReadableEvent[]>;
 }
 
-interface Range {
+/** The part of a log that a request asks for, and the type of its events. */
+interface RequestedRange {
   readonly from: number;
   /** None from here on. */
   readonly to: number;
@@ -38,11 +39,11 @@ export async function listEventsPage(
   const coordination = await reader.entry(id);
   const entry = coordination ?? (await reader.workflows.entry(id));
   if (!entry) return undefined;
-  const log: Log = coordination ? reader : reader.workflows;
+  const log: ReadableLog = coordination ? reader : reader.workflows;
   return collectEvents(log, id, readRequestedRange(request, entry.length));
 }
 
-function readRequestedRange(request: PageRequest, length: number): Range {
+function readRequestedRange(request: PageRequest, length: number): RequestedRange {
   const place = { min: 0, max: Number.MAX_SAFE_INTEGER };
   const limit =
     readQueryNumber(request, "limit", { min: 1, max: PAGE_BOUNDS.eventsMax }) ?? PAGE_BOUNDS.eventsDefault;
@@ -55,9 +56,9 @@ function readRequestedRange(request: PageRequest, length: number): Range {
 
 /** Collects the wanted events of a range until the page is full; `next` tells where to go on. */
 async function collectEvents(
-  log: Log,
+  log: ReadableLog,
   id: CoordinationId,
-  { from, to, limit, type }: Range,
+  { from, to, limit, type }: RequestedRange,
 ): Promise<EventsPage> {
   const events: LoggedEvent[] = [];
   let reached = from;
@@ -83,10 +84,15 @@ function isOfTypeOrDamaged(event: LoggedEvent, type: string | undefined): boolea
   return type === undefined || !("type" in event) || event.type === type;
 }
 
-type Slice = { readonly from: number; readonly limit: number };
+/** A part of a log, by its first event and the number of events. */
+type LogSlice = { readonly from: number; readonly limit: number };
 
 /** Reads events of a log; where some cannot be read, one by one, with what is wrong in their place. */
-async function readSlice(log: Log, id: CoordinationId, slice: Slice): Promise<readonly LoggedEvent[]> {
+async function readSlice(
+  log: ReadableLog,
+  id: CoordinationId,
+  slice: LogSlice,
+): Promise<readonly LoggedEvent[]> {
   try {
     const events = await log.read(id, slice);
     const isWhole = events.length === slice.limit;
@@ -98,7 +104,11 @@ async function readSlice(log: Log, id: CoordinationId, slice: Slice): Promise<re
 }
 
 /** Reads each event of a slice by itself, with what is wrong in the place of one that cannot be read. */
-async function readOneByOne(log: Log, id: CoordinationId, { from, limit }: Slice): Promise<LoggedEvent[]> {
+async function readOneByOne(
+  log: ReadableLog,
+  id: CoordinationId,
+  { from, limit }: LogSlice,
+): Promise<LoggedEvent[]> {
   const events: LoggedEvent[] = [];
   for (let sequence = from; sequence < from + limit; sequence += 1) {
     try {
@@ -115,7 +125,7 @@ async function readOneByOne(log: Log, id: CoordinationId, { from, limit }: Slice
 const MISSING = "this event is missing from the ledger; run `verify`";
 
 /** Returns all of a slice, with a note of damage in the place of each missing event. */
-function markMissingEvents(events: readonly ReadableEvent[], { from, limit }: Slice): LoggedEvent[] {
+function markMissingEvents(events: readonly ReadableEvent[], { from, limit }: LogSlice): LoggedEvent[] {
   const bySequence = new Map(events.map((event) => [event.sequence, event]));
   return Array.from({ length: limit }, (_, index) => {
     const sequence = from + index;

@@ -22,7 +22,8 @@ import type { PageRequest } from "./page-dependencies.ts";
 import { readQueryChoice, readQueryMoment, readQueryNumber, readQueryText } from "./read-query.ts";
 import { readRunNotes } from "./run-notes.ts";
 
-interface Wanted {
+/** The runs that a request asks for. */
+interface RunSearch {
   readonly filter: LedgerFilter;
   readonly kind: RunKind | undefined;
   readonly state: string | undefined;
@@ -59,7 +60,7 @@ export async function listRunsPage(reader: ReportedLedger, request: PageRequest)
 }
 
 /** Reads from the query which runs are wanted, and how many. */
-function readSearch(request: PageRequest): Wanted {
+function readSearch(request: PageRequest): RunSearch {
   const agent = readQueryText(request, "agent");
   const session = readQueryText(request, "session");
   const since = readQueryMoment(request, "since");
@@ -79,12 +80,13 @@ function readSearch(request: PageRequest): Wanted {
   };
 }
 
-type Candidate =
+/** An entry of a listing that may be the next one. */
+type NextEntry =
   | { readonly kind: "coordination"; readonly entry: RunEntry }
   | { readonly kind: "run"; readonly entry: WorkflowEntry };
 
 /** One of the two listings: what was read of it and not taken, and where it stands. */
-interface Source<Entry, Place> {
+interface ListingSource<Entry, Place> {
   ready: Entry[];
   /** After which entry it goes on; absent before the first. */
   place: Place | undefined;
@@ -93,9 +95,10 @@ interface Source<Entry, Place> {
   placeOf(entry: Entry): Place;
 }
 
-interface Sources {
-  readonly coordinations: Source<RunEntry, RunPlace>;
-  readonly workflows: Source<WorkflowEntry, { readonly ordinal: number }>;
+/** The listings of coordinations and of workflow runs, which are merged into one. */
+interface ListingSources {
+  readonly coordinations: ListingSource<RunEntry, RunPlace>;
+  readonly workflows: ListingSource<WorkflowEntry, { readonly ordinal: number }>;
 }
 
 const READ_AT_ONCE = 100;
@@ -109,9 +112,9 @@ const CLOCKS_APART_MS = 3_600_000;
 /** Creates the two listings of a search, at the places of the cursor; one that cannot match is over. */
 function createListingSources(
   reader: ReportedLedger,
-  { filter, kind, state }: Wanted,
-  cursor: Cursor,
-): Sources {
+  { filter, kind, state }: RunSearch,
+  cursor: ListingCursor,
+): ListingSources {
   const status: Partial<RunsQuery> =
     state === undefined ? {} : { status: state === "running" ? "running" : "ended" };
   const oldestMs = (filter.since ?? 0) - CLOCKS_APART_MS;
@@ -131,7 +134,7 @@ function createListingSources(
         return { entries: [...page.items], isLast: page.next === undefined };
       },
       placeOf: ({ summary, ordinal }) => ({ startedAtMs: summary.createdAtMs, ordinal }),
-    } as Source<RunEntry, RunPlace>,
+    } as ListingSource<RunEntry, RunPlace>,
     workflows: {
       ready: [],
       place: cursor.workflows,
@@ -143,12 +146,15 @@ function createListingSources(
         return { entries, isLast: entries.length < READ_AT_ONCE || areOlder };
       },
       placeOf: ({ ordinal }) => ({ ordinal }),
-    } as Source<WorkflowEntry, { readonly ordinal: number }>,
+    } as ListingSource<WorkflowEntry, { readonly ordinal: number }>,
   };
 }
 
 /** Takes the newest entry of both listings; `undefined` when there is none. */
-async function takeNewestCandidate({ coordinations, workflows }: Sources): Promise<Candidate | undefined> {
+async function takeNewestCandidate({
+  coordinations,
+  workflows,
+}: ListingSources): Promise<NextEntry | undefined> {
   const coordination = await readNextEntry(coordinations);
   const workflow = await readNextEntry(workflows);
   if (coordination && (!workflow || coordination.summary.createdAtMs >= workflow.summary.createdAtMs)) {
@@ -160,12 +166,12 @@ async function takeNewestCandidate({ coordinations, workflows }: Sources): Promi
   return { kind: "run", entry: workflow };
 }
 
-async function hasNextEntry({ coordinations, workflows }: Sources): Promise<boolean> {
+async function hasNextEntry({ coordinations, workflows }: ListingSources): Promise<boolean> {
   return (await readNextEntry(coordinations)) !== undefined || (await readNextEntry(workflows)) !== undefined;
 }
 
 /** Returns the next entry of a listing without taking it; reads on where none is ready. */
-async function readNextEntry<Entry, Place>(source: Source<Entry, Place>): Promise<Entry | undefined> {
+async function readNextEntry<Entry, Place>(source: ListingSource<Entry, Place>): Promise<Entry | undefined> {
   if (source.ready.length === 0 && !source.isOver) {
     const { entries, isLast } = await source.read(source.place);
     source.ready = entries;
@@ -175,7 +181,7 @@ async function readNextEntry<Entry, Place>(source: Source<Entry, Place>): Promis
 }
 
 /** Takes the first ready entry out of a listing, which goes on after it. */
-function takeEntry<Entry, Place>(source: Source<Entry, Place>, entry: Entry): void {
+function takeEntry<Entry, Place>(source: ListingSource<Entry, Place>, entry: Entry): void {
   source.ready = source.ready.slice(1);
   source.place = source.placeOf(entry);
 }
@@ -183,8 +189,8 @@ function takeEntry<Entry, Place>(source: Source<Entry, Place>, entry: Entry): vo
 /** Returns the entry as it is listed, or `undefined` where it is not what is wanted. */
 async function createListedRun(
   reader: ReportedLedger,
-  candidate: Candidate,
-  wanted: Wanted,
+  candidate: NextEntry,
+  wanted: RunSearch,
 ): Promise<ListedRun | undefined> {
   if (candidate.kind === "run") return createListedWorkflow(candidate.entry, wanted);
   const { entry } = candidate;
@@ -216,7 +222,7 @@ function createListedCoordination(
 /** Returns a workflow run as it is listed, or `undefined` where it is not what is wanted. */
 function createListedWorkflow(
   entry: WorkflowEntry,
-  { filter, state, text }: Wanted,
+  { filter, state, text }: RunSearch,
 ): ListedWorkflow | undefined {
   const { status, createdAtMs, workflowId } = entry.summary;
   const { since = 0, until = Number.POSITIVE_INFINITY } = filter;
@@ -251,13 +257,13 @@ function hasFieldContaining(text: string | undefined, fields: readonly string[])
 }
 
 /** Where both listings go on; `null`: it is over. */
-interface Cursor {
+interface ListingCursor {
   readonly coordinations?: RunPlace | null;
   readonly workflows?: { readonly ordinal: number } | null;
 }
 
-function formatCursor({ coordinations, workflows }: Sources): string {
-  const isOver = ({ isOver: isRead, ready }: Source<unknown, unknown>): boolean =>
+function formatCursor({ coordinations, workflows }: ListingSources): string {
+  const isOver = ({ isOver: isRead, ready }: ListingSource<unknown, unknown>): boolean =>
     isRead && ready.length === 0;
   const { startedAtMs, ordinal } = coordinations.place ?? {};
   const places = [
@@ -268,7 +274,7 @@ function formatCursor({ coordinations, workflows }: Sources): string {
 }
 
 /** @throws CoordinationError `INPUT_INVALID` */
-function readCursor(text: string | undefined): Cursor {
+function readCursor(text: string | undefined): ListingCursor {
   if (text === undefined) return {};
   try {
     const [runs, workflows] = JSON.parse(Buffer.from(text, "base64url").toString()) as unknown[];
@@ -279,14 +285,14 @@ function readCursor(text: string | undefined): Cursor {
 }
 
 /** Reads where coordinations go on: `null` is over; no place where the text has none. */
-function readCoordinationPlace(value: unknown): Cursor {
+function readCoordinationPlace(value: unknown): ListingCursor {
   if (value === null) return { coordinations: null };
   const [startedAtMs, ordinal] = value as unknown[];
   if (typeof startedAtMs !== "number" || typeof ordinal !== "number") return {};
   return { coordinations: { startedAtMs, ordinal } };
 }
 
-function readWorkflowPlace(value: unknown): Cursor {
+function readWorkflowPlace(value: unknown): ListingCursor {
   if (value === null) return { workflows: null };
   const [ordinal] = value as unknown[];
   return typeof ordinal === "number" ? { workflows: { ordinal } } : {};

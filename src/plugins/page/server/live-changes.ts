@@ -6,7 +6,7 @@
  */
 import { addMs, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { isCoordinationError, isLedgerOutage } from "../../../agents/coordination/contracts/errors.ts";
-import type { Arrival } from "../../../agents/coordination/ports/ledger-queries.ts";
+import type { EventArrival } from "../../../agents/coordination/ports/ledger-queries.ts";
 import { createTurnsByName } from "../../../agents/coordination/std/turns-by-name.ts";
 import { giveWay } from "../../../platform/give-way.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
@@ -15,7 +15,7 @@ import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageDependencies } from "./page-dependencies.ts";
 
 /** All that happened since the look before, up to a position. */
-export interface Changes {
+export interface ChangeBatch {
   readonly position: number;
   readonly changes: readonly LiveChange[];
 }
@@ -23,7 +23,7 @@ export interface Changes {
 export interface LiveChanges {
   /** Calls `listener` with all that is appended from now on. Returns the end of it, and the position from which on it is told. */
   follow(
-    listener: (changes: Changes) => void,
+    listener: (changes: ChangeBatch) => void,
   ): Promise<{ readonly position: number; readonly stop: () => void }>;
   /**
    * Reads what was appended after a position and up to another one; `undefined` where that is too much to tell. It does not say whose
@@ -43,7 +43,7 @@ type ChangesDependencies = Pick<PageDependencies, "reader" | "clock" | "logger">
  * runs changed.
  */
 export function createLiveChanges({ reader, clock, logger }: ChangesDependencies): LiveChanges {
-  const listeners = new Set<(changes: Changes) => void>();
+  const listeners = new Set<(changes: ChangeBatch) => void>();
   let position = 0;
   let cancel: (() => void) | undefined;
   let isClosed = false;
@@ -86,7 +86,7 @@ export function createLiveChanges({ reader, clock, logger }: ChangesDependencies
     since: async (after, until) => {
       if (until - after > PAGE_BOUNDS.behindMax) return undefined;
       const ledger = await reader();
-      const arrivals: Arrival[] = [];
+      const arrivals: EventArrival[] = [];
       for (let from = after; from < until;) {
         const page = await ledger.readArrivals({ limit: PAGE_BOUNDS.pollEventsMax, after: from });
         arrivals.push(...page.items);
@@ -104,8 +104,8 @@ export function createLiveChanges({ reader, clock, logger }: ChangesDependencies
 }
 
 /** Summarizes arrivals, one change for each run, in the order of their newest events. */
-function summarizeArrivals(arrivals: readonly Arrival[]): LiveChange[] {
-  const byRun = new Map<CoordinationId, { newest: Arrival; types: Set<string> }>();
+function summarizeArrivals(arrivals: readonly EventArrival[]): LiveChange[] {
+  const byRun = new Map<CoordinationId, { newest: EventArrival; types: Set<string> }>();
   for (const arrival of arrivals) {
     const { runId, type } = arrival;
     const earlier = byRun.get(runId);

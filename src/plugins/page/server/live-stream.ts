@@ -2,7 +2,7 @@
 import { addMs } from "../../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type { LiveBeat, LiveChange, LiveEnd, LiveHello, LiveLost } from "../contract/live.ts";
-import type { Changes, LiveChanges } from "./live-changes.ts";
+import type { ChangeBatch, LiveChanges } from "./live-changes.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageSession, PageSessions } from "./page-sessions.ts";
 
@@ -80,7 +80,8 @@ export function createLiveStream(
   );
 }
 
-type Send = <N extends keyof StreamEvents>(name: N, data: StreamEvents[N], id?: number) => void;
+/** Sends an event on a stream. */
+type StreamSender = <N extends keyof StreamEvents>(name: N, data: StreamEvents[N], id?: number) => void;
 
 /**
  * Sends what the client missed, or `lost` where that is too much to tell, and then what comes. Returns a function that
@@ -89,11 +90,11 @@ type Send = <N extends keyof StreamEvents>(name: N, data: StreamEvents[N], id?: 
 async function sendChanges(
   { live, clock }: LiveDependencies,
   after: number | undefined,
-  send: Send,
+  send: StreamSender,
 ): Promise<() => void> {
-  const early: Changes[] = [];
+  const early: ChangeBatch[] = [];
   let isReady = false;
-  const tell = ({ position, changes }: Changes): void => {
+  const tell = ({ position, changes }: ChangeBatch): void => {
     for (const change of changes) send("change", change, position);
   };
   const { position, stop } = await live.follow((changes) => {
@@ -111,7 +112,8 @@ async function sendChanges(
   return stop;
 }
 
-interface Beating {
+/** The functions that send a beat on a stream, and close it. */
+interface StreamHeartbeat {
   readonly send: () => void;
   readonly close: (because: LiveEnd["because"]) => void;
 }
@@ -123,7 +125,7 @@ interface Beating {
 function startHeartbeat(
   { clock, sessions }: LiveDependencies,
   session: PageSession,
-  { send, close }: Beating,
+  { send, close }: StreamHeartbeat,
 ): () => void {
   let cancel: () => void = () => undefined;
   const arm = (): void => {

@@ -14,9 +14,9 @@ import type { WorkflowEntry } from "../../../agents/coordination/ports/workflow-
 import { checkNewPlan } from "../../../agents/coordination/plan/check-new-plan.ts";
 import { replayCoordination } from "../../../agents/coordination/runtime/replay-coordination.ts";
 import type {
-  Done,
+  ActionResult,
   ForkPreview,
-  Forked,
+  ForkResult,
   PlacedProblem,
   PlanCheck,
   PlanRun,
@@ -110,9 +110,13 @@ async function handleAnswer(request: PageRequest, dependencies: PageDependencies
       "The question has changed since it was shown: look at it again, and then answer.",
     );
   const params = { questionId, answer, ...(text !== undefined && { text }) };
-  return forwardToGateway(dependencies, { method: "coordination.answer", params }, ({ happened }): Done => {
-    return { happened: String(happened) };
-  });
+  return forwardToGateway(
+    dependencies,
+    { method: "coordination.answer", params },
+    ({ happened }): ActionResult => {
+      return { happened: String(happened) };
+    },
+  );
 }
 
 const emptyBody = z.strictObject({});
@@ -125,7 +129,7 @@ async function handleCancel(request: PageRequest, dependencies: PageDependencies
   return forwardToGateway(
     dependencies,
     { method: "coordination.cancel", params: { coordinationId } },
-    ({ replay }): Done => {
+    ({ replay }): ActionResult => {
       const words =
         replay === true ? "was being cancelled already" : "is being cancelled, with every running child";
       return { happened: `${coordinationId} ${words}.` };
@@ -145,10 +149,14 @@ async function findWorkflowRun(
 async function handleRetry(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
   parseActionBody(request, emptyBody);
   const params = { coordinationId: request.param("id"), stepId: request.param("stepId") };
-  return forwardToGateway(dependencies, { method: "coordination.retry", params }, ({ replay }): Done => {
-    const words = replay === true ? "was being tried again already" : "gets another attempt";
-    return { happened: `Step ${params.stepId} ${words}.` };
-  });
+  return forwardToGateway(
+    dependencies,
+    { method: "coordination.retry", params },
+    ({ replay }): ActionResult => {
+      const words = replay === true ? "was being tried again already" : "gets another attempt";
+      return { happened: `Step ${params.stepId} ${words}.` };
+    },
+  );
 }
 
 async function handleClaimRelease(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
@@ -159,7 +167,7 @@ async function handleClaimRelease(request: PageRequest, dependencies: PageDepend
   return forwardToGateway(
     dependencies,
     { method: "coordination.claims.release", params: { token } },
-    ({ stepId, resource }): Done => {
+    ({ stepId, resource }): ActionResult => {
       const holder = stepId === OWNER_STEP_ID ? "the owner's session" : `step ${String(stepId)}`;
       const claim = `Claim ${token} of ${holder} on ${formatResource(String(resource))}`;
       return {
@@ -248,11 +256,15 @@ async function handleFork(request: PageRequest, dependencies: PageDependencies):
   const workflowRun = await findWorkflowRun(request, dependencies);
   if (workflowRun) return forkWorkflowRun(workflowRun, event, dependencies);
   const params = { coordinationId: request.param("id"), from: event };
-  return forwardToGateway(dependencies, { method: "coordination.plan.fork", params }, (payload): Forked => {
-    const { coordinationId, carried, anew } = payload as unknown as ForkPayload;
-    const happened = `${coordinationId} runs: it keeps ${carried.length} results, and runs ${anew.length} steps anew.`;
-    return { id: coordinationId, happened };
-  });
+  return forwardToGateway(
+    dependencies,
+    { method: "coordination.plan.fork", params },
+    (payload): ForkResult => {
+      const { coordinationId, carried, anew } = payload as unknown as ForkPayload;
+      const happened = `${coordinationId} runs: it keeps ${carried.length} results, and runs ${anew.length} steps anew.`;
+      return { id: coordinationId, happened };
+    },
+  );
 }
 
 const whatIfBody = z.strictObject({ policy: anyFieldsSchema, from: z.int().min(0).optional() });

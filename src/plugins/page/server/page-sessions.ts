@@ -32,7 +32,8 @@ export interface PageSessions {
   isAlive(session: PageSession): boolean;
 }
 
-interface Link {
+/** The rights that a link gives, and until when it can be used. */
+interface SignInLink {
   readonly rights: Rights;
   readonly expiresAtMs: number;
 }
@@ -44,7 +45,7 @@ const MINUTE_MS = 60_000;
  * and wrong ones are limited each minute.
  */
 export function createPageSessions(clock: Clock): PageSessions {
-  const links = new Map<string, Link>();
+  const links = new Map<string, SignInLink>();
   const sessions = new Map<string, PageSession>();
   const wrongLinks = { sinceMs: 0, count: 0 };
   const isGuessing = (now: number): boolean => {

@@ -55,10 +55,12 @@ type CountedLedger = Pick<
   "newestPosition" | "positionBefore" | "readAppended" | "readArrivals"
 >;
 
-type Counts = { -readonly [K in keyof HourCounts]: HourCounts[K] };
+/** The counts of one hour, while they are counted. */
+type HourTally = { -readonly [K in keyof HourCounts]: HourCounts[K] };
 
-interface Counted {
-  readonly byHour: Map<number, Counts>;
+/** The counts by hour, and how far the ledger was counted. */
+interface CountedHours {
+  readonly byHour: Map<number, HourTally>;
   /** The position in the ledger up to which events are counted. */
   reached: number;
   /** The newest hour of which not every event is counted; absent where each one is. */
@@ -70,9 +72,9 @@ interface Counted {
  * one after the other.
  */
 export function createHourCounter(): HourCounter {
-  let counted: Counted | undefined;
+  let counted: CountedHours | undefined;
   let counting: Promise<unknown> = Promise.resolve();
-  const countOn = async (reader: CountedLedger, now: EpochMs): Promise<Counted> => {
+  const countOn = async (reader: CountedLedger, now: EpochMs): Promise<CountedHours> => {
     counted ??= await createInitialCounts(reader, now);
     await countNewEvents(reader, counted);
     for (const startMs of counted.byHour.keys())
@@ -105,7 +107,7 @@ function roundDownToHour(atMs: number): number {
 }
 
 /** Creates empty counts that begin with the hours shown, or later where too many events would be read. */
-async function createInitialCounts(reader: CountedLedger, now: EpochMs): Promise<Counted> {
+async function createInitialCounts(reader: CountedLedger, now: EpochMs): Promise<CountedHours> {
   const since = await reader.positionBefore(findFirstShownHour(now) as EpochMs);
   const oldest = (await reader.newestPosition()) - PAGE_BOUNDS.hourEventsMax;
   if (oldest <= since) return { byHour: new Map(), reached: since };
@@ -116,7 +118,7 @@ async function createInitialCounts(reader: CountedLedger, now: EpochMs): Promise
 }
 
 /** Counts the events since the last count; those that cannot be read are left out. */
-async function countNewEvents(reader: CountedLedger, counted: Counted): Promise<void> {
+async function countNewEvents(reader: CountedLedger, counted: CountedHours): Promise<void> {
   const newest = await reader.newestPosition();
   while (counted.reached < newest) {
     const slice = await readAppendedPastDamage(reader, { limit: EVENTS_PER_PAGE, after: counted.reached });
@@ -136,7 +138,7 @@ const COUNTED: Readonly<
   "conflict.detected": "conflicts",
 };
 
-function countEventInHour(byHour: Map<number, Counts>, { type, timestamp, payload }: RunEvent): void {
+function countEventInHour(byHour: Map<number, HourTally>, { type, timestamp, payload }: RunEvent): void {
   const startMs = roundDownToHour(epochMsOf(timestamp));
   const counts = byHour.get(startMs) ?? createHourCounts(startMs);
   byHour.set(startMs, counts);
@@ -145,6 +147,6 @@ function countEventInHour(byHour: Map<number, Counts>, { type, timestamp, payloa
   if (name) counts[name] += 1;
 }
 
-function createHourCounts(startMs: number): Counts {
+function createHourCounts(startMs: number): HourTally {
   return { startMs, opened: 0, completed: 0, failed: 0, questions: 0, conflicts: 0, events: 0 };
 }

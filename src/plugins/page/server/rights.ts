@@ -1,5 +1,5 @@
 /** Owns: which rights follow from where the page is served and who asked for the link, and why one is not there. */
-import type { Home, Rights } from "../contract/session.ts";
+import type { PageHome, Rights } from "../contract/session.ts";
 
 /** Whoever starts `serve` reads the ledger's file: all that reads is theirs, and what needs a gateway says so when it is asked. */
 export const SERVE_RIGHTS: Rights = { read: true, approve: true, write: true, results: true };
@@ -37,14 +37,17 @@ const WORDS: Readonly<Record<keyof Rights, string>> = {
  * Returns, for each right that is missing, a sentence that says why and what to do; none for the rights that are
  * there.
  */
-export function createRefusalSentences(rights: Rights, home: Home): Partial<Record<keyof Rights, string>> {
+export function createRefusalSentences(
+  rights: Rights,
+  home: PageHome,
+): Partial<Record<keyof Rights, string>> {
   const refusals: Partial<Record<keyof Rights, string>> = {};
   for (const right of Object.keys(WORDS) as (keyof Rights)[])
     if (!rights[right]) refusals[right] = describeRefusal(right, home);
   return refusals;
 }
 
-function describeRefusal(right: keyof Rights, home: Home): string {
+function describeRefusal(right: keyof Rights, home: PageHome): string {
   const how =
     home === "gateway"
       ? `it takes the scope ${SCOPES[right]} of the gateway. Run \`openclaw coordination page\` with it`

@@ -2,7 +2,7 @@
 import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { WorkflowEntry } from "../../../agents/coordination/ports/workflow-store.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
-import type { Done, ForkPreview, Forked } from "../contract/actions.ts";
+import type { ActionResult, ForkPreview, ForkResult } from "../contract/actions.ts";
 import { createSuccessAnswer, createRefusalAnswer, type JsonAnswer } from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageDependencies } from "./page-dependencies.ts";
@@ -22,7 +22,9 @@ export async function cancelWorkflowRun(
   if (!workflows) return createRefusalAnswer("refused", NO_WORKFLOWS);
   const { refusal } = await workflows.cancel({ runId, tenant: summary.tenant });
   if (refusal !== undefined) return createRefusalAnswer("refused", refusal);
-  const cancelled: Done = { happened: `${runId} is being cancelled, with every run that it started.` };
+  const cancelled: ActionResult = {
+    happened: `${runId} is being cancelled, with every run that it started.`,
+  };
   return createSuccessAnswer(cancelled);
 }
 
@@ -67,7 +69,7 @@ export async function forkWorkflowRun(
   if (!workflows) return createRefusalAnswer("refused", NO_WORKFLOWS);
   const answered = await workflows.fork({ runId, tenant: summary.tenant, event });
   if (answered.refusal !== undefined) return createRefusalAnswer("refused", answered.refusal);
-  const forked: Forked = {
+  const forked: ForkResult = {
     id: answered.id,
     happened: `${answered.id} runs: it keeps what ${runId} did before event ${event}.`,
   };

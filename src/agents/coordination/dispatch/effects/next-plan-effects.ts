@@ -237,7 +237,7 @@ function planAttempts(
 ): RunStep[] {
   const { plan, steps } = state;
   if (Object.values(capacity.room).every((free) => free === 0)) return [];
-  const candidates: Candidate[] = [];
+  const candidates: RunCandidate[] = [];
   const consider = (step: Step | undefined, readyAtMs: EpochMs): void => {
     if (!step?.spec.planned || (!isBeyondStop(state, step) && (isStepHeld || step.cancelledBy))) return;
     const effect = createRunStepEffect(state, step, step.phase.attempt + 1, readyAtMs);
@@ -254,11 +254,12 @@ function planAttempts(
   return laneSchema.options.flatMap((lane) => pickAttemptsForLane(lane, candidates, capacity));
 }
 
-interface Candidate extends ReadyRequest {
+/** A step that is ready to run, ranked as a request to a lane. */
+interface RunCandidate extends ReadyRequest {
   readonly effect: RunStep;
 }
 
-function createCandidate({ spec }: Step, effect: RunStep): Candidate {
+function createCandidate({ spec }: Step, effect: RunStep): RunCandidate {
   return {
     effect,
     priority: spec.priority,
@@ -269,7 +270,7 @@ function createCandidate({ spec }: Step, effect: RunStep): Candidate {
   };
 }
 
-function pickAttemptsForLane(lane: Lane, candidates: readonly Candidate[], capacity: Capacity): RunStep[] {
+function pickAttemptsForLane(lane: Lane, candidates: readonly RunCandidate[], capacity: Capacity): RunStep[] {
   const waiting = candidates.filter(({ effect }) => effect.lane === lane);
   const { room, agingMs, allowance } = capacity;
   const count = room[lane];

@@ -8,7 +8,7 @@ import type { ResourceFiles } from "../../ports/resource-files.ts";
 import type { TextMerge } from "../../ports/text-merge.ts";
 import type { PlanSource } from "../log/plan-source.ts";
 import type { PluginHooks } from "../environment/plugin-hooks.ts";
-import type { PlanDependencies, Settings } from "../environment/runtime-dependencies.ts";
+import type { PlanDependencies, RuntimeSettings } from "../environment/runtime-dependencies.ts";
 import type { RunLog } from "../log/run-log.ts";
 
 /** The collaborators that ruling on writes needs. */
@@ -29,5 +29,5 @@ export interface ArbiterDependencies
   readonly logger: Logger;
   readonly runs: RunLog;
   readonly plans: PlanSource;
-  readonly settings: Settings;
+  readonly settings: RuntimeSettings;
 }

@@ -6,18 +6,18 @@ import type { Participants } from "./participants.ts";
 import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
 
 /** The collaborators and the memory of one arbiter. */
-export interface Arbitration extends AssessDependencies {
+export interface ArbiterState extends AssessDependencies {
   readonly participants: Participants;
   readonly unanswerable: UnanswerableSessions;
   /** Changes that are not on disk yet, the oldest first. */
-  readonly unrecorded: Unrecorded[];
+  readonly unrecorded: UnrecordedChanges[];
   readonly inRecordingTurn: InTurn;
   readonly inTurn: InTurn;
 }
 /** Runs `work` after all earlier work. */
 export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 /** Changes of one call that the ledger has not heard of yet. */
-export interface Unrecorded {
+export interface UnrecordedChanges {
   readonly runId: CoordinationId;
   readonly commands: readonly Command[];
 }

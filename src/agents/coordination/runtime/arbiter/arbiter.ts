@@ -22,9 +22,9 @@ import { listApprovedReviews } from "../../dispatch/conflict-questions.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import { createTurnsByName } from "../../std/turns-by-name.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
-import type { Arbitration } from "./arbiter-state.ts";
+import type { ArbiterState } from "./arbiter-state.ts";
 import { assessCall, readPolicies, withoutMerges, withoutMergesBesideReviews } from "./assess-call.ts";
-import type { Assessed, LocatedTarget } from "./assessed-target.ts";
+import type { AssessedTarget, LocatedTarget } from "./assessed-target.ts";
 import { claimApprovedChanges } from "./claim-over.ts";
 import {
   describeGivenUpAttempt,
@@ -37,11 +37,11 @@ import {
 } from "./conflict-sentence.ts";
 import { createDeclaredResources } from "./declared-resources.ts";
 import { isHeldByOthers } from "./find-opposition.ts";
-import { grantCall, openReview, refuseCall, type Ruled } from "./record-ruling.ts";
+import { grantCall, openReview, refuseCall, type RuledCall } from "./record-ruling.ts";
 import { createKnownVersions } from "./known-versions.ts";
 import { createPolicyLocator } from "./locate-policies.ts";
 import { locateTarget, locateTargets, lookAtReadPlaces } from "./locate-targets.ts";
-import { createParticipants, type Participant, type Standing } from "./participants.ts";
+import { createParticipants, type Participant, type SessionStanding } from "./participants.ts";
 import { createPluginRulings, type PluginRulings } from "./plugin-rulings.ts";
 import { createUnanswerableSessions } from "./unanswerable-sessions.ts";
 import { ignoreDamage } from "../log/ignore-damage.ts";
@@ -50,7 +50,7 @@ import { isAlwaysDenied, ruleOnUndetermined } from "./undetermined-writes.ts";
 import type { WriteAnswer, WriteCall } from "./write-call.ts";
 import { recordCommandChanges } from "./command-changes.ts";
 import { recordChanges, recordUnrecorded } from "./record-changes.ts";
-import { createWritesUnderWay, type Ending, type Looked } from "./writes-under-way.ts";
+import { createWritesUnderWay, type CallEnding, type ResourceLook } from "./writes-under-way.ts";
 
 /** How long a call waits for another one that writes the same thing. */
 const UNDER_WAY_WAIT_MS = 2_000;
@@ -61,7 +61,7 @@ export interface Arbiter {
   /** Rules on a call. @throws CoordinationError when the ruling could not be recorded. */
   request(call: WriteCall): Promise<WriteAnswer>;
   /** A call of `request` is over, however it went. */
-  callEnded(callKey: string, ending?: Ending): Promise<void>;
+  callEnded(callKey: string, ending?: CallEnding): Promise<void>;
   /** A turn of the session is over: so are its claims. */
   turnEnded(session: SessionKey): Promise<void>;
   /** Does work while no call is ruled on in this process. */
@@ -79,7 +79,7 @@ export interface Arbiter {
 /** Creates the arbiter. It begins to read the ledger at the first call. */
 export function createArbiter(dependencies: ArbiterDependencies): Arbiter {
   const turns = createTurnsByName();
-  const arbiter: Arbitration = {
+  const arbiter: ArbiterState = {
     ...dependencies,
     participants: createParticipants(dependencies),
     declared: createDeclaredResources(dependencies),
@@ -116,7 +116,7 @@ export function createArbiter(dependencies: ArbiterDependencies): Arbiter {
  * Claims what people approved, or logs why that must wait for the requester's next call. The requester may be waiting
  * for it, and others go on with what they lose.
  */
-async function tryToClaimApproved(arbiter: Arbitration, runId: CoordinationId): Promise<void> {
+async function tryToClaimApproved(arbiter: ArbiterState, runId: CoordinationId): Promise<void> {
   try {
     await arbiter.inTurn(() => claimApprovedChanges(arbiter, runId));
   } catch (error) {
@@ -125,7 +125,7 @@ async function tryToClaimApproved(arbiter: Arbitration, runId: CoordinationId): 
   }
 }
 
-async function ruleOnCall(arbiter: Arbitration, call: WriteCall): Promise<WriteAnswer> {
+async function ruleOnCall(arbiter: ArbiterState, call: WriteCall): Promise<WriteAnswer> {
   // Providers use the ids of calls again.
   arbiter.underWay.forgetEnd(call.callKey, call.hookBeganAtMs ?? arbiter.clock.now());
   const standing = await arbiter.participants.standingOf(call.session);
@@ -147,7 +147,7 @@ async function ruleOnCall(arbiter: Arbitration, call: WriteCall): Promise<WriteA
  * Refuses a call of a child whose step is over where somebody holds what it changes, or where what it changes is
  * unknown and always denied.
  */
-async function refuseIfHeld(arbiter: Arbitration, call: WriteCall): Promise<WriteAnswer> {
+async function refuseIfHeld(arbiter: ArbiterState, call: WriteCall): Promise<WriteAnswer> {
   const { tool, undetermined } = call;
   if (undetermined && isAlwaysDenied(undetermined))
     return { kind: "refused", sentence: describeUndeterminedRefusal(tool, undetermined) };
@@ -161,7 +161,7 @@ async function refuseIfHeld(arbiter: Arbitration, call: WriteCall): Promise<Writ
 
 /** Finds an active claim on a resource, or on the name that all hard links of that file share. */
 async function findClaimByAnyName(
-  { files, store, clock }: Arbitration,
+  { files, store, clock }: ArbiterState,
   resource: string,
 ): Promise<ClaimEntry | undefined> {
   const shared = await files.sharedName(resource);
@@ -173,7 +173,7 @@ async function findClaimByAnyName(
 }
 
 async function ruleForParticipant(
-  arbiter: Arbitration,
+  arbiter: ArbiterState,
   participant: Participant,
   call: WriteCall,
 ): Promise<WriteAnswer> {
@@ -197,11 +197,11 @@ function combineWithDoubt(answer: WriteAnswer, doubt: WriteAnswer): WriteAnswer 
   return { ...doubt, ...(params && { params }) };
 }
 
-interface Request {
+interface RulingRequest {
   readonly participant: Participant;
   readonly call: WriteCall;
   readonly targets: readonly LocatedTarget[];
-  readonly looks: readonly Looked[];
+  readonly looks: readonly ResourceLook[];
 }
 
 /** The time for an answer, where the call tells no other. */
@@ -214,7 +214,7 @@ const LEFT_MS_MIN = 1_000;
  * Rules on a call, and again when plugins have been asked or what stood in the way has ended, as long as there is
  * time.
  */
-async function ruleUntilAnswered(arbiter: Arbitration, ruleRequest: Request): Promise<WriteAnswer> {
+async function ruleUntilAnswered(arbiter: ArbiterState, ruleRequest: RulingRequest): Promise<WriteAnswer> {
   const { participant, call, targets } = ruleRequest;
   const beganAtMs = arbiter.clock.now();
   const answerByMs = call.answerByMs ?? addMs(beganAtMs, ANSWER_MS);
@@ -233,7 +233,7 @@ async function ruleUntilAnswered(arbiter: Arbitration, ruleRequest: Request): Pr
   }
 }
 
-function refuseForLatePlugins({ logger }: Arbitration, { runId, stepId }: Participant): WriteAnswer {
+function refuseForLatePlugins({ logger }: ArbiterState, { runId, stepId }: Participant): WriteAnswer {
   logger.warn(
     { runId, stepId },
     "plugins kept a write waiting for too long; it was refused without a record",
@@ -242,7 +242,7 @@ function refuseForLatePlugins({ logger }: Arbitration, { runId, stepId }: Partic
 }
 
 /** Resolves when a call of this process ends or a claim is released, or at the time. */
-function waitUntilFreed({ underWay, clock }: Arbitration, untilMs: EpochMs): Promise<void> {
+function waitUntilFreed({ underWay, clock }: ArbiterState, untilMs: EpochMs): Promise<void> {
   return new Promise((resolve) => {
     const stopWaiting = (): void => {
       forget();
@@ -254,15 +254,15 @@ function waitUntilFreed({ underWay, clock }: Arbitration, untilMs: EpochMs): Pro
   });
 }
 
-type Later = { readonly waitUntilMs: EpochMs };
-type Unasked = { readonly isUnasked: true };
+type PostponedRuling = { readonly waitUntilMs: EpochMs };
+type UnaskedPlugins = { readonly isUnasked: true };
 
 /** Rules on a call as things are now: returns the answer, that plugins must be asked first, or until when to wait. */
 async function ruleOnce(
-  arbiter: Arbitration,
-  ruleRequest: Request,
+  arbiter: ArbiterState,
+  ruleRequest: RulingRequest,
   { beganAtMs, plugins }: { readonly beganAtMs: EpochMs; readonly plugins: PluginRulings },
-): Promise<WriteAnswer | Later | Unasked> {
+): Promise<WriteAnswer | PostponedRuling | UnaskedPlugins> {
   await recordUnrecorded(arbiter);
   // Whoever made it waits no more.
   if (arbiter.underWay.hasEnded(ruleRequest.call.callKey))
@@ -285,7 +285,10 @@ async function ruleOnce(
 /**
  * Finds the standing of a session, after claiming what people approved while this process was not there to claim it.
  */
-async function findStandingAfterApprovals(arbiter: Arbitration, session: SessionKey): Promise<Standing> {
+async function findStandingAfterApprovals(
+  arbiter: ArbiterState,
+  session: SessionKey,
+): Promise<SessionStanding> {
   const standing = await arbiter.participants.standingOf(session);
   if (standing.kind !== "participant" || listApprovedReviews(standing.participant.state).length === 0)
     return standing;
@@ -295,21 +298,21 @@ async function findStandingAfterApprovals(arbiter: Arbitration, session: Session
 
 /** Returns the assessed targets, without their merges where the tool cannot be made to write the merged texts. */
 function keepWritableMerges(
-  arbiter: Arbitration,
+  arbiter: ArbiterState,
   participant: Participant,
   { rewrite }: WriteCall,
-  assessed: readonly Assessed[],
-): readonly Assessed[] {
+  assessed: readonly AssessedTarget[],
+): readonly AssessedTarget[] {
   const merged = assessed.flatMap((one) => one.merged ?? []);
   return merged.length === 0 || rewrite?.(merged) ? assessed : withoutMerges(arbiter, participant, assessed);
 }
 
 /** Returns until when the call waits for another call or for leases; `undefined` where it is ruled on now. */
 function findTimeToWait(
-  { clock, conflicts }: Arbitration,
-  assessed: readonly Assessed[],
+  { clock, conflicts }: ArbiterState,
+  assessed: readonly AssessedTarget[],
   beganAtMs: EpochMs,
-): Later | undefined {
+): PostponedRuling | undefined {
   const now = clock.now();
   const writtenUntilMs = addMs(beganAtMs, UNDER_WAY_WAIT_MS);
   if (now < writtenUntilMs && assessed.some(({ underWay, ruling }) => underWay && ruling?.kind !== "refused"))
@@ -326,7 +329,7 @@ function findTimeToWait(
 }
 
 /** True when the ruling depends on a lease. A change that was made does not undo itself when a lease ends. */
-function isLostToLease({ ruling, holders }: Assessed): boolean {
+function isLostToLease({ ruling, holders }: AssessedTarget): boolean {
   return ruling?.kind === "refused" && ruling.winner.changedAtMs === undefined && holders.length > 0;
 }
 
@@ -335,7 +338,7 @@ function findLatestTime(times: readonly EpochMs[]): EpochMs {
 }
 
 /** Records the ruling on a call: grants it, refuses it, or asks people about it. */
-async function recordRuling(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
+async function recordRuling(arbiter: ArbiterState, ruled: RuledCall): Promise<WriteAnswer> {
   const { assessed } = ruled;
   if (assessed.some(({ ruling }) => ruling?.kind === "refused")) return refuseCall(arbiter, ruled);
   const reviews = assessed.filter(({ ruling }) => ruling?.kind === "review");
@@ -351,7 +354,7 @@ async function recordRuling(arbiter: Arbitration, ruled: Ruled): Promise<WriteAn
 }
 
 /** Records what a call left behind. A call that was not run leaves nothing. */
-async function recordEndedCall(arbiter: Arbitration, callKey: string, ending: Ending): Promise<void> {
+async function recordEndedCall(arbiter: ArbiterState, callKey: string, ending: CallEnding): Promise<void> {
   const call = arbiter.underWay.take(callKey, { ...ending, atMs: arbiter.clock.now() });
   if (!call) return;
   try {
@@ -366,7 +369,7 @@ async function recordEndedCall(arbiter: Arbitration, callKey: string, ending: En
  * Releases the claims of a session whose turn has ended. The host may take long to tell that a child has ended;
  * between its turns it writes nothing.
  */
-async function releaseClaimsOfTurn(arbiter: Arbitration, session: SessionKey): Promise<void> {
+async function releaseClaimsOfTurn(arbiter: ArbiterState, session: SessionKey): Promise<void> {
   const standing = await arbiter.participants.standingOf(session);
   if (standing.kind === "participant" && standing.participant.stepId !== OWNER_STEP_ID) {
     const { runId, stepId, state } = standing.participant;
@@ -383,7 +386,7 @@ async function releaseClaimsOfTurn(arbiter: Arbitration, session: SessionKey): P
 }
 
 async function releaseClaim(
-  arbiter: Arbitration,
+  arbiter: ArbiterState,
   token: number,
 ): Promise<{ runId: CoordinationId } | undefined> {
   const [claim] = await arbiter.store.claims({ after: token - 1, limit: 1 });

@@ -1,6 +1,6 @@
 /** Owns: ruling on everything that one call would change, as it is now. Records nothing. */
-import { arbitrate, type Ruling } from "../../arbitration/arbitrate.ts";
-import { chooseStrategyForNames, type Policies } from "../../arbitration/strategy-for.ts";
+import { arbitrate, type ArbitrationRuling } from "../../arbitration/arbitrate.ts";
+import { chooseStrategyForNames, type ConflictPolicies } from "../../arbitration/strategy-for.ts";
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { AppliedStrategy } from "../../contracts/arbitration.ts";
 import type { ResourceContest, ResourceRequest } from "../../contracts/commands.ts";
@@ -17,11 +17,11 @@ import type { PolicyLocator } from "./locate-policies.ts";
 import { listClaimedLinks } from "./locate-targets.ts";
 import { mergeTarget, type MergeOutcome } from "./rule-on-merge.ts";
 import { canAskPeopleAbout, type Participant } from "./participants.ts";
-import type { Contested, PluginRulings } from "./plugin-rulings.ts";
-import type { Proposed } from "./write-call.ts";
+import type { UnruledContest, PluginRulings } from "./plugin-rulings.ts";
+import type { ChangeProposal } from "./write-call.ts";
 import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
 import type { ChangeUnderWay, WritesUnderWay } from "./writes-under-way.ts";
-import type { Assessed, LocatedTarget } from "./assessed-target.ts";
+import type { AssessedTarget, LocatedTarget } from "./assessed-target.ts";
 
 export interface AssessDependencies extends ArbiterDependencies, OppositionDependencies {
   readonly underWay: WritesUnderWay;
@@ -38,12 +38,12 @@ export async function assessCall(
   dependencies: AssessDependencies,
   participant: Participant,
   { targets, plugins }: { readonly targets: readonly LocatedTarget[]; readonly plugins: PluginRulings },
-): Promise<Assessed[]> {
+): Promise<AssessedTarget[]> {
   if (targets.length === 0) return [];
   const policies = dependencies.policyLocator.locate(await readPolicies(dependencies, participant));
   const looked = await Promise.all(targets.map((target) => lookAtTarget(dependencies.files, target)));
   const deletable = await findDeletableFolders(dependencies.files, looked);
-  const assessed: Assessed[] = [];
+  const assessed: AssessedTarget[] = [];
   for (const { target, look } of looked) {
     // The tool itself can only fail at it, and a claim would keep others out of all that is in it.
     if (look?.kind === "folder" && target.propose && !deletable.has(target.resource)) continue;
@@ -61,8 +61,8 @@ export async function assessCall(
 export function withoutMerges(
   dependencies: AssessDependencies,
   participant: Participant,
-  assessed: readonly Assessed[],
-): Assessed[] {
+  assessed: readonly AssessedTarget[],
+): AssessedTarget[] {
   return assessed.map((one) => (one.merged ? withoutMerge(dependencies, participant, one) : one));
 }
 
@@ -73,8 +73,8 @@ export function withoutMerges(
 export function withoutMergesBesideReviews(
   dependencies: AssessDependencies,
   participant: Participant,
-  assessed: readonly Assessed[],
-): readonly Assessed[] {
+  assessed: readonly AssessedTarget[],
+): readonly AssessedTarget[] {
   const isAsked = assessed.some(({ request: { contest } }) => contest?.reviewByMs !== undefined);
   if (!isAsked || assessed.some(({ ruling }) => ruling?.kind === "refused")) return assessed;
   return assessed.map((one) =>
@@ -82,7 +82,11 @@ export function withoutMergesBesideReviews(
   );
 }
 
-function withoutMerge(dependencies: AssessDependencies, participant: Participant, one: Assessed): Assessed {
+function withoutMerge(
+  dependencies: AssessDependencies,
+  participant: Participant,
+  one: AssessedTarget,
+): AssessedTarget {
   const { merged: _, text: _text, proposed: _proposed, ...common } = one;
   const { request } = one;
   const { contest } = request;
@@ -98,25 +102,29 @@ function withoutMerge(dependencies: AssessDependencies, participant: Participant
 export async function readPolicies(
   { conflicts: operator, plans }: ArbiterDependencies,
   { state }: Participant,
-): Promise<Policies> {
+): Promise<ConflictPolicies> {
   if (!state.plan) return { operator };
   const { graph } = await plans.graphOf(state);
   return { operator, plan: graph.conflictPolicy };
 }
 
-interface About {
+/** A target of a call, with everything that its assessment depends on. */
+interface TargetToAssess {
   readonly participant: Participant;
   readonly target: LocatedTarget;
   readonly look: FileLook | undefined;
-  readonly policies: Policies;
+  readonly policies: ConflictPolicies;
   /** Claims that the call gets before this one. */
   readonly fresh: number;
   readonly plugins: PluginRulings;
   /** Targets of the call that are ruled on already: the paths of files come before what their hard links share. */
-  readonly before: readonly Assessed[];
+  readonly before: readonly AssessedTarget[];
 }
 
-async function assessTarget(dependencies: AssessDependencies, about: About): Promise<Assessed> {
+async function assessTarget(
+  dependencies: AssessDependencies,
+  about: TargetToAssess,
+): Promise<AssessedTarget> {
   const { participant, target, look, policies, fresh } = about;
   const { resource, replaces } = target;
   const now = dependencies.clock.now();
@@ -156,16 +164,17 @@ async function assessTarget(dependencies: AssessDependencies, about: About): Pro
 }
 
 /** An assessed call before it is ruled on. */
-type UnruledCall = Omit<Assessed, "request" | "ruling">;
+type UnruledCall = Omit<AssessedTarget, "request" | "ruling">;
 
-interface Opposed {
+/** A target of a call that others stand against, as far as it is assessed. */
+interface OpposedTarget {
   readonly common: UnruledCall;
   readonly request: ResourceRequest;
   /** As if nobody stood against it. */
-  readonly plain: Assessed;
+  readonly plain: AssessedTarget;
   readonly found: Opposition;
   readonly own: ChangeUnderWay | undefined;
-  readonly opposed: Contested;
+  readonly opposed: UnruledContest;
 }
 
 /**
@@ -174,9 +183,9 @@ interface Opposed {
  */
 async function assessOpposedTarget(
   dependencies: AssessDependencies,
-  about: About,
-  { common, request, plain, found, own: ownChange, opposed }: Opposed,
-): Promise<Assessed> {
+  about: TargetToAssess,
+  { common, request, plain, found, own: ownChange, opposed }: OpposedTarget,
+): Promise<AssessedTarget> {
   const { participant, target, plugins } = about;
   const pluginAnswer = plugins.findOpinion(participant, target, opposed);
   if (!pluginAnswer) return { ...plain, isUnasked: true };
@@ -201,7 +210,10 @@ async function assessOpposedTarget(
  * else is merged. Who changed the file by another of its names before has claimed the path as that change left it: that is no base for
  * a session which has not seen the path. `undefined` for everything else.
  */
-function reuseMergeOfPath({ target, before }: About, { holders }: Opposition): MergeOutcome | undefined {
+function reuseMergeOfPath(
+  { target, before }: TargetToAssess,
+  { holders }: Opposition,
+): MergeOutcome | undefined {
   const [path, ...otherPaths] = target.names;
   const merged = before.find(({ request }) => request.resource === path);
   const evidence = merged?.request.contest?.merge;
@@ -217,7 +229,7 @@ function reuseMergeOfPath({ target, before }: About, { holders }: Opposition): M
 
 /** Returns the text that the call will leave, when later changes may be merged with it. */
 function computeTextLeft(
-  { look, target }: About,
+  { look, target }: TargetToAssess,
   { strategy }: AppliedStrategy,
   ownChange: ChangeUnderWay | undefined,
 ): { readonly text?: string } {
@@ -252,7 +264,7 @@ function ruleOnContest(
     readonly contest: ResourceContest;
     readonly change: MergeOutcome;
   },
-): Assessed {
+): AssessedTarget {
   const { common, request, change } = contested;
   const { evidence, ...texts } = change;
   const contest = { ...contested.contest, ...(evidence && { merge: evidence }) };
@@ -261,7 +273,8 @@ function ruleOnContest(
   return { ...common, ...texts, ruling, request: { ...request, contest: { ...contest, ...reviewed } } };
 }
 
-interface Requested {
+/** A resource that a participant wants to change, with what stands against it. */
+interface RequestedResource {
   readonly participant: Participant;
   readonly resource: string;
   readonly found: Opposition;
@@ -272,7 +285,7 @@ interface Requested {
 
 function createResourceRequest(
   { conflicts }: AssessDependencies,
-  { participant, resource, found, look, fresh, now }: Requested,
+  { participant, resource, found, look, fresh, now }: RequestedResource,
 ): ResourceRequest {
   const { held: requesterClaim, lastToken, base } = found;
   const ended = found.delegated.filter(({ runId }) => runId === participant.runId);
@@ -295,7 +308,7 @@ function applyProposal(
   before: string | undefined,
   propose: LocatedTarget["propose"],
 ): { readonly text?: string } {
-  const proposed: Proposed | undefined = propose?.(before);
+  const proposed: ChangeProposal | undefined = propose?.(before);
   return proposed?.kind === "text" ? { text: proposed.text } : {};
 }
 
@@ -304,7 +317,7 @@ function createBaseOfMerge(
   dependencies: AssessDependencies,
   { strategy }: AppliedStrategy,
   look: FileLook | undefined,
-): Pick<Assessed, "content"> {
+): Pick<AssessedTarget, "content"> {
   const current = readCurrentText(look);
   if (strategy !== "merge_if_safe" || current === undefined) return {};
   return { content: createContentUntilEnd(dependencies, current) };
@@ -316,7 +329,7 @@ function createBaseOfMerge(
  */
 export function listContentsToKeep(
   dependencies: ArbiterDependencies,
-  assessed: readonly Assessed[],
+  assessed: readonly AssessedTarget[],
 ): ContentInput[] {
   const contents = assessed.flatMap(({ content, proposed }) => [
     ...(content ? [content] : []),
@@ -335,7 +348,7 @@ function createContentUntilEnd({ refOf }: ArbiterDependencies, text: string): Co
 function createReviewFields(
   { conflicts, unanswerable }: AssessDependencies,
   participant: Participant,
-  { ruling, now }: { readonly ruling: Ruling; readonly now: EpochMs },
+  { ruling, now }: { readonly ruling: ArbitrationRuling; readonly now: EpochMs },
 ): Pick<ResourceContest, "reviewByMs" | "asksPeople"> {
   if (ruling.kind !== "review") return {};
   if (canAskPeopleAbout(participant, unanswerable)) return { reviewByMs: addMs(now, conflicts.reviewMs) };

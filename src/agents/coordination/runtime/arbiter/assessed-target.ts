@@ -3,7 +3,7 @@ import type { FileLook } from "../../ports/resource-files.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { ResourceRequest } from "../../contracts/commands.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
-import type { Ruling } from "../../arbitration/arbitrate.ts";
+import type { ArbitrationRuling } from "../../arbitration/arbitrate.ts";
 import type { RuledNames } from "../../arbitration/strategy-for.ts";
 import type { MergedFile, WriteTarget } from "./write-call.ts";
 import type { CallUnderWay } from "./writes-under-way.ts";
@@ -21,10 +21,11 @@ export interface LocatedTarget extends RuledNames {
   readonly isBelowRemoved?: boolean;
   readonly replaces: boolean;
 }
-export interface Assessed {
+/** A target of a call, with the ruling on it and everything that led to the ruling. */
+export interface AssessedTarget {
   readonly target: LocatedTarget;
   readonly request: ResourceRequest;
-  readonly ruling: Ruling | undefined;
+  readonly ruling: ArbitrationRuling | undefined;
   readonly holders: readonly ClaimEntry[];
   /** Claims of those that the requester works for, which end when it is granted. */
   readonly delegated: readonly ClaimEntry[];

@@ -6,17 +6,18 @@ import { addMs, type CoordinationId, type EpochMs } from "../../contracts/ids.ts
 import { listApprovedReviews } from "../../dispatch/conflict-questions.ts";
 import { canStepWrite } from "../../dispatch/decide-claims.ts";
 import { ignoreDamage } from "../log/ignore-damage.ts";
-import type { Arbitration } from "./arbiter-state.ts";
-import type { Assessed } from "./assessed-target.ts";
+import type { ArbiterState } from "./arbiter-state.ts";
+import type { AssessedTarget } from "./assessed-target.ts";
 import { findClaimOfRequester, findHolders, type OppositionDependencies } from "./find-opposition.ts";
 import type { Participant } from "./participants.ts";
 import { ruleAgainAfterRace } from "../log/ruling-again.ts";
 
-type Dependencies = Pick<Arbitration, "runs" | "store" | "clock" | "conflicts">;
+type ClaimOverDependencies = Pick<ArbiterState, "runs" | "store" | "clock" | "conflicts">;
 
 const CLAIMS_MAX = 1_024;
 
-interface Wanted {
+/** A claim that people let a requester have, before it has a token. */
+interface WantedClaim {
   readonly resource: string;
   readonly expiresAtMs: EpochMs;
   readonly now: EpochMs;
@@ -33,9 +34,9 @@ interface PreparedClaim {
  * has already.
  */
 async function prepareClaimOverOthers(
-  arbiter: Dependencies,
+  arbiter: ClaimOverDependencies,
   { runId, stepId }: Pick<Participant, "runId" | "stepId">,
-  { resource, expiresAtMs, now }: Wanted,
+  { resource, expiresAtMs, now }: WantedClaim,
 ): Promise<PreparedClaim> {
   const { claims, lastToken } = await arbiter.store.overlapping({ resource, atMs: now, limit: CLAIMS_MAX });
   const others = claims.filter((claim) => claim.runId !== runId || claim.stepId !== stepId);
@@ -54,12 +55,12 @@ async function prepareClaimOverOthers(
  * True when the ruling on an assessed target gives it to the requester although others hold it. They lose their claims
  * only when the call happens.
  */
-export function isWonOverHolders({ ruling, holders }: Assessed): boolean {
+export function isWonOverHolders({ ruling, holders }: AssessedTarget): boolean {
   return ruling?.kind === "granted" && holders.length > 0;
 }
 
 interface ApprovedTarget {
-  readonly one: Assessed;
+  readonly one: AssessedTarget;
   /** Absent where people were not asked about it. */
   readonly conflictId: string | undefined;
 }
@@ -71,7 +72,7 @@ interface ApprovedTarget {
  * @throws CoordinationError `CLAIM_CONFLICT` where the token is stale, so that the caller rules again
  */
 export async function claimForApproved(
-  arbiter: Dependencies & OppositionDependencies & Pick<Arbitration, "logger">,
+  arbiter: ClaimOverDependencies & OppositionDependencies & Pick<ArbiterState, "logger">,
   participant: Participant,
   target: ApprovedTarget,
 ): Promise<number | undefined> {
@@ -117,7 +118,7 @@ function chooseClaim(
 }
 
 /** Picks the conflict that the requester wins by the rules over holders. Any other is recorded already. */
-function pickUnrecordedContest(one: Assessed): Pick<ResourceRequest, "contest"> {
+function pickUnrecordedContest(one: AssessedTarget): Pick<ResourceRequest, "contest"> {
   const { contest } = one.request;
   return isWonOverHolders(one) && contest ? { contest } : {};
 }
@@ -126,7 +127,7 @@ function pickUnrecordedContest(one: Assessed): Pick<ResourceRequest, "contest"> 
  * True where the requester can still get its claim. Looked at before others' claims end: they keep what it cannot get.
  */
 async function canClaim(
-  arbiter: Dependencies & OppositionDependencies,
+  arbiter: ClaimOverDependencies & OppositionDependencies,
   participant: Participant,
   { one, conflictId, now }: ApprovedTarget & { readonly now: EpochMs },
 ): Promise<boolean> {
@@ -146,7 +147,8 @@ function createApproval(conflictId: string, claim: NonNullable<SettleReview["cla
   return { type: "settleReview", conflictId, answer: "approved", claim };
 }
 
-interface Ending {
+/** Claims on a resource that are to end, and why. */
+interface ClaimsToEnd {
   readonly claims: readonly ClaimEntry[];
   readonly resource: string;
   readonly because: "preempted" | "delegated";
@@ -157,8 +159,8 @@ interface Ending {
  * room to list. A holder whose log is damaged is passed over: its claims run out.
  */
 export async function endOverlappingClaims(
-  arbiter: Pick<Arbitration, "runs">,
-  { claims, resource, because }: Ending,
+  arbiter: Pick<ArbiterState, "runs">,
+  { claims, resource, because }: ClaimsToEnd,
 ): Promise<void> {
   const holders = new Map(claims.map(({ runId, stepId }) => [`${runId}\n${stepId}`, { runId, stepId }]));
   for (const { runId, stepId } of holders.values()) {
@@ -173,7 +175,10 @@ export async function endOverlappingClaims(
  * on it; one that can write no more has its review withdrawn. A claim that could not be given is given at the
  * requester's next call.
  */
-export async function claimApprovedChanges(arbiter: Dependencies, runId: CoordinationId): Promise<void> {
+export async function claimApprovedChanges(
+  arbiter: ClaimOverDependencies,
+  runId: CoordinationId,
+): Promise<void> {
   const state = await arbiter.runs.state(runId);
   if (state.kind !== "open") return;
   for (const { conflictId, resource, contest } of listApprovedReviews(state)) {

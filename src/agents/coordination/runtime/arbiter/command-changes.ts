@@ -11,7 +11,7 @@ import type { Command } from "../../contracts/commands.ts";
 import { addMs } from "../../contracts/ids.ts";
 import { isClaimCovering, isFileResource } from "../../contracts/resource-names.ts";
 import { ignoreDamage } from "../log/ignore-damage.ts";
-import type { Arbitration } from "./arbiter-state.ts";
+import type { ArbiterState } from "./arbiter-state.ts";
 import { createContestantFromClaim, findHolders, findLastChange } from "./find-opposition.ts";
 import type { Participant } from "./participants.ts";
 import { recordUnrecorded, readFileVersion } from "./record-changes.ts";
@@ -29,7 +29,7 @@ const CLAIMS_MAX = 1_024;
  * command works there; none where the folder is unknown or commands are not watched.
  */
 export async function stampHeldFiles(
-  arbiter: Arbitration,
+  arbiter: ArbiterState,
   participant: Participant,
   folder: string | undefined,
 ): Promise<readonly HeldFile[]> {
@@ -47,7 +47,7 @@ export async function stampHeldFiles(
 
 /** Lists every claim that others have on files below a folder. The index of claims has only the earliest of each holder. */
 async function listClaimsBelow(
-  arbiter: Arbitration,
+  arbiter: ArbiterState,
   participant: Participant,
   below: string,
 ): Promise<readonly ClaimEntry[]> {
@@ -79,7 +79,7 @@ interface FoundChange {
  * Records the changes that a command made which has ended, and opens a conflict for people about each file of others
  * that it overwrote. Does nothing for a call that cannot touch anything, or where commands are not watched.
  */
-export async function recordCommandChanges(arbiter: Arbitration, call: CallUnderWay): Promise<void> {
+export async function recordCommandChanges(arbiter: ArbiterState, call: CallUnderWay): Promise<void> {
   if (!call.mayTouchAnything || arbiter.conflicts.afterCommands === "off") return;
   const overwritten = await findOverwrittenFiles(arbiter, call);
   const { changes, isWhole } = await findOtherChanges(arbiter, call, overwritten);
@@ -119,7 +119,7 @@ function draftChangeRecords(
 }
 
 /** Finds the files held by others that are different now, and that no other step may have changed. */
-async function findOverwrittenFiles(arbiter: Arbitration, call: CallUnderWay): Promise<FoundChange[]> {
+async function findOverwrittenFiles(arbiter: ArbiterState, call: CallUnderWay): Promise<FoundChange[]> {
   const overwrittenFiles: FoundChange[] = [];
   for (const { claim, stamp } of call.held ?? []) {
     const { resource } = claim;
@@ -133,7 +133,7 @@ async function findOverwrittenFiles(arbiter: Arbitration, call: CallUnderWay): P
 
 /** Finds the other files below the folder that changed meanwhile, where the operator wants all of them recorded. */
 async function findOtherChanges(
-  arbiter: Arbitration,
+  arbiter: ArbiterState,
   call: CallUnderWay,
   overwritten: readonly FoundChange[],
 ): Promise<{ readonly changes: readonly FoundChange[]; readonly isWhole: boolean }> {
@@ -161,7 +161,7 @@ async function findOtherChanges(
 
 /** True where another step changed the resource meanwhile, or may have. */
 async function mayBeChangedByOthers(
-  arbiter: Arbitration,
+  arbiter: ArbiterState,
   call: CallUnderWay,
   resource: string,
 ): Promise<boolean> {
@@ -182,7 +182,7 @@ async function mayBeChangedByOthers(
  * the holder's files.
  */
 async function mayBeChangedByHolder(
-  arbiter: Arbitration,
+  arbiter: ArbiterState,
   call: CallUnderWay,
   resource: string,
 ): Promise<boolean> {
@@ -201,7 +201,7 @@ async function mayBeChangedByHolder(
 
 /** Opens a conflict for people about an overwritten file. A claim that ended meanwhile was not in the way any more. */
 async function openOverwriteConflict(
-  arbiter: Arbitration,
+  arbiter: ArbiterState,
   { participant }: CallUnderWay,
   { resource, version, over }: Required<FoundChange>,
 ): Promise<void> {

@@ -7,8 +7,8 @@ import { findOwningTool } from "../../contracts/owned-files.ts";
 import { formatOwnResource } from "../../contracts/resource-names.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import { replaceHiddenCharacters } from "../../std/hidden-characters.ts";
-import type { Assessed } from "./assessed-target.ts";
-import type { Undetermined } from "./write-call.ts";
+import type { AssessedTarget } from "./assessed-target.ts";
+import type { UndeterminedWrite } from "./write-call.ts";
 import type { CallUnderWay } from "./writes-under-way.ts";
 
 const START = "Coordination refused this call";
@@ -18,7 +18,7 @@ const START = "Coordination refused this call";
  * and what the model can do.
  */
 export function describeRefusal(
-  assessed: Assessed,
+  assessed: AssessedTarget,
   state: Coordination,
   conflictId: string | undefined,
 ): string {
@@ -39,7 +39,7 @@ export function describeRefusal(
  * Says to read the resource again. A session may look by a command, too, but which files that shows it is not known; and who replaces
  * everything must have seen all of it.
  */
-function describeRereading({ target: { replaces } }: Assessed): string {
+function describeRereading({ target: { replaces } }: AssessedTarget): string {
   return `Read it again${replaces ? " to its end" : ""} with the tool read, not by a command, and make your change to what it is now`;
 }
 
@@ -59,7 +59,7 @@ export function isReasonForPeople(because: string): boolean {
  * until when they may answer, and what the model can do.
  */
 export function describeOpenQuestions(
-  assessed: Assessed,
+  assessed: AssessedTarget,
   state: Coordination,
   questions: readonly OpenQuestion[],
 ): string {
@@ -95,7 +95,7 @@ function addFullStop(sentence: string): string {
 }
 
 function describeReviewRefusal(
-  assessed: Assessed,
+  assessed: AssessedTarget,
   state: Coordination,
   { because, which }: { readonly because: string; readonly which: string },
 ): string {
@@ -112,7 +112,7 @@ function describeReviewRefusal(
 }
 
 /** Describes who already holds the resource, with the times. */
-function describeHolder({ holders }: Assessed, state: Coordination): string {
+function describeHolder({ holders }: AssessedTarget, state: Coordination): string {
   const [first] = holders;
   if (!first) return "";
   const foreign = first.runId === state.coordinationId ? {} : { coordinationId: first.runId };
@@ -121,14 +121,14 @@ function describeHolder({ holders }: Assessed, state: Coordination): string {
 }
 
 /** Returns those who have already changed the resource, when that is what stands in the way. */
-function listOpposingChangers({ request, ruling }: Assessed): Contestant[] {
+function listOpposingChangers({ request, ruling }: AssessedTarget): Contestant[] {
   const isLostToThem = ruling?.kind === "refused" && hasChangedResource(ruling.winner);
   if (request.contest?.cause !== "stale_base" && !isLostToThem) return [];
   return request.contest?.claims.filter(hasChangedResource) ?? [];
 }
 
 /** Describes who has the resource: by a claim with its times, or because its plan says so. */
-function describeHolding({ holders, ruling }: Assessed, state: Coordination): string {
+function describeHolding({ holders, ruling }: AssessedTarget, state: Coordination): string {
   if (ruling?.kind !== "refused") return "held by another step";
   const { winner } = ruling;
   const name = nameContestant(winner, state);
@@ -165,7 +165,7 @@ export function describeCallUnderWay(resource: string, call: CallUnderWay): stri
 /**
  * Returns the text by which a call is refused whose changes cannot be told, with the reason and what the model can do.
  */
-export function describeUndeterminedRefusal(tool: string, { because, extractor }: Undetermined): string {
+export function describeUndeterminedRefusal(tool: string, { because, extractor }: UndeterminedWrite): string {
   if (because === "too_many")
     return `${START}: it changes more than ${BOUNDS.resourcesPerCallMax} things at once. Make several calls of ${tool} of it.`;
   if (because === "extractor_failed")
@@ -206,7 +206,7 @@ export function createUndeterminedReviewText(tool: string): {
  * characters.
  */
 export function createReviewText(
-  assessed: readonly Assessed[],
+  assessed: readonly AssessedTarget[],
   state: Coordination,
 ): { readonly title: string; readonly description: string } {
   const [first] = assessed;
@@ -233,7 +233,7 @@ export function createReviewText(
  * Returns the name of an assessed target as the call has it: its path, also where the resource is the name that the
  * hard links of a file share.
  */
-export function nameTarget({ target: { names, resource } }: Pick<Assessed, "target">): string {
+export function nameTarget({ target: { names, resource } }: Pick<AssessedTarget, "target">): string {
   return names[0] ?? resource;
 }
 

@@ -20,7 +20,7 @@ import type { FileLook } from "../../ports/resource-files.ts";
 import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { DeclaredResources } from "./declared-resources.ts";
-import type { KnownVersions, Seen } from "./known-versions.ts";
+import type { KnownVersions, SeenVersion } from "./known-versions.ts";
 import type { Participant } from "./participants.ts";
 import { splitClaims, type SuperiorDependencies } from "./split-claims.ts";
 
@@ -30,7 +30,8 @@ const HOLDERS_MAX = 1_024;
 /** More coordinations that changed one file are not looked at. */
 const CHANGERS_MAX = 32;
 
-export interface Wanted {
+/** A change of a resource that a participant wants to make. */
+export interface WantedChange {
   readonly participant: Participant;
   readonly resource: string;
   readonly look: FileLook | undefined;
@@ -88,7 +89,7 @@ export interface OppositionDependencies
 /** Returns the claims on a resource, and the contest where holders, declarers or a later change oppose the request. */
 export async function findOpposition(
   dependencies: OppositionDependencies,
-  wanted: Wanted,
+  wanted: WantedChange,
 ): Promise<Opposition> {
   const { participant, resource, now } = wanted;
   const { claims, lastToken } = await dependencies.store.overlapping({
@@ -167,7 +168,8 @@ function createRequesterContestant(
   };
 }
 
-interface Among {
+/** The participant that a claim stands against, and the steps that declare the resource. */
+interface OpposedParticipant {
   readonly participant: Participant;
   readonly declarers?: readonly Step[];
 }
@@ -175,7 +177,7 @@ interface Among {
 /** Creates the contestant that stands for a claim against the participant; its step may declare the resource, too. */
 export function createContestantFromClaim(
   claim: ClaimEntry,
-  { participant, declarers = [] }: Among,
+  { participant, declarers = [] }: OpposedParticipant,
 ): Contestant {
   const { runId, stepId, priority, token, expiresAtMs } = claim;
   const isForeign = runId !== participant.runId;
@@ -207,7 +209,7 @@ function listDeclarersWithoutClaim(
  */
 async function findChangerSinceSeen(
   dependencies: OppositionDependencies,
-  wanted: Wanted,
+  wanted: WantedChange,
 ): Promise<Contestant | undefined> {
   const { participant, resource } = wanted;
   const look = findComparableLook(wanted);
@@ -223,8 +225,8 @@ async function findChangerSinceSeen(
 /** Finds the version seen last that the change is based on: who replaces everything must have seen all of it. */
 function findSeenBase(
   { known: knownVersions }: OppositionDependencies,
-  { participant: { session }, resource, replaces }: Wanted,
-): Seen | undefined {
+  { participant: { session }, resource, replaces }: WantedChange,
+): SeenVersion | undefined {
   return replaces ? knownVersions.seenWhole(session, resource) : knownVersions.seen(session, resource);
 }
 
@@ -232,16 +234,17 @@ function findSeenBase(
  * Returns the look at a file if its version can be compared with others, and no call is about to change it. A folder
  * has no such content: nobody can read it again.
  */
-function findComparableLook({ resource, look, isUnderWay }: Wanted): Looked | undefined {
+function findComparableLook({ resource, look, isUnderWay }: WantedChange): ComparableLook | undefined {
   if (!isFileResource(resource) || isUnderWay) return undefined;
   return look?.kind === "unreadable" || look?.kind === "folder" ? undefined : look;
 }
 
-interface Missing {
+/** A resource, and since when a participant may have missed changes of it by others. */
+interface MissedChangeQuery {
   readonly participant: Participant;
   readonly resource: string;
-  readonly seen: Seen | undefined;
-  readonly look: Looked;
+  readonly seen: SeenVersion | undefined;
+  readonly look: ComparableLook;
   readonly sinceMs: EpochMs;
 }
 
@@ -251,7 +254,7 @@ interface Missing {
  */
 async function findMissedChange(
   dependencies: OppositionDependencies,
-  missing: Missing,
+  missing: MissedChangeQuery,
 ): Promise<LastChange | undefined> {
   const { participant, resource, seen, look, sinceMs } = missing;
   const last = await findLastChange(dependencies, resource);
@@ -267,7 +270,7 @@ async function findMissedChange(
 /** Finds the newest change by another before the session's own one, where the session does not know it. */
 async function findEarlierChange(
   dependencies: OppositionDependencies,
-  missing: Missing,
+  missing: MissedChangeQuery,
 ): Promise<LastChange | undefined> {
   const { seen, sinceMs } = missing;
   const changes = await listEarlierChanges(dependencies, missing);
@@ -279,7 +282,7 @@ async function findEarlierChange(
 /** Lists changes by others, with the newest that there is since a time. */
 async function listEarlierChanges(
   dependencies: OppositionDependencies,
-  { participant, resource, sinceMs }: Missing,
+  { participant, resource, sinceMs }: MissedChangeQuery,
 ): Promise<LastChange[]> {
   const runIds = await dependencies.store.holders(nameChangeReference(resource), CHANGERS_MAX);
   const found: LastChange[] = [];
@@ -295,15 +298,19 @@ async function listEarlierChanges(
   return found;
 }
 
-type Looked = Exclude<FileLook, { kind: "unreadable" | "folder" }>;
+/** A look at a file whose version can be compared with others. */
+type ComparableLook = Exclude<FileLook, { kind: "unreadable" | "folder" }>;
 
 /** Returns when the version was seen, where the resource has another one now: later changes were missed. */
-function findSeenTimeIfChanged({ version, atMs }: Seen, look: Looked): EpochMs | undefined {
+function findSeenTimeIfChanged({ version, atMs }: SeenVersion, look: ComparableLook): EpochMs | undefined {
   return version === look.version ? undefined : atMs;
 }
 
 /** Returns when the requester began, where it replaces a file that it never saw: later changes were missed. */
-function findBeginIfReplaced({ replaces, participant }: Wanted, look: Looked): EpochMs | undefined {
+function findBeginIfReplaced(
+  { replaces, participant }: WantedChange,
+  look: ComparableLook,
+): EpochMs | undefined {
   return replaces && look.kind !== "absent" ? participant.beganAtMs : undefined;
 }
 
@@ -372,7 +379,7 @@ function createContestantFromChange(
  */
 function findOutsider(
   { known: knownVersions }: OppositionDependencies,
-  sighting: { readonly participant: Participant; readonly seen: Seen; readonly look: FileLook },
+  sighting: { readonly participant: Participant; readonly seen: SeenVersion; readonly look: FileLook },
 ): Contestant | undefined {
   const { participant, seen, look } = sighting;
   const { atMs: changedAtMs } = seen;

@@ -9,7 +9,8 @@ import type { TextPlace } from "./write-call.ts";
 const SESSIONS_MAX = 2_000;
 const RESOURCES_MAX = 4_000;
 
-export interface Sight {
+/** The version of a resource that a session saw, when, and how much of it. */
+export interface VersionSighting {
   readonly version: string;
   readonly atMs: EpochMs;
   /** The session has seen a part of it: all that comes before this place, if anything, and perhaps more. Absent: all of it. */
@@ -18,17 +19,18 @@ export interface Sight {
   readonly lacksMerged?: boolean;
 }
 
-export interface Seen extends Sight {
+/** A version of a resource that a session saw, in the order of all that was seen. */
+export interface SeenVersion extends VersionSighting {
   /** Counts all that was seen in this process: times may be equal. */
   readonly order: number;
 }
 
 export interface KnownVersions {
-  seen(session: SessionKey, resource: string): Seen | undefined;
+  seen(session: SessionKey, resource: string): SeenVersion | undefined;
   /** The last version that the session has seen all of. */
-  seenWhole(session: SessionKey, resource: string): Seen | undefined;
+  seenWhole(session: SessionKey, resource: string): SeenVersion | undefined;
   /** `order`: where it was looked at before now, as `takeNextOrder` counted then. */
-  see(session: SessionKey, resource: string, sight: Sight, order?: number): void;
+  see(session: SessionKey, resource: string, sight: VersionSighting, order?: number): void;
   /** Counts on: what is seen from now on comes later. */
   takeNextOrder(): number;
   /** The session did something that may have changed anything, such as a shell command. */
@@ -37,8 +39,8 @@ export interface KnownVersions {
 }
 
 interface OfResource {
-  readonly last: Seen;
-  readonly whole: Seen | undefined;
+  readonly last: SeenVersion;
+  readonly whole: SeenVersion | undefined;
 }
 
 interface OfSession {

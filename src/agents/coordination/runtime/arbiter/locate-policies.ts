@@ -8,7 +8,7 @@
  * written.
  */
 import { splitRootedPattern, type RootedPattern } from "../../arbitration/matches-pattern.ts";
-import type { Policies } from "../../arbitration/strategy-for.ts";
+import type { ConflictPolicies } from "../../arbitration/strategy-for.ts";
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
 import type { ArbiterPolicy } from "../../contracts/plan.ts";
 import { expandHome, nameFile } from "../../contracts/resource-names.ts";
@@ -29,9 +29,9 @@ const ROOTS_MAX = 4_096;
 /** Follows the links on the way of patterns. */
 export interface PolicyLocator {
   /** Looks where the patterns lead. Returns when that is known, or takes too long. */
-  refresh(policies: Policies): Promise<void>;
+  refresh(policies: ConflictPolicies): Promise<void>;
   /** Returns the policies with the patterns that theirs lead to, each behind its own, without asking the file system. */
-  locate(policies: Policies): Policies;
+  locate(policies: ConflictPolicies): ConflictPolicies;
 }
 
 interface FoundRoot {
@@ -100,7 +100,7 @@ function isLookUpDue(root: FoundRoot | undefined, now: EpochMs): boolean {
 }
 
 /** Lists the roots of the patterns on this machine, each once. */
-function listPatternRoots(files: ResourceFiles, { operator, plan }: Policies): string[] {
+function listPatternRoots(files: ResourceFiles, { operator, plan }: ConflictPolicies): string[] {
   const patterns = [...listPolicyPatterns(operator), ...listPolicyPatterns(plan).slice(0, PLAN_PATTERNS_MAX)];
   const split = patterns.map((pattern) => splitLocalPattern(files, expandHome(pattern, files.home)));
   return [...new Set(split.flatMap((rooted) => rooted?.root ?? []))];

@@ -6,17 +6,20 @@ import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { LocatedTarget } from "./assessed-target.ts";
 import type { Participant } from "./participants.ts";
-import type { Place, ReadPlace, WriteCall, WriteTarget } from "./write-call.ts";
-import type { Looked } from "./writes-under-way.ts";
+import type { ResourceLocation, ReadPlace, WriteCall, WriteTarget } from "./write-call.ts";
+import type { ResourceLook } from "./writes-under-way.ts";
 
-type Files = Pick<ArbiterDependencies, "files">;
+type LocatingDependencies = Pick<ArbiterDependencies, "files">;
 
 /**
  * Returns the version of every file that a tool call would show to its session, as it is before the call. Whatever
  * cannot be located or looked at is left out.
  */
-export async function lookAtReadPlaces(arbiter: Files, reads: readonly ReadPlace[]): Promise<Looked[]> {
-  const looks: Looked[] = [];
+export async function lookAtReadPlaces(
+  arbiter: LocatingDependencies,
+  reads: readonly ReadPlace[],
+): Promise<ResourceLook[]> {
+  const looks: ResourceLook[] = [];
   for (const place of reads) {
     const resource = "resource" in place ? undefined : await arbiter.files.locate(place.path, place.folder);
     const look = resource === undefined ? undefined : await arbiter.files.look(resource);
@@ -26,7 +29,8 @@ export async function lookAtReadPlaces(arbiter: Files, reads: readonly ReadPlace
   return looks;
 }
 
-export interface Located {
+/** The resources that a call would change, and whether one of its paths leads nowhere. */
+export interface LocatedTargets {
   readonly targets: readonly LocatedTarget[];
   /** A path leads nowhere that could be named. */
   readonly isUnplaced: boolean;
@@ -38,10 +42,10 @@ export interface Located {
  * name that they share, too: who changes it by one of them changes what is behind the others.
  */
 export async function locateTargets(
-  arbiter: Files,
+  arbiter: LocatingDependencies,
   participant: Participant,
   call: WriteCall,
-): Promise<Located> {
+): Promise<LocatedTargets> {
   const above = listSessionsAbove(participant);
   const targets = new Map<string, LocatedTarget>();
   let isUnplaced = false;
@@ -76,7 +80,7 @@ export async function locateTarget(
 
 /** Returns a target once as the resource that it is and, where its hard links share a name, once by that name. */
 async function listTargetsByName(
-  arbiter: Files,
+  arbiter: LocatingDependencies,
   { at, replaces, ends }: WriteTarget,
   { resource, index, propose }: Pick<LocatedTarget, "resource" | "index" | "propose">,
 ): Promise<LocatedTarget[]> {
@@ -102,7 +106,11 @@ function listSessionsAbove({ state, stepId }: Participant): ReadonlySet<string> 
 }
 
 /** Lists the name by which a call reaches a file through links. */
-async function listAliases({ files }: Files, at: Place, resource: string): Promise<readonly string[]> {
+async function listAliases(
+  { files }: LocatingDependencies,
+  at: ResourceLocation,
+  resource: string,
+): Promise<readonly string[]> {
   const spelled = "resource" in at ? undefined : await files.spelledName(at.path, at.folder);
   return spelled === undefined || spelled === resource ? [] : [spelled];
 }

@@ -2,7 +2,7 @@
 import type { MergeEvidence, MergeObstacle } from "../../contracts/arbitration.ts";
 import type { FileLook } from "../../ports/resource-files.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
-import type { Proposed, WriteTarget } from "./write-call.ts";
+import type { ChangeProposal, WriteTarget } from "./write-call.ts";
 
 export interface MergedChange {
   readonly evidence: MergeEvidence;
@@ -17,7 +17,8 @@ interface CleanChange {
   readonly text: string;
 }
 
-export interface Mergeable {
+/** A change of a resource that is to be merged with the changes of others. */
+export interface MergeableChange {
   /** Its name says by which format it is merged. */
   readonly resource: string;
   readonly propose: WriteTarget["propose"];
@@ -29,15 +30,15 @@ export interface Mergeable {
 }
 
 type TextLook = FileLook & { kind: "text" };
-type Dependencies = Pick<ArbiterDependencies, "content" | "textMerge" | "refOf">;
+type ChangeMergeDependencies = Pick<ArbiterDependencies, "content" | "textMerge" | "refOf">;
 
 /**
  * Returns a proposed change merged with what others made of the file, or the obstacle to a merge; the file is not
  * written.
  */
 export function mergeChange(
-  dependencies: Dependencies,
-  change: Mergeable,
+  dependencies: ChangeMergeDependencies,
+  change: MergeableChange,
 ): Promise<MergedChange> | MergedChange {
   const { look } = change;
   if (change.isBeingWritten) return createObstacle("being_written");
@@ -55,8 +56,8 @@ export function mergeChange(
 }
 
 async function mergeWithCurrentText(
-  dependencies: Dependencies,
-  { resource, base, propose }: Mergeable,
+  dependencies: ChangeMergeDependencies,
+  { resource, base, propose }: MergeableChange,
   look: TextLook,
 ): Promise<MergedChange> {
   const before = await readBaseText(dependencies, { base, look });
@@ -74,9 +75,9 @@ async function mergeWithCurrentText(
 
 /** Merges a change that makes no text of the base: only one that fits the file as it is now can be taken. */
 function mergeUnfitChange(
-  dependencies: Dependencies,
-  { look, base, propose }: Pick<Mergeable, "base" | "propose"> & { readonly look: TextLook },
-  kind: Exclude<Proposed["kind"], "text">,
+  dependencies: ChangeMergeDependencies,
+  { look, base, propose }: Pick<MergeableChange, "base" | "propose"> & { readonly look: TextLook },
+  kind: Exclude<ChangeProposal["kind"], "text">,
 ): MergedChange {
   if (kind === "deleted") return createObstacle("not_a_file");
   if (kind === "untold") return createObstacle("too_large");
@@ -84,7 +85,7 @@ function mergeUnfitChange(
 }
 
 async function mergeThreeWay(
-  dependencies: Dependencies,
+  dependencies: ChangeMergeDependencies,
   sides: {
     readonly resource: string;
     readonly look: TextLook;
@@ -110,7 +111,10 @@ async function mergeThreeWay(
  * Merges the creation of a file. Nothing was written by the holder of the claim, so there is nothing to merge with,
  * unless the file existed and is deleted.
  */
-function mergeCreation(dependencies: Dependencies, { base, look, propose }: Mergeable): MergedChange {
+function mergeCreation(
+  dependencies: ChangeMergeDependencies,
+  { base, look, propose }: MergeableChange,
+): MergedChange {
   const proposed = base === undefined || base === "absent" ? propose?.(undefined) : undefined;
   if (proposed?.kind !== "text" || look.kind !== "absent") return createObstacle("not_a_file");
   return createCleanChange(dependencies, { base: look.version, current: look.version, text: proposed.text });
@@ -118,12 +122,16 @@ function mergeCreation(dependencies: Dependencies, { base, look, propose }: Merg
 
 /** Returns a change that fits only the file as it is now as a clean merge: it was made with it in view. */
 function takeChangeOfCurrent(
-  dependencies: Dependencies,
+  dependencies: ChangeMergeDependencies,
   {
     look,
     base = look.version,
     proposed,
-  }: { readonly look: TextLook; readonly base: string | undefined; readonly proposed: Proposed | undefined },
+  }: {
+    readonly look: TextLook;
+    readonly base: string | undefined;
+    readonly proposed: ChangeProposal | undefined;
+  },
 ): MergedChange {
   if (proposed?.kind === "untold") return createObstacle("too_large");
   if (proposed?.kind !== "text") return createObstacle("does_not_apply");
@@ -132,7 +140,7 @@ function takeChangeOfCurrent(
 
 /** Returns the text of the version that both began from; `undefined`: no file. "unknown": it cannot be had. */
 async function readBaseText(
-  { content }: Dependencies,
+  { content }: ChangeMergeDependencies,
   { base, look }: { readonly base: string | undefined; readonly look: FileLook },
 ): Promise<{ readonly text: string } | undefined | "unknown"> {
   if (base === undefined) return "unknown";
@@ -143,7 +151,7 @@ async function readBaseText(
 }
 
 function createCleanChange(
-  { refOf }: Dependencies,
+  { refOf }: ChangeMergeDependencies,
   { base, current, text }: { readonly base: string; readonly current: string; readonly text: string },
 ): CleanChange {
   const merged = `sha256:${refOf(text).sha256}`;

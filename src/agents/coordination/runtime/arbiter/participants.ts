@@ -22,7 +22,7 @@ import {
 } from "../../ledger/state.ts";
 import { nameChildReference } from "../../ledger/summary.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
-import type { Settings } from "../environment/runtime-dependencies.ts";
+import type { RuntimeSettings } from "../environment/runtime-dependencies.ts";
 import { ignoreDamage } from "../log/ignore-damage.ts";
 import { listRuns } from "../log/read-pages.ts";
 import type { RunLog } from "../log/run-log.ts";
@@ -41,7 +41,8 @@ export interface Participant {
   readonly beganAtMs?: EpochMs;
 }
 
-export type Standing =
+/** The part that a session has in coordinations: participant, ended, given up or none. */
+export type SessionStanding =
   | { readonly kind: "none" }
   | { readonly kind: "participant"; readonly participant: Participant }
   /** The session worked on a step that has ended, and its coordination has not. */
@@ -50,7 +51,7 @@ export type Standing =
   | { readonly kind: "given_up"; readonly stepId: StepId };
 
 export interface Participants {
-  standingOf(session: SessionKey): Promise<Standing>;
+  standingOf(session: SessionKey): Promise<SessionStanding>;
   /** The open coordinations that a session of this gateway owns. */
   ownedBy(session: SessionKey): readonly CoordinationId[];
   /** Hears of every append of this process. */
@@ -66,7 +67,7 @@ export interface Participants {
 export function createParticipants(dependencies: {
   readonly store: LedgerStore;
   readonly runs: RunLog;
-  readonly settings: Settings;
+  readonly settings: RuntimeSettings;
 }): Participants {
   const owned = new Map<SessionKey, Map<CoordinationId, EpochMs>>();
   const add = (opening: OwnerPlace, runId: CoordinationId, atMs: EpochMs): void => {
@@ -77,7 +78,7 @@ export function createParticipants(dependencies: {
   const remove = (runId: CoordinationId): void => {
     for (const [owner, runIds] of owned) if (runIds.delete(runId) && runIds.size === 0) owned.delete(owner);
   };
-  const findOwnStanding = async (session: SessionKey): Promise<Standing> => {
+  const findOwnStanding = async (session: SessionKey): Promise<SessionStanding> => {
     const runs = [...(owned.get(session) ?? [])].toSorted(([, a], [, b]) => a - b);
     const beganAtMs = Math.min(...runs.map(([, atMs]) => atMs)) as EpochMs;
     let damage: Error | undefined;
@@ -139,7 +140,11 @@ function createOnceRunner(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
-function createStandingOfOwner(state: OpenCoordination, session: SessionKey, beganAtMs: EpochMs): Standing {
+function createStandingOfOwner(
+  state: OpenCoordination,
+  session: SessionKey,
+  beganAtMs: EpochMs,
+): SessionStanding {
   const { coordinationId: runId } = state;
   return {
     kind: "participant",
@@ -159,7 +164,11 @@ export function canAskPeopleAbout(
 }
 
 /** Finds the standing of a session by the step that it works on; `undefined` where its coordination has ended. */
-function findStandingOfChild(state: Coordination, stepId: StepId, session: SessionKey): Standing | undefined {
+function findStandingOfChild(
+  state: Coordination,
+  stepId: StepId,
+  session: SessionKey,
+): SessionStanding | undefined {
   const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
   if (state.kind !== "open" || !step) return undefined;
   if (isAttemptGivenUp(step, session) || isWorkingForNobody(state, step.spec.sourceSession))

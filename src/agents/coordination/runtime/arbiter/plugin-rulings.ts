@@ -28,7 +28,8 @@ const RECORDING_MS = 2_000;
 /** Extra time for the host of the hooks, which ends a late plugin at the deadline and names it. */
 const GRACE_MS = 250;
 
-export type Contested = Pick<PluginContest, "cause"> & Pick<ResourceContest, "claims"> & AppliedStrategy;
+/** A contest that is not ruled on yet, and the strategy that applies to it. */
+export type UnruledContest = Pick<PluginContest, "cause"> & Pick<ResourceContest, "claims"> & AppliedStrategy;
 
 export interface PluginOpinion {
   /** Absent: nobody has an opinion. */
@@ -39,14 +40,18 @@ export interface PluginOpinion {
 
 export interface PluginRulings {
   /** Returns the ruling on this very contest; `undefined` where plugins are still to be asked. */
-  findOpinion(participant: Participant, target: NamedTarget, contest: Contested): PluginOpinion | undefined;
+  findOpinion(
+    participant: Participant,
+    target: NamedTarget,
+    contest: UnruledContest,
+  ): PluginOpinion | undefined;
   /** Asks about all contests that `on` was asked for in vain. */
   ask(participant: Participant): Promise<void>;
 }
 
 type NamedTarget = Pick<PluginContest, "resource" | "names">;
 
-type Dependencies = Pick<ArbiterDependencies, "clock" | "files" | "logger" | "runs"> & {
+type PluginRulingDependencies = Pick<ArbiterDependencies, "clock" | "files" | "logger" | "runs"> & {
   readonly hooks?: PluginHooks;
 };
 
@@ -57,11 +62,11 @@ const NO_OPINION: PluginOpinion = {};
  * plugins about these at once, and keeps an opinion as long as its contest stays the same.
  */
 export function createPluginRulings(
-  dependencies: Dependencies,
+  dependencies: PluginRulingDependencies,
   { tool, answerByMs }: { readonly tool: string; readonly answerByMs: EpochMs },
 ): PluginRulings {
   const answers = new Map<string, PluginOpinion>();
-  const unasked = new Map<string, { readonly target: NamedTarget; readonly contest: Contested }>();
+  const unasked = new Map<string, { readonly target: NamedTarget; readonly contest: UnruledContest }>();
   const deadlineAtMs = addMs(answerByMs, -RECORDING_MS);
   return {
     findOpinion: (participant, target, contest) => {
@@ -88,7 +93,7 @@ export function createPluginRulings(
  * Returns the key under which the ruling on a contest is kept. The length of leases and the token that the requester
  * would get do not count.
  */
-function createContestKey(participant: Participant, resource: string, contest: Contested): string {
+function createContestKey(participant: Participant, resource: string, contest: UnruledContest): string {
   const sides = contest.claims.map((claim) => {
     const { coordinationId, stepId, priority, claimedSequence, declared, changedAtMs } = claim;
     const sequence = isClaimOfRequester(participant, claim) ? undefined : claimedSequence;
@@ -102,13 +107,13 @@ function isClaimOfRequester({ stepId }: Participant, claim: Contestant): boolean
 }
 
 async function createPluginContest(
-  { runs, files }: Dependencies,
+  { runs, files }: PluginRulingDependencies,
   participant: Participant,
   {
     target: { resource, names },
     contest,
     tool,
-  }: { readonly target: NamedTarget; readonly contest: Contested; readonly tool: string },
+  }: { readonly target: NamedTarget; readonly contest: UnruledContest; readonly tool: string },
 ): Promise<PluginContest> {
   const { cause, strategy, claims } = contest;
   const { runId } = participant;
@@ -141,7 +146,7 @@ async function createPluginContest(
 }
 
 async function findAgentOfContestant(
-  runs: Dependencies["runs"],
+  runs: PluginRulingDependencies["runs"],
   { coordinationId, stepId }: Contestant & { readonly coordinationId: Participant["runId"] },
 ): Promise<AgentId | undefined> {
   const state = await runs.state(coordinationId).catch(ignoreDamage);
@@ -150,7 +155,7 @@ async function findAgentOfContestant(
 }
 
 async function askPlugins(
-  dependencies: Dependencies,
+  dependencies: PluginRulingDependencies,
   question: PluginContest,
   deadlineAtMs: EpochMs,
 ): Promise<PluginOpinion> {
@@ -166,7 +171,7 @@ async function askPlugins(
  * itself, but nothing may depend on that.
  */
 async function awaitPluginAnswer(
-  { hooks, clock }: Dependencies,
+  { hooks, clock }: PluginRulingDependencies,
   question: PluginContest,
   deadlineAtMs: EpochMs,
 ): Promise<ContestAnswer | "late" | undefined> {

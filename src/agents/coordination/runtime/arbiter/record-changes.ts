@@ -3,11 +3,11 @@ import type { Command } from "../../contracts/commands.ts";
 import { readErrorCode, type ErrorCode } from "../../contracts/errors.ts";
 import { isFileResource } from "../../contracts/resource-names.ts";
 import { createUnusedApprovalCheck } from "../../dispatch/conflict-questions.ts";
-import type { Submitted } from "../log/run-log.ts";
-import type { Arbitration } from "./arbiter-state.ts";
-import type { Seen } from "./known-versions.ts";
+import type { SubmitResult } from "../log/run-log.ts";
+import type { ArbiterState } from "./arbiter-state.ts";
+import type { SeenVersion } from "./known-versions.ts";
 import type { TextPlace } from "./write-call.ts";
-import type { CallUnderWay, ChangeUnderWay, Ending, Looked } from "./writes-under-way.ts";
+import type { CallUnderWay, ChangeUnderWay, CallEnding, ResourceLook } from "./writes-under-way.ts";
 
 /** Calls; beyond them the oldest is given up. */
 const UNRECORDED_MAX = 1_000;
@@ -16,7 +16,11 @@ const UNRECORDED_MAX = 1_000;
  * Records what a call that has ended changed, and notes which versions its session knows now. Whatever is in the files
  * decides, whatever the host says. Whatever the ledger cannot take is recorded later.
  */
-export async function recordChanges(arbiter: Arbitration, call: CallUnderWay, ending: Ending): Promise<void> {
+export async function recordChanges(
+  arbiter: ArbiterState,
+  call: CallUnderWay,
+  ending: CallEnding,
+): Promise<void> {
   const { participant, looks, changes, mayTouchAnything } = call;
   const { session, runId } = participant;
   if (mayTouchAnything) arbiter.known.touchAnything(session, arbiter.clock.now());
@@ -36,8 +40,8 @@ export async function recordChanges(arbiter: Arbitration, call: CallUnderWay, en
  * session that there is no file.
  */
 async function isStillAbsent(
-  arbiter: Arbitration,
-  { resource, version, changedTo }: Looked,
+  arbiter: ArbiterState,
+  { resource, version, changedTo }: ResourceLook,
 ): Promise<boolean> {
   if (version !== ABSENT_VERSION || changedTo !== undefined) return false;
   return (await readFileVersion(arbiter, resource)) === ABSENT_VERSION;
@@ -52,9 +56,9 @@ const ABSENT_VERSION = "absent";
  * allowed: an older look at the same version adds what it showed, at another one it counts no more.
  */
 function noteLookedVersion(
-  arbiter: Arbitration,
+  arbiter: ArbiterState,
   call: CallUnderWay,
-  { look, ending }: { readonly look: Looked; readonly ending: Ending },
+  { look, ending }: { readonly look: ResourceLook; readonly ending: CallEnding },
 ): void {
   const { resource, changedTo } = look;
   const { known: knownVersions } = arbiter;
@@ -69,16 +73,16 @@ function noteLookedVersion(
 }
 
 /** True where the session has seen that version itself, and not what it would be without the changes of others. */
-function isSightOfVersion(seen: Seen, version: string): boolean {
+function isSightOfVersion(seen: SeenVersion, version: string): boolean {
   return seen.version === version && !seen.lacksMerged;
 }
 
 /** Returns when the look was, as a time and in the order of all that is seen. */
 function findTimeOfLook(
-  { known: knownVersions }: Arbitration,
+  { known: knownVersions }: ArbiterState,
   { atMs, seenOrder }: CallUnderWay,
-  { changedTo }: Looked,
-): Pick<Seen, "atMs" | "order"> {
+  { changedTo }: ResourceLook,
+): Pick<SeenVersion, "atMs" | "order"> {
   return { atMs, order: changedTo === undefined ? seenOrder : knownVersions.takeNextOrder() };
 }
 
@@ -89,8 +93,8 @@ const BEGINNING: TextPlace = { line: 1, character: 0 };
  * Returns up to where a session has seen a version without a gap when it has looked at it once more; `undefined` where that is all of it.
  */
 function findSeenUpTo(
-  before: Seen | undefined,
-  { from = BEGINNING }: Pick<Looked, "from">,
+  before: SeenVersion | undefined,
+  { from = BEGINNING }: Pick<ResourceLook, "from">,
   readUpTo: TextPlace | undefined,
 ): TextPlace | undefined {
   if (before && !before.upTo) return undefined;
@@ -105,9 +109,9 @@ function isLaterPlace(a: TextPlace, b: TextPlace): boolean {
 
 /** Notes how one change ended, and returns the commands for it: its record, or the release of an unused claim. */
 async function concludeChange(
-  arbiter: Arbitration,
+  arbiter: ArbiterState,
   call: CallUnderWay,
-  { change, ending }: { readonly change: ChangeUnderWay; readonly ending: Ending },
+  { change, ending }: { readonly change: ChangeUnderWay; readonly ending: CallEnding },
 ): Promise<Command[]> {
   const { resource, before } = change;
   const version = await readFileVersion(arbiter, resource);
@@ -159,7 +163,7 @@ function isUnderApproval(
  * under it, the last of them to fail releases it, unless one of them uses it.
  */
 function draftReleaseIfUnused(
-  { underWay }: Arbitration,
+  { underWay }: ArbiterState,
   call: CallUnderWay,
   { change, isUsed }: { readonly change: ChangeUnderWay; readonly isUsed: boolean },
 ): Command[] {
@@ -175,7 +179,10 @@ function draftReleaseIfUnused(
  * Returns the version of a file's content now; `undefined` for a folder, for a resource that is no file, and for what
  * cannot be read.
  */
-export async function readFileVersion({ files }: Arbitration, resource: string): Promise<string | undefined> {
+export async function readFileVersion(
+  { files }: ArbiterState,
+  resource: string,
+): Promise<string | undefined> {
   const look = isFileResource(resource) ? await files.look(resource) : undefined;
   return look && "version" in look && look.kind !== "folder" ? look.version : undefined;
 }
@@ -186,7 +193,7 @@ export async function readFileVersion({ files }: Arbitration, resource: string):
  * merged into.
  */
 function noteVersionAfterChange(
-  arbiter: Arbitration,
+  arbiter: ArbiterState,
   call: CallUnderWay,
   { change, version }: { readonly change: ChangeUnderWay; readonly version: string },
 ): void {
@@ -209,7 +216,7 @@ function noteVersionAfterChange(
 }
 
 function isChangeOfKnownVersion(
-  arbiter: Arbitration,
+  arbiter: ArbiterState,
   call: CallUnderWay,
   { resource, before }: ChangeUnderWay,
 ): boolean {
@@ -219,7 +226,7 @@ function isChangeOfKnownVersion(
 
 /** True where the session has seen the resource, or written it, since the call was allowed. */
 function hasSeenSince(
-  { known: knownVersions }: Arbitration,
+  { known: knownVersions }: ArbiterState,
   { participant: { session }, seenOrder }: CallUnderWay,
   resource: string,
 ): boolean {
@@ -238,13 +245,13 @@ const TRIED_AGAIN: ReadonlySet<string> = new Set([
  * Submits in a turn the changes that could not be recorded before, so that each is recorded once. While the ledger is
  * busy they go on waiting, up to a bound; one that fails for good or is refused is logged and dropped.
  */
-export async function recordUnrecorded(arbiter: Recording): Promise<void> {
+export async function recordUnrecorded(arbiter: RecordingDependencies): Promise<void> {
   await arbiter.inRecordingTurn(() => submitUnrecorded(arbiter));
 }
 
-type Recording = Pick<Arbitration, "unrecorded" | "inRecordingTurn" | "runs" | "logger">;
+type RecordingDependencies = Pick<ArbiterState, "unrecorded" | "inRecordingTurn" | "runs" | "logger">;
 
-async function submitUnrecorded({ unrecorded, runs, logger }: Recording): Promise<void> {
+async function submitUnrecorded({ unrecorded, runs, logger }: RecordingDependencies): Promise<void> {
   unrecorded.splice(0, Math.max(0, unrecorded.length - UNRECORDED_MAX));
   for (const unrecordedChange of [...unrecorded]) {
     const { runId, commands } = unrecordedChange;
@@ -265,9 +272,9 @@ async function submitUnrecorded({ unrecorded, runs, logger }: Recording): Promis
  * over anyway.
  */
 function logRefusedChange(
-  logger: Recording["logger"],
-  { runId, commands }: Recording["unrecorded"][number],
-  submitted: Submitted,
+  logger: RecordingDependencies["logger"],
+  { runId, commands }: RecordingDependencies["unrecorded"][number],
+  submitted: SubmitResult,
 ): void {
   if (submitted.kind !== "refused" || commands.every(({ type }) => type === "releaseClaims")) return;
   const { code, reason } = submitted;

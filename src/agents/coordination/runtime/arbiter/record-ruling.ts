@@ -6,13 +6,13 @@ import { addMs } from "../../contracts/ids.ts";
 import { isFileResource } from "../../contracts/resource-names.ts";
 import { isContested, findConflictUnderReview, findSameConflict } from "../../dispatch/conflict-facts.ts";
 import type { Coordination } from "../../ledger/state.ts";
-import type { Arbitration } from "./arbiter-state.ts";
+import type { ArbiterState } from "./arbiter-state.ts";
 import { stampHeldFiles } from "./command-changes.ts";
 import { findLastChange } from "./find-opposition.ts";
 import { recordChanges, UNKNOWN_VERSION } from "./record-changes.ts";
 import { ruleAgainAfterRace } from "../log/ruling-again.ts";
 import { listContentsToKeep } from "./assess-call.ts";
-import type { Assessed } from "./assessed-target.ts";
+import type { AssessedTarget } from "./assessed-target.ts";
 import {
   describeOpenQuestions,
   describeRecordRefusal,
@@ -23,18 +23,18 @@ import {
 import { findOpenConflictQuestion } from "../../dispatch/conflict-questions.ts";
 import { claimForApproved, endOverlappingClaims, isWonOverHolders } from "./claim-over.ts";
 import type { Participant } from "./participants.ts";
-import type { Submitted } from "../log/run-log.ts";
+import type { SubmitResult } from "../log/run-log.ts";
 import type { ReviewAnswer, WriteAnswer, WriteCall } from "./write-call.ts";
-import type { ChangeUnderWay, Looked } from "./writes-under-way.ts";
+import type { ChangeUnderWay, ResourceLook } from "./writes-under-way.ts";
 
-export interface Ruled {
+export interface RuledCall {
   readonly participant: Participant;
   readonly call: WriteCall;
-  readonly assessed: readonly Assessed[];
-  readonly looks: readonly Looked[];
+  readonly assessed: readonly AssessedTarget[];
+  readonly looks: readonly ResourceLook[];
 }
 
-export async function grantCall(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
+export async function grantCall(arbiter: ArbiterState, ruled: RuledCall): Promise<WriteAnswer> {
   const { call, assessed } = ruled;
   const submitted = await recordGrant(arbiter, ruled);
   if (submitted?.kind === "refused") return refuseUnrecorded(submitted);
@@ -49,7 +49,7 @@ export async function grantCall(arbiter: Arbitration, ruled: Ruled): Promise<Wri
 }
 
 /** Records the claims of a requester that is granted all, and what it takes over. `undefined` where there is nothing to record. */
-async function recordGrant(arbiter: Arbitration, ruled: Ruled): Promise<Submitted | undefined> {
+async function recordGrant(arbiter: ArbiterState, ruled: RuledCall): Promise<SubmitResult | undefined> {
   const wins = await recordForeignWins(arbiter, ruled);
   if (wins?.kind === "refused") return wins;
   await endForeignClaims(arbiter, ruled);
@@ -58,8 +58,8 @@ async function recordGrant(arbiter: Arbitration, ruled: Ruled): Promise<Submitte
 
 /** Notes the call, so that what it changed is looked at when it has ended. */
 async function noteCallUnderWay(
-  arbiter: Arbitration,
-  ruled: Ruled,
+  arbiter: ArbiterState,
+  ruled: RuledCall,
   tokens: readonly (number | undefined)[],
 ): Promise<void> {
   const { participant, call, assessed, looks } = ruled;
@@ -80,8 +80,8 @@ async function noteCallUnderWay(
 }
 
 function createChangeUnderWay(
-  { refOf }: Arbitration,
-  { request, target, look, text, proposed }: Assessed,
+  { refOf }: ArbiterState,
+  { request, target, look, text, proposed }: AssessedTarget,
   token: number | undefined,
 ): ChangeUnderWay {
   const { resource, held: requesterClaim } = request;
@@ -102,16 +102,16 @@ function createChangeUnderWay(
  * against the call any more. `undefined` where it takes none over.
  */
 async function recordForeignWins(
-  { runs }: Arbitration,
-  { participant: { runId, stepId }, assessed }: Ruled,
-): Promise<Submitted | undefined> {
+  { runs }: ArbiterState,
+  { participant: { runId, stepId }, assessed }: RuledCall,
+): Promise<SubmitResult | undefined> {
   if (assessed.every((one) => listForeignLosses(one).length === 0)) return undefined;
   const requests = assessed.map(({ request }) => request);
   return runs.submit(runId, [{ type: "requestResources", stepId, requests, claimsLater: true }]);
 }
 
 /** Returns the call without its contests and the claims delegated to it, which are recorded already. */
-function withoutContests(ruled: Ruled): Ruled {
+function withoutContests(ruled: RuledCall): RuledCall {
   const assessed = ruled.assessed.map((one) => {
     const { contest: _contest, delegated: _delegated, ...request } = one.request;
     return { ...one, request };
@@ -123,7 +123,7 @@ function withoutContests(ruled: Ruled): Ruled {
  * Ends the claims that other coordinations lose, in their own logs, before the requester gets its own. A crash in
  * between leaves nobody with a claim, which harms nobody.
  */
-async function endForeignClaims(arbiter: Arbitration, { participant, assessed }: Ruled): Promise<void> {
+async function endForeignClaims(arbiter: ArbiterState, { participant, assessed }: RuledCall): Promise<void> {
   const isForeign = ({ runId }: ClaimEntry): boolean => runId !== participant.runId;
   for (const one of assessed) {
     const { resource } = one.target;
@@ -137,7 +137,7 @@ async function endForeignClaims(arbiter: Arbitration, { participant, assessed }:
 }
 
 /** Lists the claims that other coordinations lose by the ruling. */
-function listForeignLosses({ ruling, holders }: Assessed): readonly ClaimEntry[] {
+function listForeignLosses({ ruling, holders }: AssessedTarget): readonly ClaimEntry[] {
   const losers = ruling?.kind === "granted" ? ruling.losers : [];
   return holders.filter(({ runId, stepId }) =>
     losers.some(({ coordinationId, stepId: loser }) => coordinationId === runId && loser === stepId),
@@ -145,7 +145,7 @@ function listForeignLosses({ ruling, holders }: Assessed): readonly ClaimEntry[]
 }
 
 /** Refuses the call of whoever lost, even when the refusal cannot be recorded. */
-export async function refuseCall(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
+export async function refuseCall(arbiter: ArbiterState, ruled: RuledCall): Promise<WriteAnswer> {
   const { participant } = ruled;
   const refusedTarget = chooseTargetToTell(ruled);
   const submitted = await recordRefusal(arbiter, ruled);
@@ -166,7 +166,7 @@ export async function refuseCall(arbiter: Arbitration, ruled: Ruled): Promise<Wr
  * Chooses the target to tell the model about: first what it lost, then what it can mend itself, then what is for
  * people.
  */
-function chooseTargetToTell({ assessed }: Ruled): Assessed {
+function chooseTargetToTell({ assessed }: RuledCall): AssessedTarget {
   const reviews = assessed.filter(({ ruling }) => ruling?.kind === "review");
   const refusals =
     assessed.find(({ ruling }) => ruling?.kind === "refused") ??
@@ -179,8 +179,8 @@ function chooseTargetToTell({ assessed }: Ruled): Assessed {
 /** Lists open questions on a call's targets where one is for people. */
 function listOpenQuestions(
   state: Coordination,
-  { participant, assessed }: Ruled,
-  refusedTarget: Assessed,
+  { participant, assessed }: RuledCall,
+  refusedTarget: AssessedTarget,
 ): (OpenQuestion & { readonly conflictId?: string | undefined })[] {
   if (state.kind !== "open" || !refusedTarget.request.contest?.asksPeople) return [];
   return assessed.flatMap(({ request: { resource } }) => {
@@ -191,7 +191,7 @@ function listOpenQuestions(
   });
 }
 
-async function recordRefusal(arbiter: Arbitration, ruled: Ruled): Promise<Submitted | undefined> {
+async function recordRefusal(arbiter: ArbiterState, ruled: RuledCall): Promise<SubmitResult | undefined> {
   try {
     return await submitResourceRequests(arbiter, ruled);
   } catch (error) {
@@ -204,18 +204,18 @@ async function recordRefusal(arbiter: Arbitration, ruled: Ruled): Promise<Submit
 
 /** A call that people are asked about. */
 interface ReviewedCall {
-  readonly reviewed: Ruled;
+  readonly reviewed: RuledCall;
   /** The targets that people are not asked about and that nobody loses a claim on. */
-  readonly besides: Ruled;
+  readonly besides: RuledCall;
   /** The targets that the rules give the requester over holders, who keep their claims until the call is approved. */
-  readonly won: readonly Assessed[];
+  readonly won: readonly AssessedTarget[];
 }
 
 /**
  * Claims what is not asked about while people think, and keeps it from everybody who calls in this gateway, also from those who work for
  * the requester. Nobody loses a claim before the call happens.
  */
-export async function openReview(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
+export async function openReview(arbiter: ArbiterState, ruled: RuledCall): Promise<WriteAnswer> {
   const { participant } = ruled;
   const split = splitReviewed(arbiter, ruled);
   const { reviewed, besides } = split;
@@ -254,37 +254,37 @@ export async function openReview(arbiter: Arbitration, ruled: Ruled): Promise<Wr
 }
 
 /** Names what reserves the targets that a call has beside those that people are asked about: the call has not begun. */
-function nameReservation({ call }: Ruled): string {
+function nameReservation({ call }: RuledCall): string {
   return `${call.callKey} beside`;
 }
 
 /** Splits a call into what people are asked about and the rest, which is claimed first, and for as long as they may think. */
-function splitReviewed({ clock, conflicts }: Arbitration, ruled: Ruled): ReviewedCall {
+function splitReviewed({ clock, conflicts }: ArbiterState, ruled: RuledCall): ReviewedCall {
   const { assessed } = ruled;
   const reviewed = assessed.filter(({ ruling }) => ruling?.kind === "review");
   const won = assessed.filter(isWonOverHolders);
   const besides = assessed.filter((one) => !reviewed.includes(one) && !won.includes(one));
   const leaseEnd = addMs(clock.now(), Math.max(conflicts.leaseMs, conflicts.reviewMs));
   const tokens = assessed.filter(isNewClaim).map(({ request }) => request.token);
-  const takeToken = (one: Assessed): number =>
+  const takeToken = (one: AssessedTarget): number =>
     (isNewClaim(one) ? tokens.shift() : undefined) ?? one.request.token;
-  const claimed = besides.map((one): Assessed => {
+  const claimed = besides.map((one): AssessedTarget => {
     const { expiresAtMs } = one.request;
     const lasting = expiresAtMs < leaseEnd ? leaseEnd : expiresAtMs;
     return { ...one, request: { ...one.request, token: takeToken(one), expiresAtMs: lasting } };
   });
-  const uncertain = reviewed.map((one): Assessed => ({
+  const uncertain = reviewed.map((one): AssessedTarget => ({
     ...one,
     request: { ...one.request, token: takeToken(one) },
   }));
   return { reviewed: { ...ruled, assessed: uncertain }, besides: { ...ruled, assessed: claimed }, won };
 }
 
-function isNewClaim({ request }: Assessed): boolean {
+function isNewClaim({ request }: AssessedTarget): boolean {
   return request.held === undefined;
 }
 
-interface Settling {
+interface ReviewSettlement {
   /** The conflict of each resource that people are asked about. */
   readonly questions: ReadonlyMap<string, string>;
   readonly answer: ReviewAnswer;
@@ -292,9 +292,9 @@ interface Settling {
 
 /** An approved call happens at once, so it is under way from here. One that was cancelled before happens no more. */
 function settleReview(
-  arbiter: Arbitration,
+  arbiter: ArbiterState,
   { reviewed, besides, won }: ReviewedCall,
-  { questions, answer }: Settling,
+  { questions, answer }: ReviewSettlement,
 ): Promise<void> {
   const { participant, call } = reviewed;
   if (answer === "nobody_to_ask") arbiter.unanswerable.add(participant.session);
@@ -313,7 +313,7 @@ function settleReview(
     });
   return arbiter.inTurn(async () => {
     endReservation(arbiter, reviewed);
-    const assessed: Assessed[] = [];
+    const assessed: AssessedTarget[] = [];
     const tokens: (number | undefined)[] = [];
     const all = [...besides.assessed, ...won, ...reviewed.assessed];
     for (const one of all) {
@@ -328,7 +328,7 @@ function settleReview(
 }
 
 /** Marks the claim of a target as one that stays where the call fails: its session has changed something under it meanwhile. */
-function keepUsedClaim(state: Coordination, one: Assessed, token: number | undefined): Assessed {
+function keepUsedClaim(state: Coordination, one: AssessedTarget, token: number | undefined): AssessedTarget {
   if (token === undefined || !hasChangeUnder(state, one.request.resource, token)) return one;
   return { ...one, request: { ...one.request, held: token } };
 }
@@ -337,15 +337,15 @@ function hasChangeUnder(state: Coordination, resource: string, token: number): b
   return state.kind === "open" && state.changes.get(resource)?.token === token;
 }
 
-function endReservation({ underWay, clock }: Arbitration, reviewed: Ruled): void {
+function endReservation({ underWay, clock }: ArbiterState, reviewed: RuledCall): void {
   const besides = underWay.take(nameReservation(reviewed), { hasFailed: true, atMs: clock.now() });
   if (besides) underWay.end(besides);
 }
 
 /** Drafts the end of the new claims of a call that does not happen, unless other calls of its session changed something under them. */
 async function draftReleaseOfUnused(
-  { runs, underWay }: Arbitration,
-  { participant: { runId }, assessed }: Ruled,
+  { runs, underWay }: ArbiterState,
+  { participant: { runId }, assessed }: RuledCall,
 ): Promise<Command[]> {
   const state = await runs.state(runId);
   if (state.kind !== "open") return [];
@@ -363,7 +363,8 @@ async function draftReleaseOfUnused(
  * Looks at a file again, minutes after the ruling, and takes that version where the ledger has it. Such a version is
  * not of this call. One that the ledger does not have may be, because the call may be under way already.
  */
-async function refreshLook(arbiter: Arbitration, { text: _text, ...one }: Assessed): Promise<Assessed> {
+async function refreshLook(arbiter: ArbiterState, assessed: AssessedTarget): Promise<AssessedTarget> {
+  const { text: _text, ...one } = assessed;
   const { resource } = one.target;
   if (!isFileResource(resource)) return one;
   const look = await arbiter.files.look(resource);
@@ -372,21 +373,20 @@ async function refreshLook(arbiter: Arbitration, { text: _text, ...one }: Assess
 }
 
 /** Returns a refusal for the log's reason; throws for a stale token, to rule again. */
-function refuseUnrecorded({ code, reason }: Submitted & { kind: "refused" }): WriteAnswer {
+function refuseUnrecorded({ code, reason }: SubmitResult & { kind: "refused" }): WriteAnswer {
   if (code === "STALE_TOKEN") throw new CoordinationError("CLAIM_CONFLICT", reason);
   return { kind: "refused", sentence: describeRecordRefusal(reason) };
 }
 
 /** Submits the requests for all resources of a ruling; `undefined` where there is nothing to record. */
 async function submitResourceRequests(
-  arbiter: Arbitration,
-  { participant, assessed }: Ruled,
-): Promise<Submitted | undefined> {
+  arbiter: ArbiterState,
+  { participant: { runId, stepId }, assessed }: RuledCall,
+): Promise<SubmitResult | undefined> {
   if (assessed.length === 0) return undefined;
   const requests = assessed.map(({ request }) => request);
   const isGranted = assessed.every(({ ruling }) => ruling === undefined || ruling.kind === "granted");
   const contents = isGranted ? listContentsToKeep(arbiter, assessed) : [];
-  const { runId, stepId } = participant;
   return arbiter.runs.submit(runId, [{ type: "requestResources", stepId, requests }], contents);
 }
 

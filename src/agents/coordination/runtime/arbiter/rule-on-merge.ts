@@ -3,16 +3,16 @@ import type { MergeEvidence } from "../../contracts/arbitration.ts";
 import type { FileLook } from "../../ports/resource-files.ts";
 import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
-import type { Assessed, LocatedTarget } from "./assessed-target.ts";
+import type { AssessedTarget, LocatedTarget } from "./assessed-target.ts";
 import type { Opposition } from "./find-opposition.ts";
 import { mergeChange, type MergedChange } from "./merge-change.ts";
 import type { ChangeUnderWay } from "./writes-under-way.ts";
 
-export interface MergeOutcome extends Pick<Assessed, "merged" | "text" | "proposed"> {
+export interface MergeOutcome extends Pick<AssessedTarget, "merged" | "text" | "proposed"> {
   readonly evidence?: MergeEvidence;
 }
 
-interface ToMerge extends Pick<Assessed, "target" | "look" | "underWay"> {
+interface ToMerge extends Pick<AssessedTarget, "target" | "look" | "underWay"> {
   readonly found: Opposition;
   /** The newest change of the resource by the session itself that has not ended. */
   readonly own: ChangeUnderWay | undefined;
@@ -78,7 +78,7 @@ function createRewrite(
   { index, others, propose }: LocatedTarget,
   look: FileLook,
   text: string,
-): Pick<Assessed, "merged" | "text"> {
+): Pick<AssessedTarget, "merged" | "text"> {
   const current = look.kind === "text" ? look.text : undefined;
   const unchanged = propose?.(current);
   if (unchanged?.kind === "text" && unchanged.text === text) return { text };

@@ -1,11 +1,12 @@
 /** Owns: what happens to a call that may change something which nobody can name. */
 import { BOUNDS } from "../../contracts/bounds.ts";
-import type { Arbitration } from "./arbiter-state.ts";
+import type { ArbiterState } from "./arbiter-state.ts";
 import { createUndeterminedReviewText, describeUndeterminedRefusal } from "./conflict-sentence.ts";
 import { canAskPeopleAbout, type Participant } from "./participants.ts";
-import type { Undetermined, WriteAnswer, WriteCall } from "./write-call.ts";
+import type { UndeterminedWrite, WriteAnswer, WriteCall } from "./write-call.ts";
 
-interface Undetermining {
+/** A call that may change something which nobody can name. */
+interface UndeterminedCall {
   readonly participant: Participant;
   readonly call: WriteCall;
   /** A path of it leads nowhere. */
@@ -18,8 +19,8 @@ interface Undetermining {
  * for once that is granted.
  */
 export async function ruleOnUndetermined(
-  arbiter: Arbitration,
-  { participant, call, isUnplaced }: Undetermining,
+  arbiter: ArbiterState,
+  { participant, call, isUnplaced }: UndeterminedCall,
 ): Promise<(WriteAnswer & { kind: "refused" | "review" }) | undefined> {
   const undetermined = call.undetermined ?? (isUnplaced ? UNPLACED : undefined);
   if (!undetermined) return undefined;
@@ -53,15 +54,15 @@ export async function ruleOnUndetermined(
  * True for an undetermined write that is denied whatever the operator allows, whose setting is about shell commands:
  * another plugin's extractor failed, or the call changes too many things.
  */
-export function isAlwaysDenied({ because }: Undetermined): boolean {
+export function isAlwaysDenied({ because }: UndeterminedWrite): boolean {
   return CLOSED.has(because);
 }
 
-const CLOSED: ReadonlySet<Undetermined["because"]> = new Set(["extractor_failed", "too_many"]);
-const UNPLACED: Undetermined = { because: "unreadable" };
+const CLOSED: ReadonlySet<UndeterminedWrite["because"]> = new Set(["extractor_failed", "too_many"]);
+const UNPLACED: UndeterminedWrite = { because: "unreadable" };
 
 function chooseAction(
-  { conflicts, unanswerable }: Arbitration,
+  { conflicts, unanswerable }: ArbiterState,
   participant: Participant,
 ): "allowed" | "asked" | "denied" {
   if (conflicts.unknownWrites === "allow") return "allowed";

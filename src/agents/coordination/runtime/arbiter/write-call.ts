@@ -17,7 +17,7 @@ export interface WriteCall {
   /** Resources that it looks at: later changes of them are based on their present versions. */
   readonly reads: readonly ReadPlace[];
   /** It may change more than its targets. */
-  readonly undetermined?: Undetermined;
+  readonly undetermined?: UndeterminedWrite;
   /** Anything may have been changed by it that the session then knows of, such as by a shell command. */
   readonly mayTouchAnything?: boolean;
   /** Where it works, where it may touch anything. */
@@ -29,13 +29,13 @@ export interface WriteCall {
 export type CallParams = Readonly<Record<string, unknown>>;
 
 /** Where something is: a path, from a folder where it is relative; or a resource by its name. */
-export type Place =
+export type ResourceLocation =
   | { readonly path: string; readonly folder: string }
   /** `session:<key>`, `queue:<name>` or a name of a plugin author. */
   | { readonly resource: string };
 
 /** Where something is read, and from which place in its text. Absent: from its beginning. */
-export type ReadPlace = Place & { readonly from?: TextPlace };
+export type ReadPlace = ResourceLocation & { readonly from?: TextPlace };
 
 /** A place in a text. */
 export interface TextPlace {
@@ -46,9 +46,9 @@ export interface TextPlace {
 }
 
 export interface WriteTarget {
-  readonly at: Place;
+  readonly at: ResourceLocation;
   /** Makes the call's text of the text that is there; absent where that cannot be told. */
-  readonly propose?: (before: string | undefined) => Proposed;
+  readonly propose?: (before: string | undefined) => ChangeProposal;
   /**
    * The things that it changes where its path ends at a link: the link itself (`entry`) where that is removed, and what the link leads to
    * (`target`) where that is written. Absent: the latter. With `namesBelowRemoved` the call removes something above it before.
@@ -58,7 +58,8 @@ export interface WriteTarget {
   readonly replaces: boolean;
 }
 
-export type Proposed =
+/** The text that a call makes of the text before it, or why there is none. */
+export type ChangeProposal =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "deleted" }
   /** The call does not fit the text: the tool itself would fail. */
@@ -66,7 +67,8 @@ export type Proposed =
   /** Working it out would take too long. */
   | { readonly kind: "untold" };
 
-export interface Undetermined {
+/** The reason why nobody can tell what a call changes. */
+export interface UndeterminedWrite {
   readonly because: "undeclared" | "unreadable" | "too_many" | "extractor_failed";
   /** The extractor that failed. */
   readonly extractor?: string;

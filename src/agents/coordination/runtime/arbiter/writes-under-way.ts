@@ -35,7 +35,7 @@ export interface CallUnderWay {
   readonly seenOrder: number;
   readonly changes: readonly ChangeUnderWay[];
   /** Resources that it looks at: its session knows them when the call has ended. */
-  readonly looks: readonly Looked[];
+  readonly looks: readonly ResourceLook[];
 }
 
 /** A file under somebody's claim, and what tells whether it was changed. */
@@ -44,7 +44,8 @@ export interface HeldFile {
   readonly stamp: string;
 }
 
-export interface Looked {
+/** A version of a resource that a call shows to its session. */
+export interface ResourceLook {
   readonly resource: string;
   readonly version: string;
   /** Where it begins; absent: with all of the text. */
@@ -71,7 +72,7 @@ export interface ChangeUnderWay {
 }
 
 /** How a call ended. */
-export interface Ending {
+export interface CallEnding {
   /** The tool failed, or was not run. */
   readonly hasFailed: boolean;
   /** The host did not run the tool, or not to its end. */
@@ -80,13 +81,13 @@ export interface Ending {
   readonly readUpTo?: TextPlace;
 }
 
-interface ToldEnd extends Ending {
+interface ToldEnd extends CallEnding {
   readonly atMs: EpochMs;
 }
 
 export interface WritesUnderWay {
   /** Returns the end of a call that was told already: such a call does not begin, and nobody waits for it. */
-  begin(call: CallUnderWay): Ending | undefined;
+  begin(call: CallUnderWay): CallEnding | undefined;
   /** Takes the call, once. The end of one that is not known yet is remembered. */
   take(callKey: string, end: ToldEnd): CallUnderWay | undefined;
   /** True when the end of a call was told before the call began. */
@@ -272,7 +273,7 @@ function createOneTimeListeners(): {
 
 interface MissedEnds {
   readonly add: (callKey: string, end: ToldEnd) => void;
-  readonly take: (callKey: string) => Ending | undefined;
+  readonly take: (callKey: string) => CallEnding | undefined;
   readonly has: WritesUnderWay["hasEnded"];
   readonly forget: WritesUnderWay["forgetEnd"];
 }

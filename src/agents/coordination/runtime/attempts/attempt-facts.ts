@@ -5,7 +5,7 @@ import type { Observation } from "../../contracts/observation.ts";
 import { isPlanned, mustStopStep } from "../../dispatch/plan-rules.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
-import { askWithin, type Stoppable, type Waiting } from "../environment/bounded-answer.ts";
+import { askWithin, type StoppableWait, type LimitedWait } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { OpenStep } from "../log/step-of-child.ts";
@@ -20,14 +20,14 @@ export function filterObservation({ childSessionKey }: Attempt, seen: Observatio
 }
 
 /** A deadline may leave less time than an answer may take. */
-type Asking = Stoppable & Partial<Pick<Waiting, "waitMs">>;
+type ObservationWait = StoppableWait & Partial<Pick<LimitedWait, "waitMs">>;
 
 /**
  * Asks the runner how an attempt stands, and returns that; `unknown` where the answer does not come in time or is
  * about another session.
  */
 export async function observeAttempt(
-  waiting: Asking,
+  waiting: ObservationWait,
   { runner, attempt }: { readonly runner: AgentRunner; readonly attempt: Attempt },
 ): Promise<Observation> {
   const bounds = { ...waiting, waitMs: Math.min(waiting.waitMs ?? ANSWER_MS_MAX, ANSWER_MS_MAX) };
@@ -41,7 +41,7 @@ export async function observeAttempt(
  * whether it can be stopped, the runner of subagents knows.
  */
 export async function findTellingRun(
-  waiting: Asking & Pick<RuntimeDependencies, "runners">,
+  waiting: ObservationWait & Pick<RuntimeDependencies, "runners">,
   turn: Attempt,
 ): Promise<Attempt | "absent" | "unknown"> {
   const seen = await observeAttempt(waiting, { runner: waiting.runners.owner, attempt: turn });

@@ -20,7 +20,8 @@ import type { ContentInput } from "../../ports/content-store.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import type { OpenStep } from "../log/step-of-child.ts";
 
-export interface Outcome {
+/** The commands that record what became of an attempt, and the contents to keep with them. */
+export interface AttemptOutcome {
   readonly commands: readonly Command[];
   readonly contents: readonly ContentInput[];
 }
@@ -41,7 +42,7 @@ export async function readNewestOutcome(
   dependencies: RuntimeDependencies,
   { current, readAttempt }: EndedAttempt,
   ending: ChildEnding,
-): Promise<Outcome> {
+): Promise<AttemptOutcome> {
   const session = findSessionOfPhase(current.step.phase);
   // Its last words may still be on their way to the disk.
   if (session) await dependencies.withheld.settled(session);
@@ -57,7 +58,8 @@ export async function readNewestOutcome(
 
 type OutcomeDependencies = Pick<RuntimeDependencies, "plans" | "contract" | "refOf" | "content" | "withheld">;
 
-interface About {
+/** An attempt within a coordination, named by its step and its number. */
+interface AttemptId {
   readonly stepId: StepId;
   readonly attempt: number;
 }
@@ -70,7 +72,7 @@ export async function draftAttemptOutcome(
   dependencies: OutcomeDependencies,
   { state, step }: OpenStep,
   childEnding: ChildEnding,
-): Promise<Outcome> {
+): Promise<AttemptOutcome> {
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
   const ending = { ...childEnding, ...cleanUsage(childEnding.usage) };
   switch (ending.outcome) {
@@ -114,7 +116,7 @@ async function draftCompletion(
   dependencies: OutcomeDependencies,
   { state, step }: OpenStep,
   ending: ChildEnding,
-): Promise<Outcome> {
+): Promise<AttemptOutcome> {
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
   const { report } = step;
   if (report?.outcome === "failed") return createCompletionOutcome(about, report.output, ending);
@@ -163,10 +165,10 @@ async function readLastWords(
 }
 
 function createCompletionOutcome(
-  about: About,
+  about: AttemptId,
   output: ContentRef,
   { usage, stated }: ChildEnding & { readonly stated?: StatedConfidence },
-): Outcome {
+): AttemptOutcome {
   return createOutcomeOfCommand({
     type: "completeStep",
     ...about,
@@ -211,10 +213,10 @@ export function createOutputsContent({ refOf }: OutcomeDependencies, outputs: Js
 
 /** Returns the command that records a failed or cancelled attempt, with no content to keep. */
 export function createFailureOutcome(
-  about: About,
+  about: AttemptId,
   error: StepError,
   { usage, refusal }: Pick<ChildEnding, "usage" | "refusal"> = {},
-): Outcome {
+): AttemptOutcome {
   const cancelled = error.code === "child_cancelled";
   return createOutcomeOfCommand({
     type: "failStep",
@@ -227,6 +229,6 @@ export function createFailureOutcome(
   });
 }
 
-function createOutcomeOfCommand(command: Command): Outcome {
+function createOutcomeOfCommand(command: Command): AttemptOutcome {
   return { commands: [command], contents: [] };
 }

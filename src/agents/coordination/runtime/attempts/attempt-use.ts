@@ -13,7 +13,7 @@ import {
   findSessionOfPhase,
   type Coordination,
   type KnownCoordination,
-  type Spent,
+  type SpentBudget,
   type Step,
 } from "../../ledger/state.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
@@ -27,7 +27,7 @@ export interface SubmittingAttempt {
 }
 
 /** Returns what the agent of an ended run used, as its runner says. */
-function readSpentByRunner(seen: Observation): Spent {
+function readSpentByRunner(seen: Observation): SpentBudget {
   // Numbers that cannot be true could not be recorded at all.
   return spentFromUsage(seen.kind === "ended" ? usageSchema.safeParse(seen.usage).data : undefined);
 }
@@ -40,7 +40,7 @@ export async function countAgentUse(
   { runs, usage }: Pick<RuntimeDependencies, "runs" | "usage">,
   attempt: SubmittingAttempt,
   seen: Observation,
-): Promise<Spent> {
+): Promise<SpentBudget> {
   const { spawns, tokens, costMicroUsd } = readSpentByRunner(seen);
   await usage.flush(attempt.session);
   const calls = sumUncountedModelCalls(await runs.state(attempt.runId), attempt);
@@ -99,7 +99,7 @@ function isOtherAgentAtWork(
  * Returns the sum of uses as the field `usage` of an attempt's outcome; an empty object where nothing is known to be
  * used.
  */
-export function createUsageField(...uses: readonly Spent[]): { readonly usage?: Usage } {
+export function createUsageField(...uses: readonly SpentBudget[]): { readonly usage?: Usage } {
   const usage = uses.reduce(addSpent, spentFromUsage(undefined));
   return Object.values(usage).some((amount) => amount > 0) ? { usage } : {};
 }

@@ -7,9 +7,9 @@ import type { Coordination } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { chooseRunner, type RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import type { SubmitOptions, Submitted } from "../log/run-log.ts";
+import type { SubmitOptions, SubmitResult } from "../log/run-log.ts";
 import type { OpenStep } from "../log/step-of-child.ts";
-import type { Outcome } from "./attempt-outcome.ts";
+import type { AttemptOutcome } from "./attempt-outcome.ts";
 import { findNewestAttempt, type AttemptStarts } from "./prepare-attempt.ts";
 
 export interface DrivenAttempt {
@@ -20,7 +20,7 @@ export interface DrivenAttempt {
 }
 
 /** An attempt in the hands of this process. */
-export interface Drive extends DrivenAttempt {
+export interface AttemptDrive extends DrivenAttempt {
   readonly dependencies: RuntimeDependencies;
   /** Aborted when the attempt is over for other reasons, or the coordinator stops. */
   readonly signal: AbortSignal;
@@ -35,7 +35,7 @@ export interface CurrentAttempt extends OpenStep {
 }
 
 /** Reads the attempt as the ledger has it now; `undefined` once it is over. */
-export async function readCurrentAttempt(drive: Drive): Promise<CurrentAttempt | undefined> {
+export async function readCurrentAttempt(drive: AttemptDrive): Promise<CurrentAttempt | undefined> {
   const { dependencies, runId, stepId, starts } = drive;
   const state = await dependencies.runs.state(runId);
   if (state.kind !== "open" || isAttemptOver(drive, state)) return undefined;
@@ -48,7 +48,7 @@ export async function readCurrentAttempt(drive: Drive): Promise<CurrentAttempt |
 }
 
 /** True once the attempt has an outcome, or another one has taken its place. */
-export function isAttemptOver({ stepId, attempt }: Drive, state: Coordination): boolean {
+export function isAttemptOver({ stepId, attempt }: AttemptDrive, state: Coordination): boolean {
   const phase = state.kind === "open" ? state.steps.get(stepId)?.phase : undefined;
   const isAtWork = phase?.status === "dispatched" || phase?.status === "running";
   return !isAtWork || phase.attempt !== attempt;
@@ -56,11 +56,11 @@ export function isAttemptOver({ stepId, attempt }: Drive, state: Coordination): 
 
 /** Records something of the attempt. A refusal is logged: the attempt was over already. */
 export async function submitOrLog(
-  { dependencies, runId }: Drive,
+  { dependencies, runId }: AttemptDrive,
   commands: readonly Command[],
   contents: readonly ContentInput[] = [],
   options: SubmitOptions = {},
-): Promise<Submitted> {
+): Promise<SubmitResult> {
   const submitted = await dependencies.runs.submit(runId, commands, contents, options);
   if (submitted.kind === "refused")
     dependencies.logger.info(
@@ -71,13 +71,16 @@ export async function submitOrLog(
 }
 
 /** Records how the attempt ended. */
-export function submitOutcome(drive: Drive, { commands, contents }: Outcome): Promise<Submitted> {
+export function submitOutcome(
+  drive: AttemptDrive,
+  { commands, contents }: AttemptOutcome,
+): Promise<SubmitResult> {
   return submitOrLog(drive, commands, contents);
 }
 
 /** Records that the host knows the agent of the attempt. */
 export async function acknowledgeStart(
-  drive: Drive,
+  drive: AttemptDrive,
   seen: Observation & { kind: "running" | "ended" },
 ): Promise<void> {
   const { stepId, attempt } = drive;

@@ -56,7 +56,7 @@ export function listFailureReports(state: PlannedCoordination): ReadonlyMap<Step
 }
 
 /** Texts that are quoted in the message to the owner. */
-interface Delivered {
+interface DeliveryTexts {
   readonly objective: string;
   /** Outputs of the steps of `listDeliveredSteps`. */
   readonly outputs: ReadonlyMap<StepId, JsonValue>;
@@ -67,7 +67,7 @@ interface Delivered {
 /** Formats the message to the owner about the end of its plan: how it went, and the outputs as far as they fit. */
 export function formatDeliveryMessage(
   state: PlannedCoordination,
-  { objective: objectiveText, outputs, reports }: Delivered,
+  { objective: objectiveText, outputs, reports }: DeliveryTexts,
 ): string {
   const { status, steps, successCriteria } = computePlanVerdict(state);
   const gaveUp = formatUnmetCriteria(successCriteria);

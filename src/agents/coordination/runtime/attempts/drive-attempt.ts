@@ -14,7 +14,7 @@ import { isPlanned } from "../../dispatch/plan-rules.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
 import type { Step } from "../../ledger/state.ts";
 import type { Start } from "../../ports/agent-runner.ts";
-import { createFailureOutcome, readNewestOutcome, type Outcome } from "./attempt-outcome.ts";
+import { createFailureOutcome, readNewestOutcome, type AttemptOutcome } from "./attempt-outcome.ts";
 import {
   acknowledgeStart,
   isAttemptOver,
@@ -22,7 +22,7 @@ import {
   submitOrLog,
   submitOutcome,
   type CurrentAttempt,
-  type Drive,
+  type AttemptDrive,
   type DrivenAttempt,
 } from "./current-attempt.ts";
 import { countAgentUse, createUsageField } from "./attempt-use.ts";
@@ -40,11 +40,11 @@ import {
   cancelPlanOfGivenUpAgent,
   endNestedPlans,
   readEndAfterPlan,
-  type Ended,
+  type EndedObservation,
 } from "./nested-plans.ts";
 import { createAttemptMessage, draftDispatch, createStartOrder, readSentMessage } from "./prepare-attempt.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { createWorktreeFailure, prepareWorkFolder, type Place } from "./open-worktree.ts";
+import { createWorktreeFailure, prepareWorkFolder, type WorkFolderOutcome } from "./open-worktree.ts";
 import { createSharedWait, mustStopFollowing, observeOrWait } from "./shared-wait.ts";
 import { recordCompletion } from "./record-completion.ts";
 import { stopAgent } from "./stop-agent.ts";
@@ -58,7 +58,7 @@ const ASK_AGAIN_MS = 1_000;
 /** How long each answer may take at the deadline that says whether the agent has completed, before it is told to stop. */
 const LAST_LOOK_MS = 1_000;
 /** A worktree that is made too late is removed like any other (W1). */
-const LATE: Place = { kind: "late" };
+const LATE: WorkFolderOutcome = { kind: "late" };
 /** The host may be writing the record of a run that it has only just accepted. */
 const ABSENCES_MIN = 2;
 
@@ -79,7 +79,7 @@ export async function driveAttempt(
   const deadline = new AbortController();
   const cancel = dependencies.clock.wakeAt(deadlineAtMs, () => deadline.abort());
   const ended = new AbortController();
-  const drive: Drive = {
+  const drive: AttemptDrive = {
     ...driven,
     dependencies,
     over: over.promise,
@@ -98,14 +98,14 @@ export async function driveAttempt(
   }
 }
 
-interface Begun {
+interface BegunAttempt {
   readonly step: Step;
   /** The message to start the agent with; absent where an earlier process may have started it. */
   readonly message?: string;
 }
 
 /** D1: records the dispatch, or finds it recorded. A message that was made of what came to nothing is not sent. */
-async function beginDispatchedAttempt(drive: Drive): Promise<Begun | undefined> {
+async function beginDispatchedAttempt(drive: AttemptDrive): Promise<BegunAttempt | undefined> {
   const current = await readCurrentAttempt(drive);
   if (current) {
     await lendToOpenPlan(drive.dependencies, current);
@@ -122,7 +122,7 @@ async function beginDispatchedAttempt(drive: Drive): Promise<Begun | undefined> 
   return dispatched && { step: dispatched.step, message: message.text };
 }
 
-async function startAgentOfAttempt(drive: Drive, message: string): Promise<void> {
+async function startAgentOfAttempt(drive: AttemptDrive, message: string): Promise<void> {
   const current = await readCurrentAttempt(drive);
   const order =
     current &&
@@ -155,7 +155,7 @@ async function startAgentOfAttempt(drive: Drive, message: string): Promise<void>
   await recordStart(drive, current, started);
 }
 
-async function stopLateAgent(drive: Drive, { runner, attempt, step }: CurrentAttempt): Promise<void> {
+async function stopLateAgent(drive: AttemptDrive, { runner, attempt, step }: CurrentAttempt): Promise<void> {
   if (!drive.signal.aborted || isDelivery(step)) return;
   await drive.over;
   try {
@@ -173,7 +173,7 @@ async function stopLateAgent(drive: Drive, { runner, attempt, step }: CurrentAtt
 }
 
 /** Records what the runner answered. Nothing is concluded from an unknown start. */
-async function recordStart(drive: Drive, now: CurrentAttempt, started: Start): Promise<void> {
+async function recordStart(drive: AttemptDrive, now: CurrentAttempt, started: Start): Promise<void> {
   const about = { stepId: drive.stepId, attempt: drive.attempt };
   if (started.kind === "unknown") return;
   if (started.kind === "refused") {
@@ -191,7 +191,11 @@ async function recordStart(drive: Drive, now: CurrentAttempt, started: Start): P
     return;
   }
   const acknowledged: Command = { type: "acknowledgeStep", ...about, ...started.child, via: "runner" };
-  const ended: Ended | undefined = started.ending && { kind: "ended", ...started.child, ...started.ending };
+  const ended: EndedObservation | undefined = started.ending && {
+    kind: "ended",
+    ...started.child,
+    ...started.ending,
+  };
   const outcome = ended && (await readEndedOutcome(drive, now, ended));
   const { commands = [], contents } = outcome ?? {};
   const submitted = await submitOrLog(drive, [acknowledged, ...commands], contents);
@@ -201,23 +205,27 @@ async function recordStart(drive: Drive, now: CurrentAttempt, started: Start): P
 
 /** Reads what to record of an agent that ended, with what it and its plans used; `undefined` while one of its plans goes on. */
 async function readEndedOutcome(
-  drive: Drive,
+  drive: AttemptDrive,
   now: CurrentAttempt,
-  seen: Ended,
-): Promise<Outcome | undefined> {
+  seen: EndedObservation,
+): Promise<AttemptOutcome | undefined> {
   const submitting = { ...drive, session: now.attempt.childSessionKey };
   const waiting = { ...drive.dependencies, signal: drive.signal };
   const ending = await readEndAfterPlan(waiting, { ...now, submitting }, seen);
   return ending && readOutcome(drive, now, ending);
 }
 
-function readOutcome(drive: Drive, current: CurrentAttempt, ending: ChildEnding): Promise<Outcome> {
+function readOutcome(
+  drive: AttemptDrive,
+  current: CurrentAttempt,
+  ending: ChildEnding,
+): Promise<AttemptOutcome> {
   const readAttempt = (): Promise<CurrentAttempt | undefined> => readCurrentAttempt(drive);
   return readNewestOutcome(drive.dependencies, { current, readAttempt }, ending);
 }
 
 /** Follows the attempt to its end, and now and then asks whether the host still knows of it. */
-async function followToEnd(drive: Drive): Promise<void> {
+async function followToEnd(drive: AttemptDrive): Promise<void> {
   const { dependencies, signal } = drive;
   const waitForEnd = createSharedWait(drive);
   let absences = 0;
@@ -242,7 +250,7 @@ async function followToEnd(drive: Drive): Promise<void> {
   }
 }
 
-async function recordEnd(drive: Drive, now: CurrentAttempt, seen: Ended): Promise<void> {
+async function recordEnd(drive: AttemptDrive, now: CurrentAttempt, seen: EndedObservation): Promise<void> {
   if (now.step.phase.status === "dispatched") return acknowledgeStart(drive, seen);
   if (await pauseIfPeopleAreAsked(drive)) return;
   const outcome = await readEndedOutcome(drive, now, seen);
@@ -254,7 +262,7 @@ async function recordEnd(drive: Drive, now: CurrentAttempt, seen: Ended): Promis
   await waitForDuration(drive.dependencies.clock, ASK_AGAIN_MS, drive.signal);
 }
 
-async function pauseIfPeopleAreAsked(drive: Drive): Promise<boolean> {
+async function pauseIfPeopleAreAsked(drive: AttemptDrive): Promise<boolean> {
   // It may have asked while its end was waited for.
   const now = await readCurrentAttempt(drive);
   if (!now || !isAwaitingAnswer(now.state, now.attempt)) return false;
@@ -264,7 +272,11 @@ async function pauseIfPeopleAreAsked(drive: Drive): Promise<boolean> {
 }
 
 /** Records that nobody hears the child any more, with what it and its plans used as far as the ledger says. */
-async function giveUpAttempt(drive: Drive, { attempt }: CurrentAttempt, error: StepError): Promise<void> {
+async function giveUpAttempt(
+  drive: AttemptDrive,
+  { attempt }: CurrentAttempt,
+  error: StepError,
+): Promise<void> {
   const submitting = { ...drive, session: attempt.childSessionKey };
   const waiting = { ...drive.dependencies, signal: drive.signal, waitMs: CANCEL_MS_MAX };
   const nested = await endNestedPlans(waiting, submitting);
@@ -278,7 +290,7 @@ async function giveUpAttempt(drive: Drive, { attempt }: CurrentAttempt, error: S
  * Starts again, under the same key, an attempt that the host surely does not know (D2); records it as failed where it
  * had been running, its start was refused, it is sent only once or its input is lost.
  */
-async function restartOrGiveUp(drive: Drive, lostAttempt: CurrentAttempt): Promise<void> {
+async function restartOrGiveUp(drive: AttemptDrive, lostAttempt: CurrentAttempt): Promise<void> {
   const { step, state } = lostAttempt;
   if (step.phase.status === "running") {
     await giveUpAttempt(
@@ -307,7 +319,7 @@ async function restartOrGiveUp(drive: Drive, lostAttempt: CurrentAttempt): Promi
 }
 
 /** Times the attempt out, unless its agent had completed before: then it has done its work, and what it left at work goes on. */
-async function timeOutUnlessCompleted(drive: Drive): Promise<void> {
+async function timeOutUnlessCompleted(drive: AttemptDrive): Promise<void> {
   const overdueAttempt = await readCurrentAttempt(drive);
   if (!overdueAttempt) return;
   if (isDelivery(overdueAttempt.step)) return timeOutDelivery(drive, overdueAttempt);
@@ -324,7 +336,11 @@ async function timeOutUnlessCompleted(drive: Drive): Promise<void> {
  * Times the attempt out, once its agent is stopped: what it used decides what follows. Where `signal` is aborted meanwhile, whoever
  * takes the attempt up again does so.
  */
-async function stopAndTimeOut(drive: Drive, lateAttempt: CurrentAttempt, waitMs: number): Promise<void> {
+async function stopAndTimeOut(
+  drive: AttemptDrive,
+  lateAttempt: CurrentAttempt,
+  waitMs: number,
+): Promise<void> {
   const { stepId, attempt, signal } = drive;
   const waiting = { ...drive.dependencies, signal };
   const { childSessionKey } = lateAttempt.attempt;
@@ -351,7 +367,11 @@ async function stopAndTimeOut(drive: Drive, lateAttempt: CurrentAttempt, waitMs:
 }
 
 /** Records what the agent had completed. Returns true where it had, and where `signal` is aborted. */
-async function recordCompletedWork(drive: Drive, now: CurrentAttempt, seen: Observation): Promise<boolean> {
+async function recordCompletedWork(
+  drive: AttemptDrive,
+  now: CurrentAttempt,
+  seen: Observation,
+): Promise<boolean> {
   if (seen.kind !== "ended" || seen.outcome !== "completed") return drive.signal.aborted;
   if (now.step.phase.status === "dispatched") await acknowledgeStart(drive, seen);
   const waiting = { ...drive.dependencies, signal: drive.signal, waitMs: LAST_LOOK_MS };
@@ -364,7 +384,7 @@ async function recordCompletedWork(drive: Drive, now: CurrentAttempt, seen: Obse
  * Times a delivery out, after it was asked about once more, because it may have arrived. Where the owner is the agent of a step it has
  * time as long as its own attempt lasts: the step is done with what it answers.
  */
-async function timeOutDelivery(drive: Drive, overdueDelivery: CurrentAttempt): Promise<void> {
+async function timeOutDelivery(drive: AttemptDrive, overdueDelivery: CurrentAttempt): Promise<void> {
   const { dependencies, runId, stepId, attempt, signal } = drive;
   const seen = await observeAttempt({ ...dependencies, signal }, overdueDelivery);
   if (seen.kind !== "absent" && (await isResultToldToAttempt(dependencies, overdueDelivery.state))) {

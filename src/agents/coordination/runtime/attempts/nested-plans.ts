@@ -12,12 +12,12 @@ import {
   type Coordination,
   type KnownCoordination,
   type OpenCoordination,
-  type Spent,
+  type SpentBudget,
 } from "../../ledger/state.ts";
 import { nameNestedPlanReference } from "../../ledger/summary.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import { waitForDuration } from "../../std/wait-for.ts";
-import type { Stoppable, Waiting } from "../environment/bounded-answer.ts";
+import type { StoppableWait, LimitedWait } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { OpenStep } from "../log/step-of-child.ts";
@@ -47,8 +47,8 @@ export interface NestedPlan {
   /** The child's first answer when it was told the result. */
   readonly reply?: string;
   /** The sum of what the plans used that the child submitted before. */
-  readonly usedBefore: Spent;
-  readonly used: Spent;
+  readonly usedBefore: SpentBudget;
+  readonly used: SpentBudget;
 }
 
 /**
@@ -84,7 +84,7 @@ function readTellingState(state: KnownCoordination): Pick<NestedPlan, "isBeingTo
 }
 
 /** Returns the sum of what a nested plan and those that the same attempt submitted before it used. */
-export function sumNestedUse({ used, usedBefore }: NestedPlan): Spent {
+export function sumNestedUse({ used, usedBefore }: NestedPlan): SpentBudget {
   return addSpent(usedBefore, used);
 }
 
@@ -105,9 +105,9 @@ export interface AgentWithPlans {
   readonly submitting: SubmittingAttempt;
 }
 
-type EndDependencies = NestedDependencies & Stoppable & Pick<RuntimeDependencies, "runners" | "usage">;
+type EndDependencies = NestedDependencies & StoppableWait & Pick<RuntimeDependencies, "runners" | "usage">;
 /** An observation of an agent whose run has ended. */
-export type Ended = Observation & { readonly kind: "ended" };
+export type EndedObservation = Observation & { readonly kind: "ended" };
 
 /**
  * Returns how an agent ended, with what it and its plans used; plans of one that did not complete are ended first. One
@@ -117,7 +117,7 @@ export type Ended = Observation & { readonly kind: "ended" };
 export async function readEndAfterPlan(
   waiting: EndDependencies,
   agent: AgentWithPlans,
-  seen: Ended,
+  seen: EndedObservation,
 ): Promise<ChildEnding | undefined> {
   const isCompleted = seen.outcome === "completed";
   if (!isCompleted) await endNestedPlans({ ...waiting, waitMs: CANCEL_MS_MAX }, agent.submitting);
@@ -136,8 +136,8 @@ export async function readEndAfterPlan(
 async function withAgentUse(
   dependencies: EndDependencies,
   { submitting }: AgentWithPlans,
-  ended: Ended,
-): Promise<Ended> {
+  ended: EndedObservation,
+): Promise<EndedObservation> {
   return { ...ended, ...createUsageField(await countAgentUse(dependencies, submitting, ended)) };
 }
 
@@ -190,9 +190,9 @@ export async function cancelNestedPlans(
  * plans used: also what their steps used that are stopped with them, as far as that is known in time.
  */
 export async function endNestedPlans(
-  waiting: NestedDependencies & Waiting,
+  waiting: NestedDependencies & LimitedWait,
   submitting: SubmittingAttempt,
-): Promise<Spent> {
+): Promise<SpentBudget> {
   const { clock, signal, waitMs } = waiting;
   await cancelNestedPlans(waiting, submitting);
   const untilMs = addMs(clock.now(), waitMs);

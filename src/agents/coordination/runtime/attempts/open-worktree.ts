@@ -8,20 +8,21 @@ import type { MergedPaths, WorktreeAttempt } from "../../contracts/worktree-fiel
 import { isWorktreeOver } from "../../dispatch/worktree-effects.ts";
 import type { KnownCoordination } from "../../ledger/state.ts";
 import { isWorktreeGone, formatWorktreeKey } from "../../ledger/evolve-worktrees.ts";
-import type { Order } from "../../ports/agent-runner.ts";
+import type { AttemptOrder } from "../../ports/agent-runner.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import type { OpenStep } from "../log/step-of-child.ts";
-import { createFailureOutcome, type Outcome } from "./attempt-outcome.ts";
+import { createFailureOutcome, type AttemptOutcome } from "./attempt-outcome.ts";
 import { nameWorktree } from "./worktree-name.ts";
 
-export type Place =
+/** The folder that an agent is to work in, or why there is none. */
+export type WorkFolderOutcome =
   /** `order`: what the order says of it. */
-  | { readonly kind: "ready"; readonly order: Pick<Order, "folder"> }
+  | { readonly kind: "ready"; readonly order: Pick<AttemptOrder, "folder"> }
   | { readonly kind: "refused"; readonly message: string }
   /** The attempt is over. */
   | { readonly kind: "late" };
 
-type Dependencies = Pick<
+type WorkFolderDependencies = Pick<
   RuntimeDependencies,
   "runs" | "forks" | "worktrees" | "worktreeTurns" | "refOf" | "folderOf" | "logger"
 >;
@@ -32,10 +33,10 @@ type Dependencies = Pick<
  * may be started. It is also refused where `signal` is aborted before git has time for the worktree.
  */
 export async function prepareWorkFolder(
-  dependencies: Dependencies,
+  dependencies: WorkFolderDependencies,
   { state, step }: OpenStep,
   signal: AbortSignal,
-): Promise<Place> {
+): Promise<WorkFolderOutcome> {
   if (!step.spec.isolate) return { kind: "ready", order: {} };
   const { coordinationId } = state;
   const { stepId, agentId } = step.spec;
@@ -54,10 +55,10 @@ interface WorktreePlace {
 }
 
 async function openWorktreeUnlessOver(
-  dependencies: Dependencies,
+  dependencies: WorkFolderDependencies,
   about: WorktreeAttempt,
   { name, agentId, signal }: WorktreePlace,
-): Promise<Place> {
+): Promise<WorkFolderOutcome> {
   const { coordinationId, stepId, attempt } = about;
   const attempted = await dependencies.runs.findOnDisk(coordinationId, (state) =>
     state.kind === "open" && !isWorktreeOver(state, about) ? state : undefined,
@@ -85,7 +86,7 @@ async function openWorktreeUnlessOver(
 
 /** Lists the files that the steps of a plan merged, and those that the plan which it is a fork of had merged before. */
 async function listMergedPaths(
-  { forks }: Pick<Dependencies, "forks">,
+  { forks }: Pick<WorkFolderDependencies, "forks">,
   { created: { forkedFrom }, steps }: KnownCoordination,
 ): Promise<MergedPaths[]> {
   const source = forkedFrom && (await forks.stateAt(forkedFrom));
@@ -114,6 +115,6 @@ export async function removeForgottenWorktree(
 export function createWorktreeFailure(
   { stepId, attempt }: { readonly stepId: StepId; readonly attempt: number },
   message: string,
-): Outcome {
+): AttemptOutcome {
   return createFailureOutcome({ stepId, attempt }, createStepError("worktree_failed", message));
 }

@@ -24,9 +24,9 @@ import { fillInput } from "../../plan/fill-input.ts";
 import { formatInstruction } from "../../plan/instruction.ts";
 import { listReferences } from "../../plan/read-bindings.ts";
 import type { CompiledStep, Json } from "../../plan/step-graph.ts";
-import type { AgentRunner, Attempt, Order, Start } from "../../ports/agent-runner.ts";
+import type { AgentRunner, Attempt, AttemptOrder, Start } from "../../ports/agent-runner.ts";
 import { isStartedElsewhere, inferStarterGateway } from "./attempt-facts.ts";
-import { createFailureOutcome, type Outcome } from "./attempt-outcome.ts";
+import { createFailureOutcome, type AttemptOutcome } from "./attempt-outcome.ts";
 import { formatDeliveryMessage, listDeliveredSteps, listFailureReports } from "./delivery-message.ts";
 import { quoteReason } from "./quote-reason.ts";
 import { formatRevisionMessage } from "./revision-message.ts";
@@ -34,7 +34,8 @@ import type { IndexedGraph } from "../log/plan-source.ts";
 import type { OpenStep } from "../log/step-of-child.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
-export type Message =
+/** The message to the agent of an attempt, or why its input cannot be filled in. */
+export type AttemptMessage =
   | {
       readonly kind: "message";
       readonly text: string;
@@ -56,7 +57,7 @@ export async function createAttemptMessage(
   dependencies: MessageDependencies,
   state: OpenCoordination,
   step: Step,
-): Promise<Message> {
+): Promise<AttemptMessage> {
   const revision = await createRevisionMessage(dependencies, state, step);
   if (revision && isSessionContinued(dependencies, state, step)) return revision;
   if (!isPlanned(state))
@@ -91,7 +92,7 @@ async function createRevisionMessage(
   dependencies: MessageDependencies,
   state: OpenCoordination,
   step: Step,
-): Promise<(Message & { readonly kind: "message" }) | undefined> {
+): Promise<(AttemptMessage & { readonly kind: "message" }) | undefined> {
   const { phase } = step;
   if (phase.status !== "backoff" || !phase.revision) return undefined;
   const { criteria, output } = phase.revision;
@@ -121,7 +122,7 @@ async function createInstructionMessage(
   dependencies: MessageDependencies,
   state: PlannedCoordination,
   step: Step,
-): Promise<Message> {
+): Promise<AttemptMessage> {
   const graph = await findKeptGraph(dependencies, state);
   if (!graph) return { kind: "unfillable", why: "the text of the plan is not kept any more" };
   const compiled = graph.stepOf.get(step.spec.stepId);
@@ -188,7 +189,7 @@ export async function readSentMessage(
   dependencies: MessageDependencies,
   state: OpenCoordination,
   step: Step,
-): Promise<Message> {
+): Promise<AttemptMessage> {
   const ref = step.phase.status === "dispatched" ? step.phase.message : undefined;
   const text = ref && (await dependencies.content.get(ref.sha256));
   return ref && text !== undefined
@@ -199,7 +200,7 @@ export async function readSentMessage(
 function createTextMessage(
   { refOf }: MessageDependencies,
   text: string,
-): Message & { readonly kind: "message" } {
+): AttemptMessage & { readonly kind: "message" } {
   return { kind: "message", text, ref: refOf(text) };
 }
 
@@ -271,8 +272,8 @@ export function chooseSession(
  */
 export function draftDispatch(
   dependencies: RuntimeDependencies,
-  { state, step, message }: OpenStep & { readonly message: Message },
-): Outcome {
+  { state, step, message }: OpenStep & { readonly message: AttemptMessage },
+): AttemptOutcome {
   const { gateway } = dependencies.settings;
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt + 1 };
   const dispatch: Command = {
@@ -327,7 +328,7 @@ export async function createStartOrder(
   dependencies: MessageDependencies,
   state: OpenCoordination,
   { step, message }: { readonly step: Step; readonly message: string },
-): Promise<Order | undefined> {
+): Promise<AttemptOrder | undefined> {
   const attempt = findNewestAttempt(state, step);
   const envelope = buildEnvelope(state, step.spec.stepId);
   if (!attempt || !envelope || step.phase.status !== "dispatched") return undefined;

@@ -12,26 +12,28 @@ import { filterObservation, observeAttempt } from "./attempt-facts.ts";
 /** Between two looks at a plan whose owner is being told: the step that the owner works on may end meanwhile. */
 const TELLING_BEAT_MS = 1_000;
 
-interface Followed {
+/** A step whose attempt is followed to its end, and what following it takes. */
+interface FollowedStep {
   readonly dependencies: RuntimeDependencies;
   readonly runId: CoordinationId;
   readonly stepId: StepId;
   readonly signal: AbortSignal;
 }
 
-interface Current {
+/** An attempt that is followed, as the ledger has it, and its runner. */
+interface FollowedAttempt {
   readonly step: Step;
   readonly attempt: Attempt;
   readonly runner: AgentRunner;
 }
 
-type WaitForEnd = (now: Pick<Current, "attempt" | "runner">) => Promise<Observation>;
+type WaitForEnd = (now: Pick<FollowedAttempt, "attempt" | "runner">) => Promise<Observation>;
 
 /**
  * Returns a function that waits for the end of an attempt, and gives `unknown`, with a warning, where the runner fails
  * at that. The runner is asked to wait once, however many heartbeats pass meanwhile.
  */
-export function createSharedWait({ dependencies, signal, runId, stepId }: Followed): WaitForEnd {
+export function createSharedWait({ dependencies, signal, runId, stepId }: FollowedStep): WaitForEnd {
   let waiting: Promise<Observation> | undefined;
   const wait: WaitForEnd = async ({ runner, attempt }) => {
     try {
@@ -52,8 +54,8 @@ export function createSharedWait({ dependencies, signal, runId, stepId }: Follow
  * heartbeat, and then asked about unless it has ended or is a delivery.
  */
 export async function observeOrWait(
-  { dependencies, signal }: Followed,
-  followedAttempt: Current,
+  { dependencies, signal }: FollowedStep,
+  followedAttempt: FollowedAttempt,
   waitForEnd: WaitForEnd,
 ): Promise<Observation> {
   const unknown: Observation = { kind: "unknown" };
@@ -75,8 +77,8 @@ export async function observeOrWait(
  * recorded next.
  */
 export function mustStopFollowing(
-  { dependencies, signal }: Followed,
-  { step }: Current,
+  { dependencies, signal }: FollowedStep,
+  { step }: FollowedAttempt,
   seen: Observation,
 ): boolean {
   return signal.aborted || isStoppedAtDeadline(dependencies, step, seen);

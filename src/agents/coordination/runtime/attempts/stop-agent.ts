@@ -1,9 +1,9 @@
 /** Owns: stopping the agent of an attempt with the plans that it submitted. */
 import { addMs } from "../../contracts/ids.ts";
 import type { Cancellation, Observation } from "../../contracts/observation.ts";
-import type { Spent } from "../../ledger/state.ts";
+import type { SpentBudget } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
-import { askWithin, limitWait, type Stoppable } from "../environment/bounded-answer.ts";
+import { askWithin, limitWait, type StoppableWait } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { isStartedElsewhere, observeAttempt } from "./attempt-facts.ts";
 import type { SubmittingAttempt } from "./attempt-use.ts";
@@ -30,7 +30,7 @@ interface StoppedAgent {
   /** The answer of the runner about the agent after it was stopped. */
   readonly seen: Observation;
   /** The sum of what the plans used that the agent submitted. */
-  readonly nested: Spent;
+  readonly nested: SpentBudget;
 }
 
 /**
@@ -39,7 +39,7 @@ interface StoppedAgent {
  * not reached, only its plans are.
  */
 export async function stopAgent(
-  dependencies: NestedDependencies & Stoppable & Pick<RuntimeDependencies, "runners" | "settings">,
+  dependencies: NestedDependencies & StoppableWait & Pick<RuntimeDependencies, "runners" | "settings">,
   agent: AgentToStop,
   submitting: SubmittingAttempt,
 ): Promise<StoppedAgent> {

@@ -5,11 +5,11 @@
  */
 import type { CoordinationId, EpochMs, IdempotencyKey, SessionKey } from "../../contracts/ids.ts";
 import type { Cancellation } from "../../contracts/observation.ts";
-import type { Coordination, Step, Telling } from "../../ledger/state.ts";
+import type { Coordination, Step, PendingTelling } from "../../ledger/state.ts";
 import { listTellingsToSession } from "../../ledger/tellings.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
 import { waitForDuration } from "../../std/wait-for.ts";
-import { askWithin, limitWait, type Stoppable } from "../environment/bounded-answer.ts";
+import { askWithin, limitWait, type StoppableWait } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { findTellingRun } from "./attempt-facts.ts";
 import type { SubmittingAttempt } from "./attempt-use.ts";
@@ -26,7 +26,7 @@ export function createTellingKey(coordinationId: CoordinationId, tellingId: stri
   return `${coordinationId}:${tellingId}${TELLING_KEY_END}` as IdempotencyKey;
 }
 
-type TurnDependencies = NestedDependencies & Stoppable & Pick<RuntimeDependencies, "runners">;
+type TurnDependencies = NestedDependencies & StoppableWait & Pick<RuntimeDependencies, "runners">;
 
 /** Between two questions whether a turn has begun. */
 const LOOK_AGAIN_MS = 1_000;
@@ -107,7 +107,7 @@ function listTurnsOfTellings(state: Coordination, session: SessionKey): ToldTurn
  * True when a telling is of an answer that came only at the deadline of the running attempt whose agent asked: no
  * process asks the host for a turn with it.
  */
-export function isAnswerTooLate({ of: subject, sinceMs }: Telling, { spec, phase }: Step): boolean {
+export function isAnswerTooLate({ of: subject, sinceMs }: PendingTelling, { spec, phase }: Step): boolean {
   if (subject.kind !== "answer" || spec.runner !== "subagent") return false;
   return phase.status === "running" && sinceMs >= phase.deadlineAtMs;
 }

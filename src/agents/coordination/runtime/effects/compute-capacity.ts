@@ -8,7 +8,8 @@ import type { Clock } from "../../ports/clock.ts";
 import type { LaneRunner } from "../../ports/lane-runner.ts";
 import type { DispatcherMemory, HeldPlace } from "./dispatcher-memory.ts";
 
-interface Caps {
+/** How many steps of one owner session, and of one agent, may run at once. */
+interface ConcurrencyCaps {
   readonly perSessionMax?: number;
   readonly perAgentMax?: number;
 }
@@ -16,7 +17,7 @@ interface Caps {
 interface CapacityDependencies {
   readonly clock: Clock;
   readonly lanes: LaneRunner;
-  readonly settings: Caps & { readonly agingMs: number; readonly sweepMs: number };
+  readonly settings: ConcurrencyCaps & { readonly agingMs: number; readonly sweepMs: number };
 }
 
 /**
@@ -58,7 +59,7 @@ export function computeCapacity(
  * where there is neither a cap nor such an agent.
  */
 function computeAllowance(
-  { perSessionMax, perAgentMax }: Caps,
+  { perSessionMax, perAgentMax }: ConcurrencyCaps,
   handedIn: Iterable<HeldPlace>,
   heldBackAgents: ReadonlySet<AgentId>,
 ): Allowance | undefined {

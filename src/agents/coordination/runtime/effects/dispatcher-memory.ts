@@ -13,7 +13,7 @@ export interface HeldPlace {
 }
 
 /** An attempt that this process brings to its end. */
-export interface Driven extends HeldPlace, AttemptStarts {
+export interface AttemptUnderway extends HeldPlace, AttemptStarts {
   readonly runId: CoordinationId;
   readonly stepId: string;
   readonly over: AbortController;
@@ -23,7 +23,7 @@ export interface Driven extends HeldPlace, AttemptStarts {
 }
 
 /** A coordination that is being looked at, and what came up meanwhile. */
-export interface Looking {
+export interface LookUnderway {
   /** True once something happened that the look may not have seen. */
   again: boolean;
   /** The basis of what was decided meanwhile and may not be on disk yet. */
@@ -49,8 +49,8 @@ export interface DispatcherMemory {
   /** Notices under way that have had their turn, by the id of their effect. */
   readonly pastTurn: Set<string>;
   /** Attempts under way or waiting for their lane, by the id of their effect. */
-  readonly driven: Map<string, Driven>;
-  readonly looking: Map<CoordinationId, Looking>;
+  readonly driven: Map<string, AttemptUnderway>;
+  readonly looking: Map<CoordinationId, LookUnderway>;
   /** Until when it is not tried again to record something after the ledger failed, unless something is recorded before. */
   readonly pauseEnds: Map<CoordinationId, EpochMs>;
   /** Coordinations that wait for something that is recorded in another one, by that one. */
@@ -66,7 +66,7 @@ export interface DispatcherMemory {
 }
 
 /** Releases the place of a driven attempt in its lane; one that is not given yet is released as soon as it is. */
-export function releasePlace(driven: Driven): void {
+export function releasePlace(driven: AttemptUnderway): void {
   driven.isReleased = true;
   driven.slot?.release();
 }

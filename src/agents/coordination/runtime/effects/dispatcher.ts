@@ -21,38 +21,22 @@ import {
   isStopped,
   releasePlace,
   trackWork,
-  type Driven,
-  type DispatcherMemory,
-  type Looking,
+  type AttemptUnderway,
+  type LookUnderway,
 } from "./dispatcher-memory.ts";
 import { computeCapacity } from "./compute-capacity.ts";
-import { createFailureLog, type FailureLog } from "./log-failures.ts";
+import { createFailureLog } from "./log-failures.ts";
 import { findNextLookTime } from "./look-again-at.ts";
 import type { EffectDependencies } from "./performer-dependencies.ts";
 import { performEffect, type PerformedEffect } from "./perform-effect.ts";
 import { recordSessionOutOfReach } from "./out-of-reach.ts";
 import { isNotAwaited } from "./slow-effects.ts";
-import {
-  awaitStart,
-  isDrivenHere,
-  listDrivenHere,
-  stopAttempt,
-  type DrivenDependencies,
-} from "./driven-here.ts";
+import { awaitStart, isDrivenHere, listDrivenHere, stopAttempt } from "./driven-here.ts";
 import { createAskHostPlanner, createRecoveryPlanner, type LookRequest } from "./recovery-planner.ts";
 import { showPlan, showRecentlyEndedPlans } from "./tell-plans.ts";
 import { removeForgottenWorktrees } from "../worktrees/remove-forgotten.ts";
-import type { SpawnGate } from "../spawns/spawn-gate.ts";
 import { describeError } from "../../std/describe-error.ts";
-
-export interface DispatcherDependencies
-  extends
-    Omit<EffectDependencies, "stopping" | "lookAt" | "giveBack" | "lookAfter" | "halt">,
-    DrivenDependencies {
-  readonly gate: SpawnGate;
-  /** Hears at every sweep of each coordination that is open here, whoever opened it. */
-  readonly onOpen: (state: OpenCoordination) => void;
-}
+import type { DispatcherDependencies, DispatcherState } from "./dispatcher-state.ts";
 
 export interface Dispatcher {
   /** Looks at a plan at once: something may begin, and its record shares the transaction of what let it begin. */
@@ -69,13 +53,6 @@ export interface Dispatcher {
   readonly askHost: (runId: CoordinationId, stepId: string) => Promise<void>;
   start(): Promise<void>;
   stop(): Promise<void>;
-}
-
-interface Dispatching {
-  readonly dependencies: DispatcherDependencies;
-  readonly memory: DispatcherMemory;
-  readonly effectDependencies: EffectDependencies;
-  readonly failures: FailureLog;
 }
 
 export function createDispatcher(dependencies: DispatcherDependencies): Dispatcher {
@@ -101,7 +78,7 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
     halt,
   };
   const failures = createFailureLog(dependencies.logger);
-  const dispatching: Dispatching = { dependencies, memory, effectDependencies, failures };
+  const dispatching: DispatcherState = { dependencies, memory, effectDependencies, failures };
   const endOfRoom = dependencies.lanes.onRoom(() => lookAtStarved(dispatching));
   return {
     decided: onDecided,
@@ -140,7 +117,7 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
 }
 
 /** Looks at a coordination in which something was recorded, and at those that wait for it. */
-function lookAfterAppend(dispatching: Dispatching, runId: CoordinationId): void {
+function lookAfterAppend(dispatching: DispatcherState, runId: CoordinationId): void {
   const { pauseEnds, waiting } = dispatching.memory;
   pauseEnds.delete(runId);
   const others = waiting.get(runId) ?? [];
@@ -148,14 +125,14 @@ function lookAfterAppend(dispatching: Dispatching, runId: CoordinationId): void 
   for (const id of [runId, ...others]) lookSoon(dispatching, id);
 }
 
-function lookAtStarved(dispatching: Dispatching): void {
+function lookAtStarved(dispatching: DispatcherState): void {
   const starved = [...dispatching.memory.starved];
   dispatching.memory.starved.clear();
   for (const runId of starved) lookSoon(dispatching, runId);
 }
 
 function scheduleLook(
-  dispatching: Dispatching,
+  dispatching: DispatcherState,
   { runId, atMs }: { readonly runId: CoordinationId; readonly atMs: EpochMs },
 ): void {
   const { dependencies, memory } = dispatching;
@@ -169,7 +146,7 @@ function scheduleLook(
   memory.wakes.set(runId, dependencies.clock.wakeAt(atMs, wake));
 }
 
-function lookSoon(dispatching: Dispatching, runId: CoordinationId, decidedOn?: AppendBasis): void {
+function lookSoon(dispatching: DispatcherState, runId: CoordinationId, decidedOn?: AppendBasis): void {
   const { dependencies, memory } = dispatching;
   if (isStopped(memory)) return;
   const pauseEnd = memory.pauseEnds.get(runId);
@@ -184,8 +161,8 @@ function lookSoon(dispatching: Dispatching, runId: CoordinationId, decidedOn?: A
 }
 
 /** Looks until nothing has changed. Events that the ledger did not take are no change: a look would decide the same, and fail again. */
-async function lookUntilQuiet(dispatching: Dispatching, runId: CoordinationId): Promise<void> {
-  const looking: Looking = { again: true, decidedOn: undefined };
+async function lookUntilQuiet(dispatching: DispatcherState, runId: CoordinationId): Promise<void> {
+  const looking: LookUnderway = { again: true, decidedOn: undefined };
   dispatching.memory.looking.set(runId, looking);
   while (looking.again || looking.decidedOn?.isVoid === false) {
     looking.again = false;
@@ -196,7 +173,7 @@ async function lookUntilQuiet(dispatching: Dispatching, runId: CoordinationId): 
 }
 
 async function planAndAct(
-  dispatching: Dispatching,
+  dispatching: DispatcherState,
   { runId, ...request }: LookRequest & { readonly runId: CoordinationId },
 ): Promise<void> {
   const { dependencies, memory } = dispatching;
@@ -224,7 +201,7 @@ async function planAndAct(
   }
 }
 
-function dropRun(dispatching: Dispatching, runId: CoordinationId): void {
+function dropRun(dispatching: DispatcherState, runId: CoordinationId): void {
   const { dependencies, memory } = dispatching;
   memory.wakes.get(runId)?.();
   memory.wakes.delete(runId);
@@ -237,7 +214,7 @@ function dropRun(dispatching: Dispatching, runId: CoordinationId): void {
 }
 
 async function actOnEffect(
-  dispatching: Dispatching,
+  dispatching: DispatcherState,
   { state, effect, plan, isAwaited }: LookRequest & { readonly state: Coordination; readonly effect: Effect },
 ): Promise<void> {
   if (state.kind !== "open") return;
@@ -259,7 +236,7 @@ async function actOnEffect(
 
 /** Performs an effect that was noted as begun, and notes its end. */
 async function performBegunEffect(
-  dispatching: Dispatching,
+  dispatching: DispatcherState,
   { state, effect }: { readonly state: OpenCoordination; readonly effect: PerformedEffect },
 ): Promise<void> {
   const { memory, effectDependencies, dependencies } = dispatching;
@@ -278,7 +255,7 @@ async function performBegunEffect(
 
 /** Lets the next notice go out once this one has had its turn, whatever becomes of it. Returns what ends the turn. */
 function beginNoticeTurn(
-  dispatching: Dispatching,
+  dispatching: DispatcherState,
   { coordinationId }: OpenCoordination,
   { effectId }: NotifyPeople,
 ): () => void {
@@ -293,14 +270,17 @@ function beginNoticeTurn(
   };
 }
 
-async function haltAttempt({ dependencies, memory }: Dispatching, attemptKey: IdempotencyKey): Promise<void> {
+async function haltAttempt(
+  { dependencies, memory }: DispatcherState,
+  attemptKey: IdempotencyKey,
+): Promise<void> {
   const driven = memory.driven.get(`${attemptKey}:run`);
   driven?.over.abort();
   if (driven) await awaitStart(dependencies, driven, memory.stopping.signal);
 }
 
 function driveInLane(
-  dispatching: Dispatching,
+  dispatching: DispatcherState,
   { state, effect }: { readonly state: Coordination & { kind: "open" }; readonly effect: RunStep },
 ): void {
   const { dependencies, memory, effectDependencies } = dispatching;
@@ -308,7 +288,13 @@ function driveInLane(
   if (!step || memory.driven.has(effect.effectId) || isStopped(memory)) return;
   const { coordinationId: runId } = state;
   const { sourceSession: session, agentId, priority, planned } = step.spec;
-  const driven: Driven = { runId, stepId: effect.stepId, session, agentId, over: new AbortController() };
+  const driven: AttemptUnderway = {
+    runId,
+    stepId: effect.stepId,
+    session,
+    agentId,
+    over: new AbortController(),
+  };
   memory.driven.set(effect.effectId, driven);
   const request: LaneRequest = {
     lane: effect.lane,
@@ -348,7 +334,7 @@ function driveInLane(
 }
 
 /** Goes on with the work beside everything else; a stop waits for it. A failure is logged, and mended by the next sweep. */
-function continueBeside(dispatching: Dispatching, runId: CoordinationId, work: Promise<void>): void {
+function continueBeside(dispatching: DispatcherState, runId: CoordinationId, work: Promise<void>): void {
   const pausing = work.catch((error: unknown) => {
     pauseAfterLedgerFailure(dispatching, runId, error);
     throw error;
@@ -358,7 +344,7 @@ function continueBeside(dispatching: Dispatching, runId: CoordinationId, work: P
 
 /** Begins a pause where the ledger failed: each look would try to record the same, and fail again. */
 function pauseAfterLedgerFailure(
-  { dependencies, memory }: Dispatching,
+  { dependencies, memory }: DispatcherState,
   runId: CoordinationId,
   error: unknown,
 ): void {
@@ -368,14 +354,14 @@ function pauseAfterLedgerFailure(
 }
 
 async function logFailureOfWork(
-  { failures }: Dispatching,
+  { failures }: DispatcherState,
   runId: string,
   work: Promise<void>,
 ): Promise<void> {
   await work.catch((error: unknown) => failures.note(runId, error));
 }
 
-async function sweep(dispatching: Dispatching): Promise<void> {
+async function sweep(dispatching: DispatcherState): Promise<void> {
   const { dependencies, memory } = dispatching;
   const { clock, content, logger, settings } = dependencies;
   memory.lastAsks.clear();

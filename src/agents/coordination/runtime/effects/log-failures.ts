@@ -13,7 +13,8 @@ export interface FailureLog {
   noteSweep(): void;
 }
 
-interface Cause {
+/** A cause for which coordinations do not go on, with those that it stopped. */
+interface FailureCause {
   readonly code: string;
   readonly runIds: Set<string>;
   /** False where a plan goes on all the same: whether it has ended, or the log around it can be read again, is not known. */
@@ -27,8 +28,8 @@ interface Cause {
  * failure.
  */
 export function createFailureLog(logger: Logger): FailureLog {
-  const causes = new Map<string, Cause>();
-  const endCause = (name: string, { code, runIds: [...ids], isFailure }: Cause): void => {
+  const causes = new Map<string, FailureCause>();
+  const endCause = (name: string, { code, runIds: [...ids], isFailure }: FailureCause): void => {
     causes.delete(name);
     if (!isFailure) return;
     const fields = ids.length === 1 ? { code, runId: ids[0] } : { code };
@@ -37,7 +38,7 @@ export function createFailureLog(logger: Logger): FailureLog {
   /** Returns true where the cause is a new one. */
   const addCause = (
     name: string,
-    { code, runId, isFailure }: Pick<Cause, "code" | "isFailure"> & { readonly runId: string },
+    { code, runId, isFailure }: Pick<FailureCause, "code" | "isFailure"> & { readonly runId: string },
   ): boolean => {
     const cause = causes.get(name);
     if (!cause) {

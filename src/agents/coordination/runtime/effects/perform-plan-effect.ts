@@ -39,7 +39,8 @@ export async function admitSteps(
   await submitCommand(dependencies, state, await draftAdmission(ruled, { graph, from, forkedFrom }));
 }
 
-interface Stopped {
+/** An attempt of a plan's step that is to be stopped. */
+interface AttemptToStop {
   readonly state: PlannedCoordination;
   readonly step: Step;
   readonly running: Attempt;
@@ -99,7 +100,7 @@ function findAttemptToStop(
   { clock }: EffectDependencies,
   state: Coordination,
   { stepId, attempt }: StopStep,
-): Stopped | undefined {
+): AttemptToStop | undefined {
   if (state.kind !== "open" || !isPlanned(state)) return undefined;
   const step = state.plan.running.has(stepId) ? state.steps.get(stepId) : undefined;
   if (step?.phase.attempt !== attempt || !mustStopStep(state, step, clock.now())) return undefined;

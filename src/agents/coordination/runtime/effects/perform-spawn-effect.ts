@@ -23,7 +23,7 @@ import { nameChildReference } from "../../ledger/summary.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
 import type { SpawnQuery } from "../../ports/spawn-observer.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
-import type { Submitted } from "../log/run-log.ts";
+import type { SubmitResult } from "../log/run-log.ts";
 import { observeAttempt } from "../attempts/attempt-facts.ts";
 import type { SubmittingAttempt } from "../attempts/attempt-use.ts";
 import { cancelNestedPlans } from "../attempts/nested-plans.ts";
@@ -109,7 +109,8 @@ function describeStop(
   return isAtWork || cancelled === "unreachable" ? "cancelled; the host could not stop it" : "cancelled";
 }
 
-interface Continued {
+/** An attempt that this plugin started to continue a child, and its step. */
+interface ContinuedAttempt {
   readonly step: Step;
   readonly running: Attempt;
 }
@@ -119,7 +120,7 @@ interface SpawnToStop {
   readonly child: SubmittingAttempt;
   readonly query: SpawnQuery;
   /** The attempt that we started; absent where the host did. */
-  readonly continued: Continued | undefined;
+  readonly continued: ContinuedAttempt | undefined;
 }
 
 /** A child that we continued is ours to stop; any other is the host's. The plan that it submitted ends with it. */
@@ -137,7 +138,7 @@ async function stopChild(
   return cancelled;
 }
 
-function findContinuedAttempt(state: OpenCoordination, stepId: StepId): Continued | undefined {
+function findContinuedAttempt(state: OpenCoordination, stepId: StepId): ContinuedAttempt | undefined {
   const step = state.steps.get(stepId);
   const running = step && isContinuedByUs(step) ? findNewestAttempt(state, step) : undefined;
   return step && running && { step, running };
@@ -188,7 +189,12 @@ export async function askHost(
   { stepId, attempt }: AskHost,
 ): Promise<void> {
   const { coordinationId } = state;
-  const asking: Asking = { coordinationId, stepId, attempt, away: dependencies.homes?.nameAway(state) };
+  const asking: QueriedAttempt = {
+    coordinationId,
+    stepId,
+    attempt,
+    away: dependencies.homes?.nameAway(state),
+  };
   const elsewhere = new Set<SessionKey>();
   for (let tries = 1; tries <= ASK_TRIES_MAX; tries += 1) {
     const latest = await dependencies.runs.state(coordinationId);
@@ -207,7 +213,7 @@ export async function askHost(
 }
 
 /** Names the attempt that the host is asked about, and the gateway of its child where that is another one. */
-interface Asking {
+interface QueriedAttempt {
   readonly coordinationId: CoordinationId;
   readonly stepId: StepId;
   readonly attempt: number;
@@ -225,9 +231,9 @@ interface HeldElsewhere {
  */
 async function recordObservation(
   dependencies: EffectDependencies,
-  asking: Asking,
+  asking: QueriedAttempt,
   seen: Observation,
-): Promise<Submitted | HeldElsewhere | undefined> {
+): Promise<SubmitResult | HeldElsewhere | undefined> {
   if (!("childSessionKey" in seen)) return submitObservation(dependencies, asking, seen);
   const { childSessionKey } = seen;
   return dependencies.childTurns.run(childSessionKey, async () =>
@@ -240,9 +246,9 @@ async function recordObservation(
 /** Submits what the host said of a child; `undefined` where that is no news. */
 async function submitObservation(
   dependencies: EffectDependencies,
-  { coordinationId, stepId, attempt, away }: Asking,
+  { coordinationId, stepId, attempt, away }: QueriedAttempt,
   seen: Observation,
-): Promise<Submitted | undefined> {
+): Promise<SubmitResult | undefined> {
   // The child's last words decide what becomes of it, also where its end could not be recorded when the host told it.
   const isKept = seen.kind !== "ended" || (await dependencies.withheld.keepAgain(seen.childSessionKey));
   const latest = await dependencies.runs.state(coordinationId);
@@ -270,7 +276,7 @@ function findChildSession(state: Coordination, stepId: StepId): SessionKey | und
  */
 async function isHeldElsewhere(
   { store }: EffectDependencies,
-  { coordinationId, stepId }: Asking,
+  { coordinationId, stepId }: QueriedAttempt,
   { childSessionKey }: Pick<HeldElsewhere, "childSessionKey">,
 ): Promise<boolean> {
   const holder = await store.find(nameChildReference(childSessionKey));
@@ -292,7 +298,7 @@ async function observeSpawn(
 
 async function bindEnvelopeAgain(
   dependencies: EffectDependencies,
-  { kind, state }: Submitted,
+  { kind, state }: SubmitResult,
   stepId: StepId,
 ): Promise<void> {
   const envelope = kind === "accepted" ? buildEnvelope(state, stepId) : undefined;

@@ -6,10 +6,11 @@ import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
 import type { HomeGateways } from "../ownership/home-gateway.ts";
 import type { SpawnGate } from "../spawns/spawn-gate.ts";
 
-export type Plan = (state: Coordination, now: EpochMs, capacity: Capacity) => Effect[];
+/** A function that plans the effects of a coordination from its state, the time and the room for them. */
+export type EffectPlanner = (state: Coordination, now: EpochMs, capacity: Capacity) => Effect[];
 
 export interface LookRequest {
-  readonly plan: Plan;
+  readonly plan: EffectPlanner;
   /** True where somebody goes by what all effects of the look record. */
   readonly isAwaited?: boolean;
 }
@@ -21,7 +22,7 @@ interface RecoveryDependencies {
 }
 
 /** Returns a planner that plans only the question to the host about one step, where recovery would ask it. */
-export function createAskHostPlanner(stepId: string): Plan {
+export function createAskHostPlanner(stepId: string): EffectPlanner {
   return (state, now, capacity) =>
     planRecovery(state, now, capacity).filter(
       (effect) => effect.kind === "askHost" && effect.stepId === stepId,
@@ -32,7 +33,7 @@ export function createAskHostPlanner(stepId: string): Plan {
  * Returns the planner of sweeps, which plans the recovery of a coordination. For an open one it calls `onOpen`, and
  * occupies a place of the spawn gate for each spawn to ask about whose session is in this gateway.
  */
-export function createRecoveryPlanner({ gate, homes, onOpen }: RecoveryDependencies): Plan {
+export function createRecoveryPlanner({ gate, homes, onOpen }: RecoveryDependencies): EffectPlanner {
   return (state, now, capacity) => {
     const effects = planRecovery(state, now, capacity);
     if (state.kind !== "open") return effects;

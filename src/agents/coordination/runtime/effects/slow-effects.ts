@@ -1,7 +1,7 @@
 /** Owns: which effects nothing waits for. */
 import { planDispatch, type Effect } from "../../dispatch/effects/next-effects.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
-import type { Plan } from "./recovery-planner.ts";
+import type { EffectPlanner } from "./recovery-planner.ts";
 
 /**
  * Effects on a plan that take time: its other steps go on meanwhile. `endCoordination` takes that of a commit, and the
@@ -28,7 +28,11 @@ const WAITS_FOR_HOST: ReadonlySet<Effect["kind"]> = new Set(["askHost", "stopObs
  * True where the look that planned the effect does not wait for its end. Its kind decides; outside of a plan, one that
  * waits for the host is awaited unless dispatch planned it.
  */
-export function isNotAwaited({ plan }: OpenCoordination, { kind }: Effect, plannedBy: Plan): boolean {
+export function isNotAwaited(
+  { plan }: OpenCoordination,
+  { kind }: Effect,
+  plannedBy: EffectPlanner,
+): boolean {
   if (OWN_TIME.has(kind)) return true;
   return plan ? TAKES_TIME.has(kind) : WAITS_FOR_HOST.has(kind) && plannedBy === planDispatch;
 }

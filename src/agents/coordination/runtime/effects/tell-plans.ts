@@ -5,7 +5,7 @@ import { ignoreDamage } from "../log/ignore-damage.ts";
 import { createPlanSnapshot } from "../log/plan-snapshot.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
-type Telling = Pick<RuntimeDependencies, "onPlan" | "runs" | "homes" | "store" | "clock">;
+type ShowPlanDependencies = Pick<RuntimeDependencies, "onPlan" | "runs" | "homes" | "store" | "clock">;
 
 /** At the start so many coordinations that ended are looked at, those that began last. */
 const RECENT_MAX = 200;
@@ -15,7 +15,7 @@ const RECENT_MS = 24 * 3_600_000;
  * Has `onPlan` called with a snapshot of the plan once the coordination's appends are on disk or have failed, and does
  * not wait for that; does nothing without a plan, or where its home is another gateway.
  */
-export function showPlan({ onPlan, runs, homes }: Telling, state: Coordination): void {
+export function showPlan({ onPlan, runs, homes }: ShowPlanDependencies, state: Coordination): void {
   // Its owner's session, which shows it, is in its home gateway.
   if (homes?.nameAway(state) !== undefined) return;
   const snapshot = onPlan && createPlanSnapshot(state);
@@ -27,7 +27,7 @@ export function showPlan({ onPlan, runs, homes }: Telling, state: Coordination):
  * `RECENT_MS`, because a killed process may never have shown them as ended. Damaged logs are skipped. Does nothing
  * without `onPlan`. @throws CoordinationError where the ledger cannot be used right now
  */
-export async function showRecentlyEndedPlans(dependencies: Telling): Promise<void> {
+export async function showRecentlyEndedPlans(dependencies: ShowPlanDependencies): Promise<void> {
   const { onPlan, store, runs, clock } = dependencies;
   if (!onPlan) return;
   const earliest = addMs(clock.now(), -RECENT_MS);

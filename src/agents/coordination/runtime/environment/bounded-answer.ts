@@ -4,14 +4,16 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { describeError } from "../../std/describe-error.ts";
 
-export interface Stoppable {
+/** The collaborators of a wait that a signal can end. */
+export interface StoppableWait {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Aborted: no answer is waited for. */
   readonly signal: AbortSignal;
 }
 
-export interface Waiting extends Stoppable {
+/** The collaborators of a wait that lasts at most `waitMs`. */
+export interface LimitedWait extends StoppableWait {
   readonly waitMs: number;
 }
 
@@ -19,7 +21,7 @@ export interface Waiting extends Stoppable {
  * Returns the dependencies of a wait with `waitMs` until a deadline, which several answers may share; 0 where it has
  * passed.
  */
-export function limitWait<T extends Stoppable>(waiting: T, untilMs: EpochMs): T & Waiting {
+export function limitWait<T extends StoppableWait>(waiting: T, untilMs: EpochMs): T & LimitedWait {
   return { ...waiting, waitMs: Math.max(0, untilMs - waiting.clock.now()) };
 }
 
@@ -28,7 +30,7 @@ export function limitWait<T extends Stoppable>(waiting: T, untilMs: EpochMs): T 
  * which is warned of.
  */
 export async function askWithin<T>(
-  { clock, logger, waitMs, signal }: Waiting,
+  { clock, logger, waitMs, signal }: LimitedWait,
   ask: () => Promise<T>,
   otherwise: T,
 ): Promise<T> {

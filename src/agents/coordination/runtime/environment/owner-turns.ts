@@ -19,7 +19,8 @@ export interface OwnerTurns {
   isUnderWaySince(session: SessionKey, atMs: EpochMs, now: EpochMs): boolean;
 }
 
-interface Turn {
+/** A turn of a session, named by the host's run, and whether it is over. */
+interface OwnerTurn {
   readonly runId: string;
   readonly beganAtMs: EpochMs;
   /** The host may prompt the agent several times in one run, also after it heard that a try of the run had ended. */
@@ -27,21 +28,22 @@ interface Turn {
   readonly isOver: boolean;
 }
 
-interface Turns {
+/** The newest turn of a session, and when a turn of it last ended. */
+interface SessionTurns {
   /** A session has one turn at a time: the newest one ends those before, also where their end was not heard. */
-  newest: Turn | undefined;
+  newest: OwnerTurn | undefined;
   endedAtMs: EpochMs;
 }
 
 /** Creates the memory of which sessions are in the middle of a turn, and since when the others are quiet. */
 export function createOwnerTurns(): OwnerTurns {
-  const sessions = new Map<SessionKey, Turns>();
-  const turnsOf = (session: SessionKey): Turns => {
-    const turns: Turns = sessions.get(session) ?? { newest: undefined, endedAtMs: 0 as EpochMs };
+  const sessions = new Map<SessionKey, SessionTurns>();
+  const turnsOf = (session: SessionKey): SessionTurns => {
+    const turns: SessionTurns = sessions.get(session) ?? { newest: undefined, endedAtMs: 0 as EpochMs };
     rememberNewest(sessions, session, turns, SESSIONS_MAX);
     return turns;
   };
-  const findActive = (session: SessionKey, now: EpochMs): Turn | undefined => {
+  const findActive = (session: SessionKey, now: EpochMs): OwnerTurn | undefined => {
     const newest = sessions.get(session)?.newest;
     return newest && !newest.isOver && addMs(newest.promptedAtMs, TURN_MS_MAX) >= now ? newest : undefined;
   };

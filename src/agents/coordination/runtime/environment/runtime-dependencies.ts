@@ -21,7 +21,8 @@ import type { RunLog } from "../log/run-log.ts";
 import type { PolicyBook } from "./policy-rules.ts";
 import type { HomeGateways } from "../ownership/home-gateway.ts";
 
-export interface Settings {
+/** The operator's settings for the coordinations of this process. */
+export interface RuntimeSettings {
   /** How long a step may run when the spawn or the plan names no limit of its own. */
   readonly stepTimeoutMs: number;
   /** Quiet time after which a coordination without open steps ends. */
@@ -87,7 +88,7 @@ export interface RuntimeDependencies extends PlanDependencies, GateDependencies 
   readonly content: ContentStore;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly settings: Settings;
+  readonly settings: RuntimeSettings;
   readonly runs: RunLog;
   /** Records what sessions used, or one of them, and the ledger does not have yet. */
   readonly usage: { flush(session?: SessionKey): Promise<void> };

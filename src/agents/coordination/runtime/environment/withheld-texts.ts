@@ -49,7 +49,8 @@ export interface WithheldTexts {
   settled(session: SessionKey): Promise<void>;
 }
 
-interface Texts {
+/** The withheld texts of one session by name: pieces of messages, and whole messages. */
+interface SessionTexts {
   readonly pieces: Map<string, string>;
   readonly whole: Map<string, string>;
 }
@@ -59,7 +60,7 @@ interface Texts {
  * about them that are still on their way to the disk.
  */
 export function createWithheldTexts(nameOf: NameText): WithheldTexts {
-  const sessions = new Map<SessionKey, Texts>();
+  const sessions = new Map<SessionKey, SessionTexts>();
   const underway = new Map<SessionKey, Promise<unknown>>();
   const unkept = new Map<SessionKey, Map<KeptFact, KeepFact>>();
   const textOf = (session: SessionKey, name: string): string | undefined => {
@@ -120,7 +121,7 @@ function isDecidingFact(fact: KeptFact): boolean {
   return fact === "words" || fact === "model";
 }
 
-function ensureTextsOfSession(sessions: Map<SessionKey, Texts>, session: SessionKey): Texts {
+function ensureTextsOfSession(sessions: Map<SessionKey, SessionTexts>, session: SessionKey): SessionTexts {
   const texts = sessions.get(session) ?? {
     pieces: new Map<string, string>(),
     whole: new Map<string, string>(),

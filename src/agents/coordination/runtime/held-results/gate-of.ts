@@ -8,10 +8,11 @@ import type { Gate, StepVerify } from "../../contracts/verification.ts";
 import { findAgentGate, type AgentGate } from "../../gates/agent-gate.ts";
 import { isStrictGate } from "../../ledger/withheld-words.ts";
 import { convertToBasisPointsUp, convertToBasisPointsDown } from "../../gates/stated-confidence.ts";
-import type { Admitting } from "../../plan/create-planned-steps.ts";
+import type { PlanAdmission } from "../../plan/create-planned-steps.ts";
 import type { GateDependencies } from "../environment/gate-dependencies.ts";
 
-export interface Gated {
+/** An agent whose results a gate may hold, and what the gate is built from. */
+export interface GatedAgent {
   readonly agentId: AgentId;
   readonly runner: RunnerKind;
   /** The verification that a step of a plan asks for. */
@@ -26,7 +27,7 @@ export interface Gated {
  * Builds the gate that holds results of an agent; `undefined` where the operator has no gates, and for the results of
  * owners. A plan can ask for more than the operator, never for less.
  */
-export function buildGate(config: GatesConfig, gated: Gated): Gate | undefined {
+export function buildGate(config: GatesConfig, gated: GatedAgent): Gate | undefined {
   if (!config.enabled || gated.runner === "owner") return undefined;
   const ofAgent = findAgentGate(config, gated.agentId);
   const { verify = {} } = gated;
@@ -45,11 +46,11 @@ export function buildGate(config: GatesConfig, gated: Gated): Gate | undefined {
  * Creates the part of a gate that holds the result where the child does not run as it was asked. Nothing is seen of
  * other runners.
  */
-function createMismatchPart({ onMismatch = "record", runner }: Gated): Pick<Gate, "holdMismatch"> {
+function createMismatchPart({ onMismatch = "record", runner }: GatedAgent): Pick<Gate, "holdMismatch"> {
   return onMismatch !== "record" && runner === "subagent" ? { holdMismatch: true } : {};
 }
 
-function listCheckKeys({ checks = [] }: AgentGate, { plugins, verify }: Gated): string[] {
+function listCheckKeys({ checks = [] }: AgentGate, { plugins, verify }: GatedAgent): string[] {
   // A check that is cut off would let the result pass (G1): there are fewer plugins than the bound leaves room for.
   const named = [...checks, ...Object.keys(verify?.checks ?? {}), ...plugins];
   return [...new Set(named)].slice(0, BOUNDS.checksPerResultMax);
@@ -68,7 +69,7 @@ function createCheckPart(
   };
 }
 
-export interface SpawnedAgent extends Pick<Gated, "agentId" | "runner"> {
+export interface SpawnedAgent extends Pick<GatedAgent, "agentId" | "runner"> {
   /** The spawn asks for a value of a certain form, which the host hands to the parent beside the child's words. */
   readonly hasOutputSchema?: boolean;
 }
@@ -119,7 +120,7 @@ export function findDoubt(config: GatesConfig, confidence: number | undefined): 
  * Creates the function that returns the gate of a step's results, and the doubt for which people must let it begin;
  * each is absent where there is none.
  */
-export function createGating({ gates, pluginGates, truth }: GateDependencies): Admitting["gateStep"] {
+export function createGating({ gates, pluginGates, truth }: GateDependencies): PlanAdmission["gateStep"] {
   return ({ agent: agentId, verify, confidence }, runner) => {
     const plugins = pluginGates.verifiersFor(agentId);
     const { onMismatch } = truth;

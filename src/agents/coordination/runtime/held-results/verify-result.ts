@@ -72,7 +72,8 @@ async function recordNothingToCheck(
   for (const command of commands) await dependencies.runs.submit(coordinationId, [command]);
 }
 
-interface Asking {
+/** The verification of one held result, whose checks are asked for at once. */
+interface ResultVerification {
   readonly dependencies: VerifyDependencies;
   readonly state: OpenCoordination;
   readonly result: VerifiedResult;
@@ -81,7 +82,7 @@ interface Asking {
   readonly over: AbortController;
 }
 
-async function runCheck(asking: Asking, key: string): Promise<void> {
+async function runCheck(asking: ResultVerification, key: string): Promise<void> {
   const { dependencies, state, result, over } = asking;
   const answer = await awaitCheckAnswer(asking, key);
   if (dependencies.stopping.aborted) return;
@@ -97,7 +98,7 @@ async function runCheck(asking: Asking, key: string): Promise<void> {
   if (!isHeld) over.abort();
 }
 
-async function awaitCheckAnswer(asking: Asking, key: string): Promise<CheckAnswer> {
+async function awaitCheckAnswer(asking: ResultVerification, key: string): Promise<CheckAnswer> {
   const { dependencies, result, untilMs, over } = asking;
   const late = new AbortController();
   const cancel = dependencies.clock.wakeAt(untilMs, () => late.abort());
@@ -120,7 +121,7 @@ async function awaitCheckAnswer(asking: Asking, key: string): Promise<CheckAnswe
 }
 
 async function askCheck(
-  asking: Asking,
+  asking: ResultVerification,
   request: {
     readonly key: string;
     readonly result: VerifiedResult;
@@ -144,7 +145,7 @@ async function askCheck(
  * operator's; `undefined` where nobody defines it.
  */
 async function findCheck(
-  { dependencies, state }: Asking,
+  { dependencies, state }: ResultVerification,
   {
     key,
     result,

@@ -1,6 +1,6 @@
 /** Owns: which results a fork of a plan has from its source: those of the steps that had completed before its place there. */
 import { CoordinationError } from "../../contracts/errors.ts";
-import type { Carried, ForkedFrom } from "../../contracts/fact-fields.ts";
+import type { CarriedResult, ForkedFrom } from "../../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../../contracts/ids.ts";
 import type { Coordination, KnownCoordination } from "../../ledger/state.ts";
 import type { LogReader } from "../../ports/ledger-store.ts";
@@ -10,16 +10,17 @@ import { readStoredState } from "./read-state.ts";
 /** Sources kept in memory while large plans are admitted bit by bit; others are read again. */
 const SOURCES_MAX = 4;
 
-export type CarriedResults = ReadonlyMap<StepId, Carried>;
+export type CarriedResults = ReadonlyMap<StepId, CarriedResult>;
 
 export interface ForkSources {
   /** The source as it was before a place, and at least as it began. @throws CoordinationError as `readStoredState` */
-  stateAt(place: Place): Promise<Coordination>;
+  stateAt(place: LogPosition): Promise<Coordination>;
   /** Returns the results that a fork from there has; `state` where it is known. @throws CoordinationError as `stateAt` */
-  readCarriedResults(place: Place, state?: Coordination): Promise<CarriedResults>;
+  readCarriedResults(place: LogPosition, state?: Coordination): Promise<CarriedResults>;
 }
 
-type Place = Pick<ForkedFrom, "coordinationId" | "sequence">;
+/** A position in the log of a coordination: that of the event with the sequence. */
+type LogPosition = Pick<ForkedFrom, "coordinationId" | "sequence">;
 
 /**
  * Creates the reader of the sources of forks: their state at a place, and the results that had completed by then, of
@@ -27,10 +28,10 @@ type Place = Pick<ForkedFrom, "coordinationId" | "sequence">;
  */
 export function createForkSources({ store }: { readonly store: LogReader }): ForkSources {
   const cachedResults = new Map<string, CarriedResults>();
-  const stateAt = ({ coordinationId, sequence }: Place): Promise<Coordination> =>
+  const stateAt = ({ coordinationId, sequence }: LogPosition): Promise<Coordination> =>
     readStoredState(store, coordinationId, Math.max(sequence, 1));
   const readCarriedResults = async (
-    place: Place,
+    place: LogPosition,
     stateAtPlace?: Coordination,
     forks: readonly CoordinationId[] = [],
   ): Promise<CarriedResults> => {
@@ -65,7 +66,7 @@ function isForkBeingAdmitted(state: Coordination): state is Fork {
  */
 export function listCarriedResults(state: Coordination): CarriedResults {
   if (state.kind === "unopened") return new Map();
-  const carried = new Map<StepId, Carried>();
+  const carried = new Map<StepId, CarriedResult>();
   for (const { spec, phase, lastFactId } of state.steps.values()) {
     if (phase.status !== "completed") continue;
     const { output, released } = phase;

@@ -15,7 +15,8 @@ export interface HearingDependencies {
   readonly onAppended?: (events: readonly RunEvent[], ownerSession: SessionKey) => void;
 }
 
-export interface Hearing {
+/** The memory of what listeners have heard of each coordination; it announces newer events to them. */
+export interface EventAnnouncer {
   /** Returns the sequence from which on nobody has heard; `undefined` for a coordination that is new here. */
   markOf(runId: CoordinationId): number | undefined;
   /** Notes what this process appended: whoever appends tells of it. */
@@ -41,7 +42,7 @@ export function isDrivenElsewhere({ ownRuns }: HearingDependencies, runId: Coord
  * Creates the memory of up to which event listeners have heard of each coordination. It hands newer events to
  * `onAppended`, unless another gateway drives the coordination and tells of them there.
  */
-export function createHearing(dependencies: HearingDependencies): Hearing {
+export function createHearing(dependencies: HearingDependencies): EventAnnouncer {
   const marks = new Map<CoordinationId, number>();
   const mark = (runId: CoordinationId, events: readonly RunEvent[]): void => {
     const last = events.at(-1);

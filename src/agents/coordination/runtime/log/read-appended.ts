@@ -1,7 +1,7 @@
 /** Owns: reading what was appended to a ledger, past events that cannot be read. */
 import { isCoordinationError } from "../../contracts/errors.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
-import type { Arrival, LedgerQueries } from "../../ports/ledger-queries.ts";
+import type { EventArrival, LedgerQueries } from "../../ports/ledger-queries.ts";
 
 interface AppendedSlice {
   readonly items: readonly RunEvent[];
@@ -11,7 +11,7 @@ interface AppendedSlice {
    * The arrival that was passed over, because it cannot be read, or is of a workflow run and the one behind it cannot.
    * Nothing else is in the slice then.
    */
-  readonly skipped?: Arrival;
+  readonly skipped?: EventArrival;
 }
 
 /**

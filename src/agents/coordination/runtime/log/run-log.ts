@@ -9,9 +9,7 @@
 import type { Command } from "../../contracts/commands.ts";
 import { CoordinationError, isCoordinationError } from "../../contracts/errors.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../contracts/ids.ts";
-import { FACT_PAYLOADS } from "../../contracts/facts.ts";
-import { isFact, type RunEvent } from "../../contracts/run-event.ts";
-import { describeProblems, EVENT_BOUNDS, parseBounded } from "../../contracts/validation.ts";
+import type { RunEvent } from "../../contracts/run-event.ts";
 import { decide } from "../../dispatch/decide.ts";
 import type { Decision, RefusalCode } from "../../dispatch/decision.ts";
 import { recordFacts } from "../../dispatch/record.ts";
@@ -24,10 +22,16 @@ import type { ContentInput } from "../../ports/content-store.ts";
 import type { AppendRequest, LedgerStore } from "../../ports/ledger-store.ts";
 import type { AppendBasis } from "../../ports/run-store.ts";
 import type { Logger } from "../../ports/logger.ts";
-import { signAppend, type Signature, type SigningRuns } from "../ownership/sign-append.ts";
-import { createHearing, isDrivenElsewhere, type Hearing, type HearingDependencies } from "./hearing.ts";
+import { signAppend, type AppendSignature, type SigningRuns } from "../ownership/sign-append.ts";
+import {
+  createHearing,
+  isDrivenElsewhere,
+  type EventAnnouncer,
+  type HearingDependencies,
+} from "./hearing.ts";
 import { readLog } from "./read-pages.ts";
 import { readState } from "./read-state.ts";
+import { assertReadable } from "./assert-readable.ts";
 
 /** Decided again after this many lost races; then the caller hears of it. */
 const APPEND_ATTEMPTS_MAX = 6;
@@ -47,7 +51,7 @@ export interface RunLogDependencies extends HearingDependencies {
   readonly onDecided?: (state: Coordination, basis: AppendBasis) => void;
 }
 
-export type Submitted = Outcome & { readonly state: Coordination };
+export type SubmitResult = BatchOutcome & { readonly state: Coordination };
 
 export interface SubmitOptions {
   readonly keep?: NonNullable<AppendRequest["keep"]>;
@@ -62,7 +66,7 @@ export interface RunLog {
     commands: readonly Command[],
     contents?: readonly ContentInput[],
     options?: SubmitOptions,
-  ): Promise<Submitted>;
+  ): Promise<SubmitResult>;
   /** The newest state, which may not be on disk yet. @throws CoordinationError */
   state(runId: CoordinationId): Promise<Coordination>;
   /** The newest state, and what it rests on: texts made of it are submitted with that. @throws CoordinationError */
@@ -85,7 +89,7 @@ export interface RunLog {
   listTextsUnderWay(runId: CoordinationId): ReadonlyMap<string, string>;
 }
 
-interface Entry {
+interface LoadedCoordination {
   state: Coordination;
   /** Whether every append up to the newest is on disk; settles after all of them and never rejects. */
   durable: Promise<boolean>;
@@ -97,10 +101,10 @@ interface Entry {
 }
 
 export function createRunLog(dependencies: RunLogDependencies): RunLog {
-  const entries = new Map<CoordinationId, Entry>();
-  const log: Log = { ...dependencies, hearing: createHearing(dependencies) };
+  const entries = new Map<CoordinationId, LoadedCoordination>();
+  const log: LogCollaborators = { ...dependencies, hearing: createHearing(dependencies) };
 
-  const load = async (runId: CoordinationId): Promise<Entry> => {
+  const load = async (runId: CoordinationId): Promise<LoadedCoordination> => {
     for (let entry = entries.get(runId); entry; entry = entries.get(runId)) {
       if (!entry.failed) return rememberEntry(entries, runId, entry);
       // Appends that were decided on the failed one may still be under way, and compare-and-set knows only lengths:
@@ -117,18 +121,18 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
     return entry;
   };
 
-  const readNewer = async (runId: CoordinationId): Promise<Entry> => {
+  const readNewer = async (runId: CoordinationId): Promise<LoadedCoordination> => {
     await foldNewerEvents(log, runId, await load(runId));
     return load(runId);
   };
 
-  const loadNewest = async (runId: CoordinationId): Promise<Entry> => {
+  const loadNewest = async (runId: CoordinationId): Promise<LoadedCoordination> => {
     const isRemembered = entries.has(runId);
     const entry = await load(runId);
     return isRemembered && isDrivenElsewhere(dependencies, runId) ? readNewer(runId) : entry;
   };
 
-  const tryAppend = async (runId: CoordinationId, batch: Batch): Promise<Submitted | "again"> => {
+  const tryAppend = async (runId: CoordinationId, batch: CommandBatch): Promise<SubmitResult | "again"> => {
     const entry = await loadNewest(runId);
     // From here to the append nothing awaits: the state cannot change under the decision.
     if (batch.madeOn && batch.madeOn !== entry.basis) return { ...MADE_OF_VOID, state: entry.state };
@@ -171,7 +175,7 @@ function listTextsOfAppends(appends: Iterable<readonly ContentInput[]>): Readonl
 }
 
 /** Returns an entry for a state that is on disk. */
-function createEntry(state: Coordination): Entry {
+function createEntry(state: Coordination): LoadedCoordination {
   return {
     state,
     durable: Promise.resolve(true),
@@ -183,8 +187,8 @@ function createEntry(state: Coordination): Entry {
 
 async function repeatAfterRaces(
   runId: CoordinationId,
-  tryOnce: () => Promise<Submitted | "again">,
-): Promise<Submitted> {
+  tryOnce: () => Promise<SubmitResult | "again">,
+): Promise<SubmitResult> {
   for (let tries = 1; ; tries += 1) {
     try {
       const submitted = await tryOnce();
@@ -197,19 +201,26 @@ async function repeatAfterRaces(
   }
 }
 
-interface Log extends RunLogDependencies {
-  readonly hearing: Hearing;
+interface LogCollaborators extends RunLogDependencies {
+  readonly hearing: EventAnnouncer;
 }
 
 /** Reads what a state has that nobody here has heard of: others appended it, or it got there though its append failed. */
-async function readNews(log: Log, { coordinationId, nextSequence: to }: Coordination): Promise<RunEvent[][]> {
+async function readNews(
+  log: LogCollaborators,
+  { coordinationId, nextSequence: to }: Coordination,
+): Promise<RunEvent[][]> {
   const from = log.hearing.markOf(coordinationId) ?? to;
   if (from >= to || isDrivenElsewhere(log, coordinationId)) return [];
   return Array.fromAsync(readLog(log.store, coordinationId, { from, to }));
 }
 
 /** Brings the state up to the ledger, a page at a time. With an append under way compare-and-set will tell. */
-async function foldNewerEvents({ store, hearing }: Log, runId: CoordinationId, entry: Entry): Promise<void> {
+async function foldNewerEvents(
+  { store, hearing }: LogCollaborators,
+  runId: CoordinationId,
+  entry: LoadedCoordination,
+): Promise<void> {
   let isMore = true;
   while (isMore && !entry.failed && entry.underWay.size === 0) {
     const { state } = entry;
@@ -223,7 +234,7 @@ async function foldNewerEvents({ store, hearing }: Log, runId: CoordinationId, e
 }
 
 async function findOnDisk<T>(
-  load: () => Promise<Entry>,
+  load: () => Promise<LoadedCoordination>,
   find: (state: Coordination) => T | undefined,
 ): Promise<T | undefined> {
   for (;;) {
@@ -234,13 +245,8 @@ async function findOnDisk<T>(
   }
 }
 
-async function isDurable(entry: Entry): Promise<boolean> {
+async function isDurable(entry: LoadedCoordination): Promise<boolean> {
   return (await entry.durable) && !entry.failed;
-}
-
-interface Batch extends SubmitOptions {
-  readonly commands: readonly Command[];
-  readonly contents: readonly ContentInput[];
 }
 
 const MADE_OF_VOID = {
@@ -257,18 +263,18 @@ function countAttemptsAllowed(error: unknown): number {
   return error.code === "LEDGER_CONFLICT" ? APPEND_ATTEMPTS_MAX : 1;
 }
 
-interface Decided {
-  readonly outcome: Outcome;
+interface BatchDecision {
+  readonly outcome: BatchOutcome;
   readonly events: readonly RunEvent[];
   readonly state: Coordination;
 }
 
-type Outcome =
+type BatchOutcome =
   | { readonly kind: "accepted" | "replay"; readonly stepId?: StepId }
   | { readonly kind: "refused"; readonly code: RefusalCode; readonly reason: string };
 
 /** @throws CoordinationError `INPUT_INVALID` for an event that could not be read again */
-function decideAll(before: Coordination, commands: readonly Command[], clock: Clock): Decided {
+function decideAll(before: Coordination, commands: readonly Command[], clock: Clock): BatchDecision {
   const now = clock.now();
   const events: RunEvent[] = [];
   let state = before;
@@ -292,23 +298,23 @@ function decideRefusal(
   before: Coordination,
   decision: Decision & { kind: "refused" },
   now: EpochMs,
-): Decided {
+): BatchDecision {
   const { code, reason, facts = [] } = decision;
   const { events, state } = recordFacts(before, facts, now);
   assertReadable(events);
   return { outcome: { kind: "refused", code, reason }, events, state };
 }
 
-interface Append {
+interface DecidedAppend {
   readonly runId: CoordinationId;
-  readonly batch: Batch;
-  readonly decided: Decided;
+  readonly batch: CommandBatch;
+  readonly decided: BatchDecision;
   /** As whom it is appended. Absent where no other gateway reaches the ledger. */
-  readonly signature: Signature | undefined;
+  readonly signature: AppendSignature | undefined;
   readonly basis: AppendBasis;
 }
 
-async function appendDecided(log: Log, appending: Append): Promise<void> {
+async function appendDecided(log: LogCollaborators, appending: DecidedAppend): Promise<void> {
   const { store, ownRuns, hearing, logger, onAppended } = log;
   const { runId, signature } = appending;
   const { events } = appending.decided;
@@ -325,7 +331,7 @@ async function appendDecided(log: Log, appending: Append): Promise<void> {
   );
 }
 
-function draftAppend({ runId, batch, decided, signature, basis }: Append): AppendRequest {
+function draftAppend({ runId, batch, decided, signature, basis }: DecidedAppend): AppendRequest {
   const { events, state } = decided;
   if (state.kind === "unopened")
     throw new CoordinationError("INVARIANT_VIOLATED", `${runId}: events without a state`);
@@ -343,14 +349,19 @@ function draftAppend({ runId, batch, decided, signature, basis }: Append): Appen
   };
 }
 
-interface Appending {
+interface CommandBatch extends SubmitOptions {
+  readonly commands: readonly Command[];
+  readonly contents: readonly ContentInput[];
+}
+
+interface PendingAppend {
   readonly appended: Promise<void>;
   /** The state with its events. */
   readonly state: Coordination;
   readonly contents: readonly ContentInput[];
 }
 
-function trackAppend(entry: Entry, { appended, state, contents }: Appending): void {
+function trackAppend(entry: LoadedCoordination, { appended, state, contents }: PendingAppend): void {
   // An append of its own, also where two bring the same texts.
   const texts = [...contents];
   entry.state = state;
@@ -374,20 +385,11 @@ function trackAppend(entry: Entry, { appended, state, contents }: Appending): vo
   );
 }
 
-/**
- * Throws where an event breaks its schema: stored, it could never be read again, and its whole run with it. The
- * projection is made of what the facts hold, so the facts are enough.
- */
-function assertReadable(events: readonly RunEvent[]): void {
-  for (const event of events) {
-    if (!isFact(event) || FACT_PAYLOADS[event.type].safeParse(event.payload).success) continue;
-    const parsed = parseBounded(FACT_PAYLOADS[event.type], event.payload, EVENT_BOUNDS);
-    const why = parsed.ok ? "" : describeProblems(parsed.problems);
-    throw new CoordinationError("INPUT_INVALID", `${event.eventId} (${event.type}): ${why}`);
-  }
-}
-
-function rememberEntry(entries: Map<CoordinationId, Entry>, runId: CoordinationId, entry: Entry): Entry {
+function rememberEntry(
+  entries: Map<CoordinationId, LoadedCoordination>,
+  runId: CoordinationId,
+  entry: LoadedCoordination,
+): LoadedCoordination {
   entries.delete(runId);
   entries.set(runId, entry);
   for (const [oldest, candidate] of entries) {

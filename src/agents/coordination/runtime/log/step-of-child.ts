@@ -17,7 +17,8 @@ export interface OpenStep {
   readonly step: Step;
 }
 
-interface Dependencies {
+/** The collaborators that find the step of a child. */
+interface StepLookupDependencies {
   readonly store: ReferenceFinder;
   readonly runs: Pick<RunLog, "state">;
 }
@@ -27,7 +28,7 @@ interface Dependencies {
  * where there is none. @throws CoordinationError as `LedgerStore.find` and `RunLog.state`.
  */
 export async function findStepOfChild(
-  { store, runs }: Dependencies,
+  { store, runs }: StepLookupDependencies,
   session: SessionKey,
 ): Promise<StepOfChild | undefined> {
   const found = await store.find(nameChildReference(session));

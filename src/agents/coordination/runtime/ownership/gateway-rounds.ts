@@ -14,7 +14,7 @@ import type { OwnedRun, OwnerBeat, RunOwner, RunOwners } from "../../ports/run-o
 import { describeError } from "../../std/describe-error.ts";
 import { parseGatewayOwnerId } from "./gateway-owner.ts";
 import { isOfSameGateway } from "./gateway-seat.ts";
-import type { HomeGateways, Waiting } from "./home-gateway.ts";
+import type { HomeGateways, WaitingCoordination } from "./home-gateway.ts";
 import type { OwnRuns } from "./own-runs.ts";
 import { createTakeOver, type TakeOver } from "./take-over.ts";
 import { createSilenceWatch, type SilenceDependencies, type SilenceWatch } from "./silent-owners.ts";
@@ -46,7 +46,8 @@ const ROUNDS_PER_LEASE = 10;
 /** The owner id of runs that nobody owns. */
 const NOBODY = "";
 
-interface Rounds extends GatewayRoundsDependencies {
+/** The collaborators and the memory of the rounds of one gateway. */
+interface GatewayRoundsState extends GatewayRoundsDependencies {
   readonly silence: SilenceWatch;
   readonly takeOver: TakeOver;
   /** How often other processes of this gateway had told of themselves at the round before. */
@@ -66,7 +67,7 @@ interface Rounds extends GatewayRoundsDependencies {
  * when what the first round took over has been gone on with, `stop` when all under way is through.
  */
 export function createGatewayRounds(dependencies: GatewayRoundsDependencies): GatewayRounds {
-  const rounds: Rounds = {
+  const rounds: GatewayRoundsState = {
     ...dependencies,
     silence: createSilenceWatch(dependencies),
     takeOver: createTakeOver(dependencies),
@@ -95,7 +96,7 @@ export function createGatewayRounds(dependencies: GatewayRoundsDependencies): Ga
  * Runs a round and schedules the next one, also after a failure; none once the rounds are stopped, as where a newer
  * release has the ledger or another process is this gateway.
  */
-function runRound(rounds: Rounds): Promise<void> {
+function runRound(rounds: GatewayRoundsState): Promise<void> {
   rounds.current = performRound(rounds)
     .catch((error: unknown) => {
       if (rounds.isStopped) return;
@@ -116,14 +117,14 @@ function runRound(rounds: Rounds): Promise<void> {
   return rounds.current;
 }
 
-function scheduleNextRound(rounds: Rounds): void {
+function scheduleNextRound(rounds: GatewayRoundsState): void {
   if (rounds.isStopped) return;
   const { clock, leaseMs } = rounds;
   rounds.cancel = clock.wakeAt(addMs(clock.now(), leaseMs / ROUNDS_PER_LEASE), () => void runRound(rounds));
 }
 
 /** Tells of itself, takes over what is free and gives back what it can; gives up where a rival is at work. */
-async function performRound(rounds: Rounds): Promise<void> {
+async function performRound(rounds: GatewayRoundsState): Promise<void> {
   const { owner, owners, ownRuns } = rounds;
   const rows = (await owners.beats()).filter(({ id }) => parseGatewayOwnerId(id) !== undefined);
   if (findRival(rounds, rows)) {
@@ -148,7 +149,7 @@ async function performRound(rounds: Rounds): Promise<void> {
 }
 
 /** Finds another process of this gateway that is at work. A beat that was sent long ago, and arrived late, is none. */
-function findRival(rounds: Rounds, rows: readonly OwnerBeat[]): OwnerBeat | undefined {
+function findRival(rounds: GatewayRoundsState, rows: readonly OwnerBeat[]): OwnerBeat | undefined {
   const { owner, rivalCounts } = rounds;
   const rivals = rows.filter((row) => row.id !== owner.id && isOfSameGateway(owner, row));
   rounds.rivalCounts = new Map(rivals.map(({ id, count }) => [id, count]));
@@ -159,7 +160,7 @@ function findRival(rounds: Rounds, rows: readonly OwnerBeat[]): OwnerBeat | unde
 }
 
 /** Stops the rounds for good and reports it: another process is this gateway now. */
-async function giveUpGateway(rounds: Rounds): Promise<void> {
+async function giveUpGateway(rounds: GatewayRoundsState): Promise<void> {
   const { owner, owners, onReplaced } = rounds;
   rounds.isStopped = true;
   onReplaced(
@@ -189,7 +190,7 @@ function isFreeToTake(owner: RunOwner, id: string, goneIds: readonly string[]): 
 }
 
 /** Takes over the runs of these owners, and begins to go on with them without waiting. */
-async function takeOverRuns(rounds: Rounds, from: readonly string[]): Promise<void> {
+async function takeOverRuns(rounds: GatewayRoundsState, from: readonly string[]): Promise<void> {
   const { takeOver, ownRuns, logger } = rounds;
   if (from.length === 0 && !takeOver.isUncertain) return;
   const runs: OwnedRun[] = [];
@@ -207,7 +208,11 @@ async function takeOverRuns(rounds: Rounds, from: readonly string[]): Promise<vo
 }
 
 /** Goes on with coordinations, one after another and behind those that were taken over before. */
-async function adoptRuns(rounds: Rounds, before: Promise<void>, runs: readonly OwnedRun[]): Promise<void> {
+async function adoptRuns(
+  rounds: GatewayRoundsState,
+  before: Promise<void>,
+  runs: readonly OwnedRun[],
+): Promise<void> {
   await before;
   for (const { runId } of runs) {
     if (rounds.isStopped) return;
@@ -217,8 +222,8 @@ async function adoptRuns(rounds: Rounds, before: Promise<void>, runs: readonly O
 
 /** Makes the home gateway the owner of a coordination again, where it is at work. */
 async function giveBackToHome(
-  { owners, owner, ownRuns, homes, logger }: Rounds,
-  { runId, home }: Waiting,
+  { owners, owner, ownRuns, homes, logger }: GatewayRoundsState,
+  { runId, home }: WaitingCoordination,
   living: readonly OwnerBeat[],
 ): Promise<void> {
   const there = living.find(({ id }) => parseGatewayOwnerId(id) === home);

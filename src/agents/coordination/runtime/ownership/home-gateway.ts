@@ -18,11 +18,12 @@ export interface HomeGateways {
   /** True for an effect that only the home gateway could have, and that is not waited for any more. */
   isOutOfReach(state: OpenCoordination, effect: Effect): boolean;
   /** The coordinations that can be given back, with the names of their home gateways. */
-  listWaiting(): readonly Waiting[];
+  listWaiting(): readonly WaitingCoordination[];
   forget(runId: CoordinationId): void;
 }
 
-export interface Waiting {
+/** A coordination that waits for its home gateway, and the name of that gateway. */
+export interface WaitingCoordination {
   readonly runId: CoordinationId;
   readonly home: string;
 }
@@ -37,7 +38,7 @@ export interface HomeGatewayDependencies {
 }
 
 /** How a coordination waits for its home gateway. */
-interface Wait extends Waiting {
+interface HomeGatewayWait extends WaitingCoordination {
   /** By the steady clock. */
   readonly sinceMs: number;
   /** Steps of a plan that run in this gateway are not left alone. */
@@ -50,7 +51,7 @@ interface Wait extends Waiting {
  */
 export function createHomeGateways(dependencies: HomeGatewayDependencies): HomeGateways {
   const { steady, orphanMs } = dependencies;
-  const waits = new Map<CoordinationId, Wait>();
+  const waits = new Map<CoordinationId, HomeGatewayWait>();
   const findAway = (state: Coordination): string | undefined =>
     state.kind === "unopened" ? undefined : nameGatewayAway(state.created, dependencies);
   const isWaitOver = (state: OpenCoordination): boolean => {

@@ -12,7 +12,8 @@ export interface SigningRuns extends Pick<OwnRuns, "tokenOf" | "add" | "settle" 
   readonly ownerId: string;
 }
 
-export interface Signature {
+/** The name under which an append is made: the run owner's token, or none for a request. */
+export interface AppendSignature {
   /** Absent for a request to whoever drives the coordination. */
   readonly owner?: OwnerToken;
   /** Notes what an append with this signature says of who the owner is. @throws what `append` does */
@@ -28,7 +29,7 @@ export function signAppend(
   ownRuns: SigningRuns,
   { coordinationId: runId, kind }: Coordination,
   commands: readonly Command[],
-): Signature {
+): AppendSignature {
   const token = ownRuns.tokenOf(runId);
   const isBeginning = token === undefined && kind === "unopened";
   // Its first append makes this gateway its owner.

@@ -20,7 +20,8 @@ export interface SilenceDependencies {
   readonly isProcessGone: (process: string) => boolean;
 }
 
-interface Seen {
+/** The count of beats that an owner last had, and since when it has it. */
+interface SeenBeat {
   readonly count: number;
   /** By the steady clock. */
   readonly atMs: number;
@@ -31,7 +32,7 @@ interface Seen {
  * a lease or have a process that ended. After a pause of this process the silence is measured anew.
  */
 export function createSilenceWatch({ steady, leaseMs, isProcessGone }: SilenceDependencies): SilenceWatch {
-  let seen: ReadonlyMap<string, Seen> = new Map();
+  let seen: ReadonlyMap<string, SeenBeat> = new Map();
   let lookedAtMs: number | undefined;
   return {
     note: (owners) => {

@@ -8,7 +8,8 @@ import { createGating } from "../held-results/gate-of.ts";
 import { createAdmittedPrivilege } from "../privileges/admitted-privilege.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
-interface Admission {
+/** The next steps of a plan that are to be admitted, from one index of its graph on. */
+interface StepsToAdmit {
   readonly graph: StepGraph;
   /** The place of the first of them in the graph. */
   readonly from: number;
@@ -21,7 +22,7 @@ interface Admission {
  */
 export async function draftAdmission(
   dependencies: RuntimeDependencies,
-  { graph, from, forkedFrom }: Admission,
+  { graph, from, forkedFrom }: StepsToAdmit,
 ): Promise<AdmitPlanSteps> {
   const { runnerOf, refOf, forks } = dependencies;
   const carried = forkedFrom && (await forks.readCarriedResults(forkedFrom));

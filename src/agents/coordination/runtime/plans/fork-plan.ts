@@ -97,7 +97,7 @@ async function readOperatorRules(
 async function findEarlierFork(
   dependencies: ForkDependencies,
   request: ForkRequest,
-): Promise<Forked | undefined> {
+): Promise<UnrefusedFork | undefined> {
   const { coordinationId, source, from } = request;
   const state = coordinationId && (await dependencies.runs.state(coordinationId));
   if (!state || state.kind === "unopened") return undefined;
@@ -124,8 +124,8 @@ function hashPolicy({ refOf }: ForkDependencies, { policy }: ForkRequest): strin
 async function splitStepsAt(
   dependencies: ForkDependencies,
   { steps }: CoordinationPlan,
-  { state, place }: Source,
-): Promise<Pick<Forked, "carried" | "anew">> {
+  { state, place }: SourceSnapshot,
+): Promise<Pick<UnrefusedFork, "carried" | "anew">> {
   const { coordinationId: source, sequence } = place;
   const results = await dependencies.forks.readCarriedResults(place, state);
   const stepIds = steps.map(({ stepId }) => stepId);
@@ -143,15 +143,17 @@ async function splitStepsAt(
   return { carried, anew };
 }
 
-type Forked = Exclude<PlanForked, { kind: "refused" }>;
+/** A fork that was made, previewed or found again, and not refused. */
+type UnrefusedFork = Exclude<PlanForked, { kind: "refused" }>;
 
-interface Source {
+/** The source of a fork, in the state that it had at the place of the fork. */
+interface SourceSnapshot {
   readonly state: KnownCoordination;
   readonly place: ForkedFrom;
 }
 
 /** Reads the source as it was at the place of the fork; throws where there is no such place. */
-async function readSourceAt(dependencies: ForkDependencies, request: ForkRequest): Promise<Source> {
+async function readSourceAt(dependencies: ForkDependencies, request: ForkRequest): Promise<SourceSnapshot> {
   const { source: coordinationId, from } = request;
   const state = await dependencies.forks.stateAt({
     coordinationId,

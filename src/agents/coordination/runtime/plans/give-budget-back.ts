@@ -8,7 +8,8 @@ import { describeError } from "../../std/describe-error.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 type GivingDependencies = Pick<RuntimeDependencies, "runs" | "logger">;
-type Parent = NonNullable<FactPayloads["coordination.created"]["parent"]>;
+/** A step whose agent submits a plan, named by its coordination, id and attempt. */
+type ParentStep = NonNullable<FactPayloads["coordination.created"]["parent"]>;
 
 /**
  * Records with the plan around what a nested plan used of its loan, which gives the rest back; does nothing for a plan
@@ -32,7 +33,7 @@ export async function giveBudgetBack(
  */
 export async function giveBudgetBackIfUnopened(
   dependencies: GivingDependencies,
-  parent: Parent,
+  parent: ParentStep,
   to: CoordinationId,
 ): Promise<void> {
   await submitBudgetReturn(dependencies, { parent, to }, async () => {
@@ -46,15 +47,16 @@ export async function giveBudgetBackIfUnopened(
   });
 }
 
-interface Loan {
-  readonly parent: Parent;
+/** A part of a step's budget that was lent to a plan inside it. */
+interface BudgetLoan {
+  readonly parent: ParentStep;
   readonly to: CoordinationId;
 }
 
 /** Submits what was used of a loan, so that the rest of it is free again. A failure is only logged. */
 async function submitBudgetReturn(
   { runs, logger }: GivingDependencies,
-  { parent: { coordinationId: runId, stepId, attempt }, to }: Loan,
+  { parent: { coordinationId: runId, stepId, attempt }, to }: BudgetLoan,
   findUsed: () => Usage | undefined | Promise<Usage | undefined>,
 ): Promise<void> {
   if (attempt === undefined) return;

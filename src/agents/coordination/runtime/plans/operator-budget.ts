@@ -9,7 +9,7 @@ import { isAnyKindUsedUp, cutBudget, mapBudget } from "../../dispatch/plan-rules
 import { countTokens, NO_USAGE } from "../../ledger/bill.ts";
 import { findSessionAgent } from "../../ledger/evolve-usage.ts";
 import { addSpent, NOTHING_SPENT, spentFromUsage } from "../../ledger/plan-progress.ts";
-import type { KnownCoordination, Spent } from "../../ledger/state.ts";
+import type { KnownCoordination, SpentBudget } from "../../ledger/state.ts";
 import { nameNestedPlanReference } from "../../ledger/summary.ts";
 import type { NestedDependencies } from "../attempts/nested-plans.ts";
 import { createNowhere, type PlanPlace } from "./plan-place.ts";
@@ -56,12 +56,13 @@ async function listPlansInside(
   return [...newest.values()];
 }
 
-type Left = ReturnType<typeof mapBudget>;
+/** The amounts that are left of each limit that a budget sets. */
+type RemainingBudget = ReturnType<typeof mapBudget>;
 
 function computeLeftOfBudget(
   { created, bill }: KnownCoordination,
   plans: readonly KnownCoordination[],
-): Left {
+): RemainingBudget {
   const used = addSpent(createSpent(bill.total, bill.spawnCount), sumUseOfPlans(plans));
   return mapBudget(created.budget, (limit, name) => limit - used[name]);
 }
@@ -71,7 +72,7 @@ function computeLeftToAgent(
   state: KnownCoordination,
   plans: readonly KnownCoordination[],
   submitter: StepId,
-): Left {
+): RemainingBudget {
   const { created, bill } = state;
   const agentId = findSessionAgent(state, submitter);
   if (agentId === undefined) return {};
@@ -85,16 +86,16 @@ function computeLeftToAgent(
   return mapBudget(limits, (limit, name) => limit - used[name]);
 }
 
-function createSpent(totals: UsageTotals, spawns: number): Spent {
+function createSpent(totals: UsageTotals, spawns: number): SpentBudget {
   return { spawns, tokens: countTokens(totals), costMicroUsd: totals.costMicroUsd };
 }
 
-function sumUseOfPlans(plans: readonly KnownCoordination[]): Spent {
+function sumUseOfPlans(plans: readonly KnownCoordination[]): SpentBudget {
   return plans.map(countUseOfPlan).reduce(addSpent, NOTHING_SPENT);
 }
 
 /** Counts what a plan and those before it used; of one at work, what it may use since people last allowed it to go on. */
-function countUseOfPlan({ kind, created, plan }: KnownCoordination): Spent {
+function countUseOfPlan({ kind, created, plan }: KnownCoordination): SpentBudget {
   const before = spentFromUsage(created.parent?.usedBefore);
   const used = plan?.spent ?? NOTHING_SPENT;
   if (kind === "ended") return addSpent(before, used);

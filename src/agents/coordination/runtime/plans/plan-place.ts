@@ -13,7 +13,7 @@ import {
   findSessionOfPhase,
   type Coordination,
   type OpenCoordination,
-  type Spent,
+  type SpentBudget,
 } from "../../ledger/state.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
@@ -21,12 +21,14 @@ import { draftLoan } from "../attempts/lend-to-open-plan.ts";
 import { findNestedPlan, sumNestedUse, type NestedDependencies } from "../attempts/nested-plans.ts";
 import { findStepOfChild, type OpenStep } from "../log/step-of-child.ts";
 
-type Parent = NonNullable<FactPayloads["coordination.created"]["parent"]>;
-type Submitter = Parent & { readonly attempt: number };
+/** A step whose agent submits a plan, named by its coordination, id and attempt. */
+type ParentStep = NonNullable<FactPayloads["coordination.created"]["parent"]>;
+/** An attempt whose agent submits a plan that runs inside its step. */
+type ParentAttempt = ParentStep & { readonly attempt: number };
 
 export type PlanPlace =
   | { readonly kind: "alone" }
-  | { readonly kind: "inside"; readonly parent: Submitter; readonly left: SpendingLimit }
+  | { readonly kind: "inside"; readonly parent: ParentAttempt; readonly left: SpendingLimit }
   | { readonly kind: "nowhere"; readonly problem: PlanProblem };
 
 /**
@@ -114,7 +116,7 @@ export function createNowhere(code: PlanProblem["code"], message: string): PlanP
  */
 async function findLatePlace(
   dependencies: NestedDependencies,
-  { state, step }: Around,
+  { state, step }: EnclosingStep,
   session: SessionKey,
 ): Promise<PlanPlace | undefined> {
   if (step.spec.planned || isWorkingForNobody(state, session)) return createNowhereTooLate();
@@ -131,7 +133,8 @@ async function hasOperatorBudget({ runs }: NestedDependencies, innermost: Coordi
   return state.kind !== "unopened" && state.created.budget !== undefined;
 }
 
-interface Around extends OpenStep {
+/** The step that a session works or worked on, and whether the session may plan inside it. */
+interface EnclosingStep extends OpenStep {
   /** The session works on the newest attempt, which is not over. */
   readonly isAtWork: boolean;
   /** A model spawned the session by itself inside of a plan, which still runs. */
@@ -141,7 +144,7 @@ interface Around extends OpenStep {
 async function findStepAround(
   dependencies: NestedDependencies,
   session: SessionKey,
-): Promise<Around | undefined> {
+): Promise<EnclosingStep | undefined> {
   const found = await findStepOfChild(dependencies, session);
   if (!found) return undefined;
   const { state, step } = found;
@@ -156,9 +159,9 @@ async function findStepAround(
 }
 
 /** Counts the plans around what the child of this step submits. */
-async function countPlansAround({ runs }: NestedDependencies, innermost: Parent): Promise<number> {
+async function countPlansAround({ runs }: NestedDependencies, innermost: ParentStep): Promise<number> {
   let depth = 0;
-  for (let parent: Parent | undefined = innermost; parent && depth < BOUNDS.planNestingMax;) {
+  for (let parent: ParentStep | undefined = innermost; parent && depth < BOUNDS.planNestingMax;) {
     const state = await runs.state(parent.coordinationId);
     if (state.kind === "unopened" || !state.plan) return depth;
     depth += 1;
@@ -173,9 +176,9 @@ async function countPlansAround({ runs }: NestedDependencies, innermost: Parent)
  */
 async function countUsedBefore(
   dependencies: NestedDependencies,
-  { state: { coordinationId: runId }, step }: Around,
+  { state: { coordinationId: runId }, step }: EnclosingStep,
   session: SessionKey,
-): Promise<Spent | undefined> {
+): Promise<SpentBudget | undefined> {
   const { stepId } = step.spec;
   const newest = await findNestedPlan(dependencies, { runId, stepId, attempt: step.phase.attempt, session });
   if (!newest) return NOTHING_SPENT;

@@ -69,7 +69,7 @@ export type RequestAnswer =
     };
 
 /** A child's structured result, as its model wrote it. */
-export interface Report {
+export interface ChildReport {
   readonly outcome: "completed" | "failed";
   readonly outputs: Readonly<Record<string, unknown>>;
   /** From 0 to 1. */
@@ -87,7 +87,7 @@ export type ReportAnswer =
   | { readonly kind: "refused"; readonly reason: string };
 
 /** How far a child says it is, as its model wrote it. */
-export interface Progress {
+export interface ChildProgress {
   readonly percent?: number;
   readonly line: string;
 }
@@ -117,7 +117,7 @@ export interface PlanRequests {
   /** Grants a blocked step one attempt more, or lets a coordination go on that stopped at its budget. */
   retry(request: CoordinationRequest): Promise<RequestAnswer>;
   /** Records a child's report about the step that its session works on (H3). */
-  report(childSessionKey: SessionKey, report: Report): Promise<ReportAnswer>;
+  report(childSessionKey: SessionKey, report: ChildReport): Promise<ReportAnswer>;
   /** Records how far a child says it is with the step that its session works on (H3). It is a claim: nothing follows from it. */
-  progress(childSessionKey: SessionKey, progress: Progress): Promise<ProgressAnswer>;
+  progress(childSessionKey: SessionKey, progress: ChildProgress): Promise<ProgressAnswer>;
 }

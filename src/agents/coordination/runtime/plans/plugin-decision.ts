@@ -17,7 +17,7 @@ const DECIDE_MS = 10_000;
 /** A plugin that was loaded again meanwhile is waited for a little longer. */
 const GRACE_MS = 4_000;
 
-type Dependencies = Pick<RuntimeDependencies, "hooks" | "clock" | "runs">;
+type PluginDecisionDependencies = Pick<RuntimeDependencies, "hooks" | "clock" | "runs">;
 
 export type PlanDecided =
   | { readonly kind: "allowed"; readonly confidence?: number }
@@ -29,7 +29,7 @@ export type PlanDecided =
  * decides.
  */
 export async function askPluginsAboutPlan(
-  dependencies: Dependencies,
+  dependencies: PluginDecisionDependencies,
   { ownerAgent }: PlanSubmission,
   graph: StepGraph,
 ): Promise<PlanDecided> {
@@ -63,7 +63,7 @@ export function takeLowerConfidence(a: number | undefined, b: number | undefined
 }
 
 async function awaitPluginDecision(
-  { hooks, clock }: Dependencies,
+  { hooks, clock }: PluginDecisionDependencies,
   decision: PluginDecision,
 ): Promise<DecisionAnswer | undefined> {
   const deny = (reason: string): DecisionAnswer => ({ action: "deny", reason });

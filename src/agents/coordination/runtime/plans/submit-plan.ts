@@ -101,7 +101,7 @@ async function previewPlan(base: RuntimeDependencies, submission: PlanSubmission
     : { kind: "accepted", coordinationId, steps: steps.length };
 }
 
-interface CheckedPlan extends Pick<Opening, "graph" | "confidence" | "policy"> {
+interface CheckedPlan extends Pick<PlanOpening, "graph" | "confidence" | "policy"> {
   readonly kind: "checked";
   /** With the rules that hold for the plan. */
   readonly dependencies: RuntimeDependencies;
@@ -139,7 +139,7 @@ async function checkSubmission(
 /** Opens the coordination of a checked plan, with budget of the plan around it where it is inside of one. */
 async function openPlan(
   dependencies: RuntimeDependencies,
-  checked: Omit<Opening, "plan" | "place">,
+  checked: Omit<PlanOpening, "plan" | "place">,
 ): Promise<PlanSubmitted> {
   const { submission, graph } = checked;
   const plan = createPlanContent(dependencies, submission);
@@ -318,7 +318,8 @@ function createProblem(path: string, code: PlanProblem["code"], message: string)
   return { path, code, message };
 }
 
-interface Opening {
+/** A checked plan with everything that its coordination is opened with. */
+interface PlanOpening {
   readonly submission: PlanSubmission;
   readonly graph: StepGraph;
   readonly plan: ContentInput;
@@ -329,7 +330,7 @@ interface Opening {
   readonly policy: PolicyRef | undefined;
 }
 
-function draftOpeningOfPlan(dependencies: RuntimeDependencies, draft: Opening): Command {
+function draftOpeningOfPlan(dependencies: RuntimeDependencies, draft: PlanOpening): Command {
   const { submission, graph, plan, place, confidence } = draft;
   const { settings, clock, refOf } = dependencies;
   const now = clock.now();
@@ -365,7 +366,7 @@ function draftOpeningOfPlan(dependencies: RuntimeDependencies, draft: Opening): 
 }
 
 /** Where the plan comes from, and the pack that holds for it alone. */
-function createOriginFields({ submission: { forkedFrom }, place, policy }: Opening) {
+function createOriginFields({ submission: { forkedFrom }, place, policy }: PlanOpening) {
   return {
     ...(place.kind === "inside" && { parent: place.parent }),
     ...(forkedFrom && { forkedFrom }),

@@ -9,7 +9,7 @@ import { findNextProgressTime } from "../../dispatch/decide-progress.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { removeUnseen } from "../questions/plain-text.ts";
-import type { Progress, ProgressAnswer } from "./plan-requests.ts";
+import type { ChildProgress, ProgressAnswer } from "./plan-requests.ts";
 import { findOpenStepOfChild, findAttemptOfSession } from "./take-report.ts";
 
 /**
@@ -28,7 +28,7 @@ export function formatProgressLine(text: string): string {
 export async function takeProgress(
   dependencies: RuntimeDependencies,
   childSessionKey: SessionKey,
-  { percent, line }: Progress,
+  { percent, line }: ChildProgress,
 ): Promise<ProgressAnswer> {
   const text = formatProgressLine(line);
   if (text === "") return { kind: "refused", reason: "the line says nothing that can be seen" };

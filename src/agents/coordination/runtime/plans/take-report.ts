@@ -8,7 +8,7 @@ import { isWithinOutputBounds } from "../../plan/read-outputs.ts";
 import { isJsonObject, type JsonObject } from "../../plan/step-graph.ts";
 import type { OutputProblem } from "../../ports/output-contract.ts";
 import { createOutputsContent } from "../attempts/attempt-outcome.ts";
-import type { Report, ReportAnswer } from "./plan-requests.ts";
+import type { ChildReport, ReportAnswer } from "./plan-requests.ts";
 import { chooseSession } from "../attempts/prepare-attempt.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { findStepOfChild, type OpenStep } from "../log/step-of-child.ts";
@@ -20,7 +20,7 @@ import { findStepOfChild, type OpenStep } from "../log/step-of-child.ts";
 export async function takeReport(
   dependencies: RuntimeDependencies,
   childSessionKey: SessionKey,
-  report: Report,
+  report: ChildReport,
 ): Promise<ReportAnswer> {
   const about = await findOpenStepOfChild(dependencies, childSessionKey);
   if (!about) return { kind: "refused", reason: "this session works on no step of a coordination" };
@@ -60,15 +60,16 @@ export async function findOpenStepOfChild(
   return found?.state.kind === "open" ? { state: found.state, step: found.step } : undefined;
 }
 
-type Checked =
+/** The outputs of a report that fit their schema, or the problems of those that do not. */
+type OutputsCheck =
   | { readonly kind: "valid"; readonly outputs: JsonObject }
   | { readonly kind: "invalid"; readonly problems: readonly OutputProblem[] };
 
 async function checkOutputs(
   { plans, contract }: RuntimeDependencies,
   { state, step }: OpenStep,
-  { outcome, outputs }: Report,
-): Promise<Checked> {
+  { outcome, outputs }: ChildReport,
+): Promise<OutputsCheck> {
   if (!isJsonObject(outputs) || !isWithinOutputBounds(outputs)) {
     const most = `${BOUNDS.outputCharsMax} characters and ${BOUNDS.outputDepthMax} levels`;
     return {

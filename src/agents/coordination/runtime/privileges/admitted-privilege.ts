@@ -6,7 +6,8 @@ import type { AgentId } from "../../contracts/ids.ts";
 import type { AdmittedPrivilege, Privilege } from "../../contracts/privilege.ts";
 import { isNarrowing } from "../../privileges/privilege-bound.ts";
 
-interface Admitted {
+/** The agent of a step, and the privilege that was asked for the step. */
+interface PrivilegeRequest {
   readonly agentId: AgentId;
   readonly askedPrivilege?: Privilege | undefined;
 }
@@ -17,7 +18,7 @@ interface Admitted {
  */
 export function createAdmittedPrivilege(
   config: PrivilegesConfig | undefined,
-  { agentId, askedPrivilege }: Admitted,
+  { agentId, askedPrivilege }: PrivilegeRequest,
 ): AdmittedPrivilege | undefined {
   const ofStep = keepNarrowing(askedPrivilege);
   const policy = keepNarrowing(config && findOperatorPrivilege(config, agentId));

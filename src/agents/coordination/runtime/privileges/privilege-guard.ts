@@ -16,10 +16,10 @@ import {
   type SessionBounds,
 } from "./bounds-of-session.ts";
 import { createChildlessSpawnFinder, type ChildlessSpawnDependencies } from "./childless-spawns.ts";
-import { findWriteRefusal, type Changes, type WriteDependencies } from "./write-bounds.ts";
+import { findWriteRefusal, type CallChanges, type WriteDependencies } from "./write-bounds.ts";
 
 /** Where relative globs begin: the operator's at the workspace of the agent, others at the folder of the session that they hold. */
-export interface Folders {
+export interface GlobFolders {
   readonly ofSession: (session: SessionKey, agentId: string) => string;
   readonly ofAgent: (bound: PrivilegeBound) => string;
 }
@@ -36,8 +36,8 @@ export interface PrivilegeGuard {
   /** `undefined`: the call may change all that it changes. */
   ruleOnChanges(
     sessionBounds: Pick<SessionBounds, "bounds" | "worktrees">,
-    changes: Changes,
-    folders: Folders,
+    changes: CallChanges,
+    folders: GlobFolders,
   ): Promise<PrivilegeRefusal | undefined>;
   /** Records a refused call. Never throws: the call is refused whether or not it could be recorded. */
   record(step: PrivilegedStep, refusal: PrivilegeRefusal): Promise<void>;
@@ -66,7 +66,7 @@ export function createPrivilegeGuard(dependencies: GuardDependencies): Privilege
 
 function createWriteDependencies(
   { files }: GuardDependencies,
-  { ofSession, ofAgent }: Folders,
+  { ofSession, ofAgent }: GlobFolders,
 ): WriteDependencies {
   return {
     files,

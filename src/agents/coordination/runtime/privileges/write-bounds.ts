@@ -22,7 +22,7 @@ export interface WriteDependencies {
 }
 
 /** The changes of a call, as far as they can be told. */
-export type Changes = Pick<WriteCall, "tool" | "targets" | "undetermined">;
+export type CallChanges = Pick<WriteCall, "tool" | "targets" | "undetermined">;
 
 /**
  * Returns the refusal of a tool call by the first bound that its changes break; `undefined` where all of them are
@@ -31,7 +31,7 @@ export type Changes = Pick<WriteCall, "tool" | "targets" | "undetermined">;
 export async function findWriteRefusal(
   dependencies: WriteDependencies,
   { bounds, worktrees }: Pick<SessionBounds, "bounds" | "worktrees">,
-  changes: Changes,
+  changes: CallChanges,
 ): Promise<PrivilegeRefusal | undefined> {
   const { tool, undetermined } = changes;
   const narrowing = bounds.filter(({ privilege }) => privilege.write && !privilege.write.some(isGlobOfAll));
@@ -62,7 +62,7 @@ interface ChangedFile {
 /** Locates the files that a call changes; `undefined` where a path of it leads nowhere. Resources other than files are not for globs. */
 async function locateChangedFiles(
   { files }: WriteDependencies,
-  { targets }: Changes,
+  { targets }: CallChanges,
 ): Promise<ChangedFile[] | undefined> {
   const located: ChangedFile[] = [];
   for (const { at, ends = ["target" as const] } of targets) {

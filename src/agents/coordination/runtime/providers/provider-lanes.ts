@@ -46,16 +46,17 @@ interface NewestCall {
   readonly letGoAtMs: EpochMs;
 }
 
-interface Turn {
+/** A turn of a session whose next model call waits, and the function that lets it go on. */
+interface WaitingTurn {
   readonly session: SessionKey;
   readonly goOn: () => void;
 }
 
 /** One provider: its lane, and who waits for it. */
-interface Entry {
+interface ProviderQueue {
   readonly provider: string;
   lane: ProviderLane;
-  readonly turns: Turn[];
+  readonly turns: WaitingTurn[];
   /** Sessions whose next call was let go on and has not begun, with the time of that. */
   readonly released: Map<SessionKey, EpochMs>;
   /** True when steps could not begin as of the last look at it. */
@@ -63,8 +64,9 @@ interface Entry {
   cancelWake: () => void;
 }
 
-interface Providers extends ProviderLanesDependencies {
-  readonly entries: Map<string, Entry>;
+/** The collaborators and the memory of the lanes of all providers. */
+interface ProviderLanesState extends ProviderLanesDependencies {
+  readonly entries: Map<string, ProviderQueue>;
   readonly calls: Map<SessionKey, NewestCall>;
   readonly agents: Map<AgentId, string>;
   readonly listeners: Set<() => void>;
@@ -77,7 +79,7 @@ interface Providers extends ProviderLanesDependencies {
  * `PROVIDERS_MAX` providers; calls of others never wait. It also tells of which agents steps are held back.
  */
 export function createProviderLanes(dependencies: ProviderLanesDependencies): ProviderLanes {
-  const providers: Providers = {
+  const providers: ProviderLanesState = {
     ...dependencies,
     entries: new Map(),
     calls: new Map(),
@@ -104,7 +106,7 @@ export function createProviderLanes(dependencies: ProviderLanesDependencies): Pr
 }
 
 /** Lets all waiting calls go on, and holds back none after them. */
-function stopLanes(providers: Providers): void {
+function stopLanes(providers: ProviderLanesState): void {
   providers.isStopped = true;
   providers.listeners.clear();
   for (const { turns, cancelWake } of providers.entries.values()) {
@@ -114,16 +116,16 @@ function stopLanes(providers: Providers): void {
 }
 
 /** True where the agent's provider is open for another step, or is not known. */
-function canAgentBegin({ agents, entries, clock }: Providers, agentId: AgentId): boolean {
+function canAgentBegin({ agents, entries, clock }: ProviderLanesState, agentId: AgentId): boolean {
   const entry = entries.get(agents.get(agentId) ?? "");
   return !entry || canTakeStep(entry, clock.now());
 }
 
-function canTakeStep({ lane, turns }: Entry, now: EpochMs): boolean {
+function canTakeStep({ lane, turns }: ProviderQueue, now: EpochMs): boolean {
   return canBeginStep(lane, { waitingCalls: turns.length, now });
 }
 
-function findHeldBackAgents(providers: Providers): ReadonlySet<AgentId> {
+function findHeldBackAgents(providers: ProviderLanesState): ReadonlySet<AgentId> {
   const { agents, entries, clock } = providers;
   const now = clock.now();
   // Mostly no provider holds anything back, and then this is asked at every look at a plan.
@@ -134,7 +136,7 @@ function findHeldBackAgents(providers: Providers): ReadonlySet<AgentId> {
 const AGENT_OF_SESSION = /^agent:([^:]+):/u;
 
 /** Records that a session's call of its provider has begun, and by that which provider its agent has. */
-function recordCallBegun(providers: Providers, { provider, session }: ProviderCall): void {
+function recordCallBegun(providers: ProviderLanesState, { provider, session }: ProviderCall): void {
   const { calls, clock } = providers;
   const entry = findOrAddProvider(providers, provider);
   if (!entry) return;
@@ -153,7 +155,7 @@ function recordCallBegun(providers: Providers, { provider, session }: ProviderCa
  * Remembers the provider of an agent, and tells the listeners where the agent's steps may begin since then, or may no
  * longer.
  */
-function noteAgentProvider(providers: Providers, agent: AgentId, provider: string): void {
+function noteAgentProvider(providers: ProviderLanesState, agent: AgentId, provider: string): void {
   const { agents } = providers;
   const hasMoved = agents.get(agent) !== provider;
   const couldBegin = canAgentBegin(providers, agent);
@@ -164,10 +166,10 @@ function noteAgentProvider(providers: Providers, agent: AgentId, provider: strin
 }
 
 /** Returns the provider's lane and turns; `undefined` for a new one where there are too many. */
-function findOrAddProvider({ entries }: Providers, provider: string): Entry | undefined {
+function findOrAddProvider({ entries }: ProviderLanesState, provider: string): ProviderQueue | undefined {
   const existing = entries.get(provider);
   if (existing || entries.size >= PROVIDERS_MAX) return existing;
-  const entry: Entry = {
+  const entry: ProviderQueue = {
     provider,
     lane: createProviderLane(),
     turns: [],
@@ -179,7 +181,7 @@ function findOrAddProvider({ entries }: Providers, provider: string): Entry | un
   return entry;
 }
 
-function recordCallAnswered({ calls, entries }: Providers, session: SessionKey): void {
+function recordCallAnswered({ calls, entries }: ProviderLanesState, session: SessionKey): void {
   const call = calls.get(session);
   const entry = call && entries.get(call.provider);
   if (entry) entry.lane = recordCallAnswer(entry.lane, call.letGoAtMs);
@@ -187,7 +189,7 @@ function recordCallAnswered({ calls, entries }: Providers, session: SessionKey):
 
 /** Records that the provider refused a session's call, so that further calls are held back. */
 function recordCallRefused(
-  providers: Providers,
+  providers: ProviderLanesState,
   { provider, session }: ProviderCall,
   retryAfterMs: number | undefined,
 ): void {
@@ -209,7 +211,7 @@ function recordCallRefused(
  * where it may go on at once.
  */
 function takeTurn(
-  providers: Providers,
+  providers: ProviderLanesState,
   session: SessionKey,
   nextProvider: string | undefined,
 ): Promise<void> | undefined {
@@ -222,7 +224,7 @@ function takeTurn(
       cancel();
       resolve();
     };
-    const turn: Turn = { session, goOn };
+    const turn: WaitingTurn = { session, goOn };
     const giveUp = (): void => {
       entry.turns.splice(entry.turns.indexOf(turn), 1);
       releaseTurn(providers, entry, turn);
@@ -235,11 +237,11 @@ function takeTurn(
 }
 
 /** True where a call of the session waits, or was let go on and has not begun (W2). */
-function hasTurn({ turns, released }: Entry, session: SessionKey): boolean {
+function hasTurn({ turns, released }: ProviderQueue, session: SessionKey): boolean {
   return released.has(session) || turns.some((turn) => turn.session === session);
 }
 
-function releaseTurn({ clock }: Providers, entry: Entry, turn: Turn): void {
+function releaseTurn({ clock }: ProviderLanesState, entry: ProviderQueue, turn: WaitingTurn): void {
   entry.released.set(turn.session, clock.now());
   turn.goOn();
 }
@@ -248,7 +250,7 @@ function releaseTurn({ clock }: Providers, entry: Entry, turn: Turn): void {
  * Lets the calls go on whose time has come, in their order (W3), and wakes again for the next one or when the provider
  * opens. Tells the listeners where steps may begin now, or no longer.
  */
-function giveTurns(providers: Providers, entry: Entry): void {
+function giveTurns(providers: ProviderLanesState, entry: ProviderQueue): void {
   const { clock } = providers;
   const now = clock.now();
   for (const [session, atMs] of entry.released)
@@ -272,10 +274,10 @@ function giveTurns(providers: Providers, entry: Entry): void {
   if (entry.isHoldingBack !== wasHoldingBack) tellListeners(providers);
 }
 
-function tellListeners({ listeners }: Providers): void {
+function tellListeners({ listeners }: ProviderLanesState): void {
   for (const listener of listeners) listener();
 }
 
-function findNextTurnTime({ lane, released }: Entry, now: EpochMs): EpochMs {
+function findNextTurnTime({ lane, released }: ProviderQueue, now: EpochMs): EpochMs {
   return findNextCallTime(lane, { released: released.size, now });
 }

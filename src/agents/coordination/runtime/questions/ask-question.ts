@@ -58,7 +58,7 @@ function runInOpeningTurn<T>(
 async function askInPlace(
   dependencies: QuestionDependencies,
   request: AskRequest,
-  { parent, place }: Pick<Asking, "parent" | "place">,
+  { parent, place }: Pick<PlacedQuestion, "parent" | "place">,
 ): Promise<AskOutcome> {
   const content = createQuestionContent(dependencies, request);
   const ruled = withRules(dependencies, place.rules);
@@ -90,16 +90,17 @@ function createQuestionContent(
   return { ref: refOf(text), text, keepWhileRunning: true };
 }
 
-interface Asking {
+/** A question with the coordination that it belongs to, and the parent session it is put to. */
+interface PlacedQuestion {
   readonly parent: SessionKey | undefined;
-  readonly place: Place;
+  readonly place: CoordinationOfQuestion;
   readonly question: ContentInput["ref"];
 }
 
 function draftAsking(
   { escalations: { openMax, parentAnswerMs }, waits }: QuestionDependencies,
   { askedBy, kind, otherwise, answerMs: wishedMs }: AskRequest,
-  { parent, place, question }: Asking,
+  { parent, place, question }: PlacedQuestion,
 ): AskPeople {
   const answerMs = wishedMs ?? (parent && parentAnswerMs);
   return {
@@ -128,7 +129,8 @@ async function findParentSession(
   return isOpen ? found.step.spec.sourceSession : undefined;
 }
 
-interface Place {
+/** The coordination that a question belongs to: an open one, or one that it opens. */
+interface CoordinationOfQuestion {
   readonly kind: "known" | "new";
   readonly runId: CoordinationId;
   readonly stepId?: StepId;
@@ -143,7 +145,7 @@ const QUESTIONS_TRACE = "questions";
 async function findKnownPlace(
   dependencies: QuestionDependencies,
   { askedBy, traceId }: AskRequest,
-): Promise<Place | undefined> {
+): Promise<CoordinationOfQuestion | undefined> {
   const traces = traceId ? [traceId, QUESTIONS_TRACE] : [QUESTIONS_TRACE];
   const { gateway, movedFrom } = dependencies.settings;
   // Before the ledger was moved, the gateway that it was moved from named itself nowhere.
@@ -168,7 +170,7 @@ async function findKnownPlace(
 async function createNewPlace(
   dependencies: QuestionDependencies,
   { askedBy, agentId }: AskRequest,
-): Promise<Place> {
+): Promise<CoordinationOfQuestion> {
   const around = await findStepOfChild(dependencies, askedBy);
   const owner = { agent: agentId as AgentId, session: askedBy };
   const rules = chooseRules(dependencies.policies, around, owner);

@@ -72,7 +72,7 @@ async function settleEndedTurn(
 }
 
 /** Asks how the turn stands. One that will never be is taken for one that failed. */
-async function observeTurn(dependencies: TurnDependencies, answered: AnsweredTurn): Promise<Turn> {
+async function observeTurn(dependencies: TurnDependencies, answered: AnsweredTurn): Promise<TurnObservation> {
   if (answered.kind === "none") {
     const message = `the agent could not be told the answer to its question: ${answered.why}`;
     return { kind: "ended", outcome: "failed", message };
@@ -81,7 +81,8 @@ async function observeTurn(dependencies: TurnDependencies, answered: AnsweredTur
   return observeAttempt(waiting, { runner: dependencies.runners.subagent, attempt: answered.turn });
 }
 
-type Turn = Exclude<Observation, { kind: "ended" }> | ({ readonly kind: "ended" } & ChildEnding);
+/** An observation of the turn with an answer; one that will not come counts as failed. */
+type TurnObservation = Exclude<Observation, { kind: "ended" }> | ({ readonly kind: "ended" } & ChildEnding);
 
 /** Stops the turn. One that is out of reach is told to stop again. */
 async function stopAnsweredTurn(dependencies: TurnDependencies, turn: Attempt): Promise<void> {

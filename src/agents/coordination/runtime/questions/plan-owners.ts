@@ -6,7 +6,8 @@ import type { Coordination, Escalation, OpenCoordination } from "../../ledger/st
 import { nameChildReference } from "../../ledger/summary.ts";
 import type { RunLog } from "../log/run-log.ts";
 
-interface Answering {
+/** A question to people, its coordination and who answers it. */
+interface QuestionToAnswer {
   readonly state: OpenCoordination;
   readonly question: Escalation;
   readonly request: { readonly by: Answerer };
@@ -18,7 +19,7 @@ interface Answering {
  */
 export async function listPlanOwners(
   runs: Pick<RunLog, "state">,
-  { state: innermost, question: { requireDifferentApprover }, request: { by } }: Answering,
+  { state: innermost, question: { requireDifferentApprover }, request: { by } }: QuestionToAnswer,
 ): Promise<SessionKey[] | undefined> {
   if (!innermost.created.parent || !requireDifferentApprover || by.session === undefined) return undefined;
   const owners: SessionKey[] = [];

@@ -10,8 +10,8 @@ import type { FactPayloads } from "../../contracts/facts.ts";
 import type { ChildEnding, Observation } from "../../contracts/observation.ts";
 import type { TellSession } from "../../dispatch/effects/gate-effects.ts";
 import { isWorkingForNobody } from "../../ledger/given-up.ts";
-import type { OpenCoordination, Telling } from "../../ledger/state.ts";
-import type { Attempt, Order, Start } from "../../ports/agent-runner.ts";
+import type { OpenCoordination, PendingTelling } from "../../ledger/state.ts";
+import type { Attempt, AttemptOrder, Start } from "../../ports/agent-runner.ts";
 import { waitForDuration } from "../../std/wait-for.ts";
 import { explainLostElsewhere, isBeingStopped } from "../attempts/attempt-facts.ts";
 import { isOwnerGivenUp } from "../attempts/nested-plans.ts";
@@ -63,13 +63,14 @@ export async function tellSession(
   waits.endTelling(coordinationId, tellingId);
 }
 
-interface Due {
+/** Words that a session is still to be told, and the coordination that they come from. */
+interface OpenTelling {
   readonly state: OpenCoordination;
-  readonly telling: Telling;
+  readonly telling: PendingTelling;
 }
 
 /** Finds the step whose agent asked, where it is told an answer. */
-function findAskerToTell({ state, telling: { of: subject, session } }: Due): Asker | undefined {
+function findAskerToTell({ state, telling: { of: subject, session } }: OpenTelling): Asker | undefined {
   return subject.kind === "answer" ? findAsker(state, session) : undefined;
 }
 
@@ -77,29 +78,30 @@ function findOpenTelling(
   { runs }: TellDependencies,
   coordinationId: CoordinationId,
   tellingId: string,
-): Promise<Due | undefined> {
+): Promise<OpenTelling | undefined> {
   return runs.findOnDisk(coordinationId, (state) => {
     const telling = state.kind === "open" ? state.tellings.get(tellingId) : undefined;
     return state.kind === "open" && telling ? { state, telling } : undefined;
   });
 }
 
-interface Delivered {
+/** The outcome of a telling: whether the session had it, and the turn that told it. */
+interface TellingOutcome {
   /** Absent where the process stops before it is known. */
   readonly delivery?: FactPayloads["session.told"]["delivery"];
   /** The turn in which the session reads it, or why there will be none. */
   readonly answered?: AnsweredTurn;
 }
 
-function createNotDelivered(session: SessionKey, why: string): Delivered {
+function createNotDelivered(session: SessionKey, why: string): TellingOutcome {
   return { delivery: "not_delivered", answered: { kind: "none", session, why } };
 }
 
 async function deliverTelling(
   dependencies: TellDependencies,
-  due: Due,
+  due: OpenTelling,
   asker: Asker | undefined,
-): Promise<Delivered> {
+): Promise<TellingOutcome> {
   // The host is asked whether a turn began only where some process may have asked for it.
   if (asker && isAnswerTooLate(due.telling, asker.step))
     return createNotDelivered(due.telling.session, "its attempt was at its deadline");
@@ -112,9 +114,9 @@ async function deliverTelling(
  */
 async function tellUntilKnown(
   dependencies: TellDependencies,
-  due: Due,
+  due: OpenTelling,
   asker: Asker | undefined,
-): Promise<Delivered> {
+): Promise<TellingOutcome> {
   const { clock, stopping } = dependencies;
   const isStopping = (): boolean => stopping.aborted;
   const order = await createTellingOrder(dependencies, due.state, due.telling);
@@ -136,7 +138,7 @@ async function tellUntilKnown(
 
 async function mayStartTurnAgain(
   dependencies: TellDependencies,
-  due: Due,
+  due: OpenTelling,
   asker: Asker | undefined,
 ): Promise<boolean> {
   const { runs, stopping } = dependencies;
@@ -151,7 +153,7 @@ async function mayStartTurnAgain(
  */
 async function isTellingInVain(
   dependencies: TellDependencies,
-  { state: { coordinationId }, telling: { of: subject, session } }: Due,
+  { state: { coordinationId }, telling: { of: subject, session } }: OpenTelling,
 ): Promise<boolean> {
   const state = await dependencies.runs.state(coordinationId);
   if (state.kind !== "open" || isWorkingForNobody(state, session)) return true;
@@ -172,8 +174,8 @@ async function isTellingInVain(
  */
 async function describeVainTelling(
   dependencies: TellDependencies,
-  { state, telling }: Due,
-): Promise<Delivered> {
+  { state, telling }: OpenTelling,
+): Promise<TellingOutcome> {
   const order = await createTellingOrder(dependencies, state, telling);
   const seen = await observeTellingTurn(dependencies, order);
   if (seen.kind !== "running" && seen.kind !== "ended") return { delivery: "not_delivered" };
@@ -189,7 +191,8 @@ function isAboutToStop({ clock }: TellDependencies, asker: Asker | undefined): b
   return asker !== undefined && isBeingStopped(asker, clock.now());
 }
 
-interface Wait {
+/** The wait for the turn of a telling: who asked, how the turn stands and until when. */
+interface TellingWait {
   readonly asker: Asker | undefined;
   readonly seen: Observation;
   readonly untilMs: EpochMs;
@@ -198,8 +201,8 @@ interface Wait {
 /** True when a telling is waited for no longer. An agent that asked is not done without the answer, so its attempt says how long. */
 async function isWaitOver(
   dependencies: TellDependencies,
-  due: Due,
-  { asker, seen, untilMs }: Wait,
+  due: OpenTelling,
+  { asker, seen, untilMs }: TellingWait,
 ): Promise<boolean> {
   const { runs, clock } = dependencies;
   const isLate = clock.now() >= untilMs;
@@ -210,7 +213,7 @@ async function isWaitOver(
 }
 
 /** Returns whether the session had the message, as far as its turn shows, and the turn that told it. */
-function judgeDelivery(order: Order, seen: Observation): Delivered {
+function judgeDelivery(order: AttemptOrder, seen: Observation): TellingOutcome {
   const { idempotencyKey, agentId, childSessionKey, dispatchedAtMs } = order;
   if (seen.kind === "absent")
     return createNotDelivered(childSessionKey, "the host began no turn with it in time");
@@ -221,19 +224,19 @@ function judgeDelivery(order: Order, seen: Observation): Delivered {
 }
 
 /** To the runner of owners a turn has failed only where the session never had its message. After other ends it may have had it. */
-const DELIVERIES: Partial<Record<ChildEnding["outcome"], Delivered["delivery"]>> = {
+const DELIVERIES: Partial<Record<ChildEnding["outcome"], TellingOutcome["delivery"]>> = {
   completed: "delivered",
   failed: "not_delivered",
 };
 
-function startTellingTurn(dependencies: TellDependencies, order: Order): Promise<Start> {
+function startTellingTurn(dependencies: TellDependencies, order: AttemptOrder): Promise<Start> {
   return awaitHostWithin(dependencies, () => dependencies.runners.owner.start(order), {
     kind: "unknown",
     message: "the host did not answer in time",
   });
 }
 
-function observeTellingTurn(dependencies: TellDependencies, order: Order): Promise<Observation> {
+function observeTellingTurn(dependencies: TellDependencies, order: AttemptOrder): Promise<Observation> {
   return awaitHostWithin(dependencies, () => dependencies.runners.owner.observe(order), { kind: "unknown" });
 }
 
@@ -249,8 +252,8 @@ export function isTellingKey(runId: string): boolean {
 async function createTellingOrder(
   dependencies: TellDependencies,
   state: OpenCoordination,
-  telling: Telling,
-): Promise<Order> {
+  telling: PendingTelling,
+): Promise<AttemptOrder> {
   const { coordinationId, created } = state;
   const key = createTellingKey(coordinationId, telling.tellingId);
   const hash = dependencies.refOf(key).sha256;

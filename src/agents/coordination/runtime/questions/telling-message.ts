@@ -1,7 +1,7 @@
 /** Owns: what a session is told. Words of agents and people are quoted as data, bounded, and never an instruction of ours. */
 import { assertNever } from "../../contracts/errors.ts";
 import { formatTimestamp } from "../../contracts/ids.ts";
-import type { Escalation, OpenCoordination, Step, Telling } from "../../ledger/state.ts";
+import type { Escalation, OpenCoordination, Step, PendingTelling } from "../../ledger/state.ts";
 import { parseTextOutput } from "../../plan/read-outputs.ts";
 import type { ContentSource } from "../../ports/content-store.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
@@ -22,7 +22,7 @@ interface TellingDependencies extends ContentSource {
 export function formatTellingMessage(
   dependencies: TellingDependencies,
   state: OpenCoordination,
-  { of }: Telling,
+  { of }: PendingTelling,
 ): Promise<string> {
   switch (of.kind) {
     case "result":

@@ -72,7 +72,8 @@ export function createChildWords(dependencies: RuntimeDependencies): ChildWords 
   };
 }
 
-interface About {
+/** An attempt within a coordination, named by its step and its number. */
+interface AttemptId {
   readonly stepId: StepId;
   readonly attempt: number;
 }
@@ -81,7 +82,7 @@ interface About {
 async function recordChildCommand(
   dependencies: RuntimeDependencies,
   session: SessionKey,
-  commandOf: (about: About) => Command,
+  commandOf: (about: AttemptId) => Command,
   contents: readonly ContentInput[] = [],
 ): Promise<void> {
   const found = await findStepOfChild(dependencies, session);

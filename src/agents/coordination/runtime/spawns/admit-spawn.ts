@@ -30,7 +30,7 @@ import type { OwnerTurns } from "../environment/owner-turns.ts";
 import { chooseRules, type PolicyBook, type PolicyRules } from "../environment/policy-rules.ts";
 import { explainUngateable } from "../held-results/gate-of.ts";
 import { createAdmittedPrivilege } from "../privileges/admitted-privilege.ts";
-import type { RunLog, Submitted } from "../log/run-log.ts";
+import type { RunLog, SubmitResult } from "../log/run-log.ts";
 import { findStepOfChild, type StepOfChild } from "../log/step-of-child.ts";
 
 /** A coordination may end between finding it and joining it; then a new one is opened. */
@@ -65,7 +65,8 @@ export interface SpawnRequest {
   readonly objective: ContentInput;
 }
 
-export type Admission =
+/** The envelope of an admitted spawn with the state after it, or why it was refused. */
+export type SpawnAdmission =
   | { readonly kind: "admitted"; readonly envelope: CoordinationEnvelope; readonly state: Coordination }
   | { readonly kind: "refused"; readonly code: RefusalCode; readonly reason: string };
 
@@ -105,7 +106,10 @@ export interface AdmitDependencies {
  * tried again where the coordination ended meanwhile. @throws CoordinationError when the ledger could not record the
  * intent; nothing was recorded then.
  */
-export async function admitSpawn(dependencies: AdmitDependencies, request: SpawnRequest): Promise<Admission> {
+export async function admitSpawn(
+  dependencies: AdmitDependencies,
+  request: SpawnRequest,
+): Promise<SpawnAdmission> {
   for (let tries = 1; ; tries += 1) {
     const home = await findOrOpenCoordination(dependencies, request);
     const submitted =
@@ -116,10 +120,11 @@ export async function admitSpawn(dependencies: AdmitDependencies, request: Spawn
   }
 }
 
-type Refused = Admission & { readonly kind: "refused" };
+/** The refusal of a spawn, with its code and its reason. */
+type SpawnRefusal = SpawnAdmission & { readonly kind: "refused" };
 
 /** Refuses a spawn whose result must be held but cannot be kept back; `undefined` for any other. */
-function refuseUngateable({ gateOf }: AdmitDependencies, { spawn }: SpawnRequest): Refused | undefined {
+function refuseUngateable({ gateOf }: AdmitDependencies, { spawn }: SpawnRequest): SpawnRefusal | undefined {
   const reason = explainUngateable(gateOf(spawn), spawn);
   return reason === undefined ? undefined : { kind: "refused", code: "UNGATEABLE", reason };
 }
@@ -133,7 +138,7 @@ function refuseStoppedWork(
   state: Coordination,
   { parentStepId, session }: { readonly parentStepId: StepId | undefined; readonly session: SessionKey },
   now: EpochMs,
-): Refused | undefined {
+): SpawnRefusal | undefined {
   if (state.kind === "unopened") return undefined;
   const parent = parentStepId && state.steps.get(parentStepId);
   if ((state.cancelledBy ?? parent?.cancelledBy) !== undefined || isWorkingForNobody(state, session))
@@ -160,17 +165,17 @@ function refuseUnstoppedTurn(
   { turns, clock }: Pick<AdmitDependencies, "turns" | "clock">,
   { state, step }: StepOfChild,
   session: SessionKey,
-): Refused | undefined {
+): SpawnRefusal | undefined {
   const now = clock.now();
   const isUnstopped = state.kind === "ended" && turns.isUnderWaySince(session, state.endedAtMs, now);
   return isUnstopped ? refuseStoppedWork(state, { parentStepId: step.spec.stepId, session }, now) : undefined;
 }
 
-function createStoppedRefusal(reason: string): Refused {
+function createStoppedRefusal(reason: string): SpawnRefusal {
   return { kind: "refused", code: "PLAN_STOPPED", reason };
 }
 
-function createAdmission(submitted: Submitted | Refused): Admission {
+function createAdmission(submitted: SubmitResult | SpawnRefusal): SpawnAdmission {
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
   const envelope = submitted.stepId && buildEnvelope(submitted.state, submitted.stepId);
@@ -178,17 +183,21 @@ function createAdmission(submitted: Submitted | Refused): Admission {
   return { kind: "admitted", envelope, state: submitted.state };
 }
 
-type Home =
+/** The coordination that a spawn is to join, or that was opened with the spawn in it. */
+type CoordinationOfSpawn =
   | {
       readonly kind: "join";
       readonly runId: CoordinationId;
       readonly parentStepId?: StepId;
       readonly policy: PolicyRef | undefined;
     }
-  | { readonly kind: "opened"; readonly submitted: Submitted | Refused };
+  | { readonly kind: "opened"; readonly submitted: SubmitResult | SpawnRefusal };
 
 /** Finds the open coordination that a spawn is to join, or opens one with the spawn in it. */
-async function findOrOpenCoordination(dependencies: AdmitDependencies, request: SpawnRequest): Promise<Home> {
+async function findOrOpenCoordination(
+  dependencies: AdmitDependencies,
+  request: SpawnRequest,
+): Promise<CoordinationOfSpawn> {
   const parent = await findHolder(dependencies, nameChildReference(request.sourceSession));
   if (parent?.open) {
     const { runId, stepId, policy } = parent;
@@ -206,14 +215,18 @@ async function findOrOpenCoordination(dependencies: AdmitDependencies, request: 
   });
 }
 
-interface Holder extends Found {
+/** The coordination and step that hold a reference, and whether the former is open. */
+interface ReferenceHolder extends Found {
   readonly open: boolean;
   /** The pack that it was opened under. */
   readonly policy: PolicyRef | undefined;
 }
 
 /** Finds who holds a reference, and whether that coordination can still be joined. */
-async function findHolder({ store, runs }: AdmitDependencies, name: string): Promise<Holder | undefined> {
+async function findHolder(
+  { store, runs }: AdmitDependencies,
+  name: string,
+): Promise<ReferenceHolder | undefined> {
   const found = await store.find(name);
   if (!found) return undefined;
   const state = await runs.state(found.runId);
@@ -243,8 +256,8 @@ function nameTraceOfSpawn(
 async function joinCoordination(
   dependencies: AdmitDependencies,
   request: SpawnRequest,
-  { runId, parentStepId, policy }: Home & { kind: "join" },
-): Promise<Submitted | Refused> {
+  { runId, parentStepId, policy }: CoordinationOfSpawn & { kind: "join" },
+): Promise<SubmitResult | SpawnRefusal> {
   const ruled = dependencies.under(dependencies.policies?.find(policy));
   const state = await dependencies.runs.state(runId);
   // The budget is held against what the log says.
@@ -264,7 +277,7 @@ async function openCoordinationWithSpawn(
   dependencies: AdmitDependencies,
   request: SpawnRequest,
   causalRef?: CoordinationId,
-): Promise<Submitted | Refused> {
+): Promise<SubmitResult | SpawnRefusal> {
   const { sourceAgent: agent, sourceSession: session } = request;
   const around = await findStepOfChild(dependencies, session);
   const ruled = dependencies.under(chooseRules(dependencies.policies, around, { agent, session }));

@@ -56,19 +56,21 @@ const WAITING_MAX = 1_000;
 /** For how many keys it is remembered that they were left; they are needed for the moment of being bound. */
 const LEFT_KEYS_MAX = 1_000;
 
-interface Waiter {
+/** A spawn of a session that waits for a place, and the function that lets it in. */
+interface WaitingSpawn {
   readonly session: SessionKey;
   readonly admit: () => void;
 }
 
-interface Gate extends Required<SpawnGateDependencies> {
+/** The collaborators and the memory of the gate for spawns. */
+interface SpawnGateState extends Required<SpawnGateDependencies> {
   readonly open: Map<SessionKey, number>;
   openCount: number;
   /** By key: what its place counts for. */
   readonly bound: Map<string, SpawnPlace>;
   readonly left: Set<string>;
   /** In the order in which they came. */
-  readonly waiters: Set<Waiter>;
+  readonly waiters: Set<WaitingSpawn>;
 }
 
 /**
@@ -78,7 +80,7 @@ interface Gate extends Required<SpawnGateDependencies> {
 export function createSpawnGate({ clock, limits, delayMs = DELAY_MS }: SpawnGateDependencies): SpawnGate {
   const counts = { open: new Map<SessionKey, number>(), openCount: 0 };
   const keys = { bound: new Map<string, SpawnPlace>(), left: new Set<string>() };
-  const gate: Gate = { clock, limits, delayMs, ...counts, ...keys, waiters: new Set() };
+  const gate: SpawnGateState = { clock, limits, delayMs, ...counts, ...keys, waiters: new Set() };
   return {
     enter: (session) =>
       new Promise((resolve) => {
@@ -102,7 +104,7 @@ export function createSpawnGate({ clock, limits, delayMs = DELAY_MS }: SpawnGate
  * Admits the session's spawn, refuses it, or lets it wait. Takes the place before it returns, so that no two spawns
  * are admitted to the same one.
  */
-function answerEntry(gate: Gate, session: SessionKey, answer: (entry: SpawnEntry) => void): void {
+function answerEntry(gate: SpawnGateState, session: SessionKey, answer: (entry: SpawnEntry) => void): void {
   const mayWait = gate.delayMs > 0 && gate.waiters.size < WAITING_MAX;
   const ruling = ruleOnEntry(gate, session, mayWait);
   if (ruling.kind === "admitted") answer(admitToPlace(gate, session));
@@ -110,8 +112,8 @@ function answerEntry(gate: Gate, session: SessionKey, answer: (entry: SpawnEntry
   else waitForPlace(gate, session, answer);
 }
 
-function waitForPlace(gate: Gate, session: SessionKey, answer: (entry: SpawnEntry) => void): void {
-  const waiter: Waiter = {
+function waitForPlace(gate: SpawnGateState, session: SessionKey, answer: (entry: SpawnEntry) => void): void {
+  const waiter: WaitingSpawn = {
     session,
     admit: () => {
       gate.waiters.delete(waiter);
@@ -127,11 +129,15 @@ function waitForPlace(gate: Gate, session: SessionKey, answer: (entry: SpawnEntr
   gate.waiters.add(waiter);
 }
 
-function ruleOnEntry({ limits, openCount, open }: Gate, session: SessionKey, mayWait: boolean): SpawnRuling {
+function ruleOnEntry(
+  { limits, openCount, open }: SpawnGateState,
+  session: SessionKey,
+  mayWait: boolean,
+): SpawnRuling {
   return ruleOnSpawn(limits, { all: openCount, ofSession: open.get(session) ?? 0 }, mayWait);
 }
 
-function admitToPlace(gate: Gate, session: SessionKey): SpawnEntry {
+function admitToPlace(gate: SpawnGateState, session: SessionKey): SpawnEntry {
   takePlace(gate, session);
   let isOurs = true;
   const handOverPlace = (to: () => void): void => {
@@ -147,19 +153,19 @@ function admitToPlace(gate: Gate, session: SessionKey): SpawnEntry {
 }
 
 /** Binds a place to the key of a step; one that the key must not have is given back (G1, G2). */
-function bindPlace(gate: Gate, stepKey: string, place: SpawnPlace): void {
+function bindPlace(gate: SpawnGateState, stepKey: string, place: SpawnPlace): void {
   if (gate.bound.has(stepKey) || gate.left.has(stepKey)) passPlaceOn(gate, place.session);
   else gate.bound.set(stepKey, place);
 }
 
-function removePlaceOfKey(gate: Gate, stepKey: string): void {
+function removePlaceOfKey(gate: SpawnGateState, stepKey: string): void {
   const place = gate.bound.get(stepKey);
   if (!place) return;
   gate.bound.delete(stepKey);
   passPlaceOn(gate, place.session);
 }
 
-function takePlace(gate: Gate, session: SessionKey): void {
+function takePlace(gate: SpawnGateState, session: SessionKey): void {
   gate.openCount += 1;
   gate.open.set(session, (gate.open.get(session) ?? 0) + 1);
 }
@@ -168,7 +174,7 @@ function takePlace(gate: Gate, session: SessionKey): void {
  * Takes a place from a session, and gives it to whoever waited longest and may go on. A session at its own limit holds
  * up no other.
  */
-function passPlaceOn(gate: Gate, session: SessionKey): void {
+function passPlaceOn(gate: SpawnGateState, session: SessionKey): void {
   const ofSession = (gate.open.get(session) ?? 0) - 1;
   gate.openCount -= 1;
   if (ofSession > 0) gate.open.set(session, ofSession);

@@ -19,12 +19,12 @@ import type { TurnsByName } from "../../std/turns-by-name.ts";
 import { waitForDuration } from "../../std/wait-for.ts";
 import { prepareSpawnEnd } from "../attempts/spawn-end.ts";
 import type { WithheldTexts } from "../environment/withheld-texts.ts";
-import type { Submitted } from "../log/run-log.ts";
+import type { SubmitResult } from "../log/run-log.ts";
 import { findStepOfChild } from "../log/step-of-child.ts";
 import {
   admitSpawn,
   findOpenCoordinationOfTrace,
-  type Admission,
+  type SpawnAdmission,
   type AdmitDependencies,
   type SpawnRequest,
 } from "./admit-spawn.ts";
@@ -34,7 +34,7 @@ import type { SpawnGate } from "./spawn-gate.ts";
 /** The requests of a session about its spawns. */
 export interface SpawnRequests {
   /** Records the intent to spawn and returns the envelope. @throws CoordinationError when it could not be recorded. */
-  admitSpawn(request: SpawnRequest): Promise<Admission>;
+  admitSpawn(request: SpawnRequest): Promise<SpawnAdmission>;
   /** Records that the host created the child. Returns the envelope with its target, or nothing for a claim that the ledger does not bear out. */
   confirmSpawn(claim: SpawnClaim, child: ObservedChild): Promise<CoordinationEnvelope | undefined>;
   /** Records that the host did not create a child. */
@@ -93,7 +93,7 @@ export function createSpawnRequests(dependencies: SpawnRequestDependencies): Spa
 async function admitThroughGate(
   dependencies: SpawnRequestDependencies,
   request: SpawnRequest,
-): Promise<Admission> {
+): Promise<SpawnAdmission> {
   const { gate, dispatcher } = dependencies;
   const entry = await gate.enter(request.sourceSession);
   if (entry.kind === "refused") return { kind: "refused", code: "LANE_FULL", reason: entry.reason };
@@ -113,7 +113,7 @@ async function submitOrLogRefusal(
   dependencies: SpawnRequestDependencies,
   runId: CoordinationId,
   commands: readonly Command[],
-): Promise<Submitted> {
+): Promise<SubmitResult> {
   const submitted = await dependencies.runs.submit(runId, commands);
   if (submitted.kind === "refused") {
     const { code, reason } = submitted;

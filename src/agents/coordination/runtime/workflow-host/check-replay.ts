@@ -27,7 +27,7 @@ export interface CheckedRun {
   };
 }
 
-type Store = Pick<WorkflowStore, "read" | "entry" | "definition" | "pruned">;
+type ReplayReads = Pick<WorkflowStore, "read" | "entry" | "definition" | "pruned">;
 
 /** The collaborators with which a run is derived again. */
 export interface ReplayCheck {
@@ -45,7 +45,7 @@ const PAGE = 1_000;
  * `INPUT_INVALID`, `LEDGER_CORRUPT`
  */
 export async function checkReplay(
-  store: Store,
+  store: ReplayReads,
   runId: CoordinationId,
   check: ReplayCheck,
 ): Promise<CheckedRun> {
@@ -78,7 +78,8 @@ async function addPlayIfNeeded(
   return loadPlay && needsPlay(graph) ? { ...settings, play: await loadPlay() } : settings;
 }
 
-interface Deriving {
+/** The graph and the settings that a run is derived with, and from which event on. */
+interface DerivationInput {
   readonly graph: NodeGraph;
   readonly settings: WorkflowSettings;
   readonly derivesFrom: number;
@@ -86,13 +87,18 @@ interface Deriving {
   readonly entry: WorkflowEntry;
 }
 
-interface Derived {
+/** A run that was derived from its log, and the first event that differs. */
+interface DerivedRun {
   readonly run: WorkflowRun;
   readonly difference?: NonNullable<CheckedRun["difference"]>;
 }
 
 /** Derives the run from its log page by page, up to its end or to the first event that differs. */
-async function deriveRun(store: Store, begun: WorkflowRun, deriving: Deriving): Promise<Derived> {
+async function deriveRun(
+  store: ReplayReads,
+  begun: WorkflowRun,
+  deriving: DerivationInput,
+): Promise<DerivedRun> {
   const { graph, settings, derivesFrom, entry } = deriving;
   const { length } = entry;
   let run = begun;
@@ -117,7 +123,7 @@ async function deriveRun(store: Store, begun: WorkflowRun, deriving: Deriving): 
 
 /** Creates the error for a log that ends before its counted length: it was pruned meanwhile, or is damaged. */
 async function createShortLogError(
-  store: Store,
+  store: ReplayReads,
   { runId, length }: WorkflowEntry,
   end: number,
 ): Promise<CoordinationError> {

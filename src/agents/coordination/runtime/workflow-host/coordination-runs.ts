@@ -20,7 +20,7 @@ import { refuseSettledQuestion, refuseUnaskedNode, refuseUnknownRun } from "./re
 import type { OtherRuns } from "./records/other-runs.ts";
 import { readQuestionAnswer } from "./question-answer.ts";
 import type {
-  Answered,
+  HostAnswer,
   Caller,
   HostRefusal,
   OpenInterrupt,
@@ -56,8 +56,8 @@ export function createCoordinationRuns(dependencies: CoordinationRunsDependencie
   const withOwnRun = async <T>(
     { tenant }: Caller,
     runId: string,
-    work: (opening: Opening) => Promise<Answered<T>>,
-  ): Promise<Answered<T> | undefined> => {
+    work: (opening: OpeningEvent) => Promise<HostAnswer<T>>,
+  ): Promise<HostAnswer<T> | undefined> => {
     if (tenant !== dependencies.tenant) return undefined;
     const [first] = await dependencies.store.read(runId as CoordinationId, { from: 0, limit: 1 });
     return first?.type === "coordination.created" ? work(first) : undefined;
@@ -95,17 +95,18 @@ export function createCoordinationRuns(dependencies: CoordinationRunsDependencie
   };
 }
 
-type Opening = RunEvent & { readonly type: "coordination.created" };
+/** The first event of a coordination. */
+type OpeningEvent = RunEvent & { readonly type: "coordination.created" };
 
-function createDoneAnswer<T>(value: T): Answered<T> {
+function createDoneAnswer<T>(value: T): HostAnswer<T> {
   return { kind: "done", value };
 }
 
 /** Returns a coordination as the snapshot of a run, free of content (R2). */
 async function readCoordinationSnapshot(
   dependencies: CoordinationRunsDependencies,
-  { runId, payload }: Opening,
-): Promise<Answered<RunSnapshot>> {
+  { runId, payload }: OpeningEvent,
+): Promise<HostAnswer<RunSnapshot>> {
   const view = await dependencies.coordinator.view(runId);
   if (!view) return refuseUnknownRun(runId);
   const { parent, ownerAgent } = payload;
@@ -175,7 +176,7 @@ function getQuestionNodeId({ stepId }: QuestionView): string {
 function findNodeQuestion(
   view: CoordinationView | undefined,
   { nodeId, interruptId }: QuestionPlace,
-): Answered<QuestionView> {
+): HostAnswer<QuestionView> {
   const isOfNode = (question: QuestionView): boolean => getQuestionNodeId(question) === nodeId;
   if (!view?.escalations.some(isOfNode)) return refuseUnaskedNode(nodeId);
   const found = listUnansweredQuestions(view).find(
@@ -222,7 +223,8 @@ async function requestCancellation(
   return createDoneAnswer({ runId: coordinationId, status: "cancelling" as const });
 }
 
-interface Resolving extends QuestionPlace {
+/** An answer that a caller submits to a question of a coordination. */
+interface AnswerSubmission extends QuestionPlace {
   readonly caller: Caller;
   readonly runId: CoordinationId;
   readonly value: unknown;
@@ -231,8 +233,8 @@ interface Resolving extends QuestionPlace {
 /** Answers an open question. Where it is settled, the refusal says if this answer had settled it. */
 async function resolveQuestion(
   { coordinator }: CoordinationRunsDependencies,
-  resolving: Resolving,
-): Promise<Answered<ResolvedInterrupt>> {
+  resolving: AnswerSubmission,
+): Promise<HostAnswer<ResolvedInterrupt>> {
   const { runId, nodeId } = resolving;
   const view = await coordinator.view(runId);
   const found = findNodeQuestion(view, resolving);
@@ -251,7 +253,7 @@ type AnswerRequest = Parameters<Coordinator["answer"]>[0];
 
 function createAnswerRequest(
   { escalationId, kind }: QuestionView,
-  { caller, runId, value }: Resolving,
+  { caller, runId, value }: AnswerSubmission,
 ): AnswerRequest | { readonly refused: string } {
   const answer = readQuestionAnswer({ kind, escalationId }, value);
   if ("refused" in answer) return answer;
@@ -263,7 +265,8 @@ function createAnswerRequest(
   };
 }
 
-interface Resolved extends Resolving {
+/** An answer to a question that is not open, with the coordination as it is now. */
+interface LateAnswer extends AnswerSubmission {
   readonly view: CoordinationView | undefined;
 }
 
@@ -271,7 +274,7 @@ interface Resolved extends Resolving {
 async function addSettledOutcome(
   coordinator: Coordinator,
   refusal: HostRefusal,
-  resolved: Resolved,
+  resolved: LateAnswer,
 ): Promise<HostRefusal> {
   const { view, runId, nodeId, interruptId } = resolved;
   const question = view?.escalations.find(({ escalationId }) => escalationId === interruptId);

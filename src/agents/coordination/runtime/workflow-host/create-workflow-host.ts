@@ -5,21 +5,21 @@ import { requestCancel, endOrphan, requestPause, requestResume } from "./request
 import { createInventoryEntry } from "./records/agent-inventory.ts";
 import { createRun, findWorkflowRefusal, refuse } from "./driving/create-run.ts";
 import { forkRun } from "./requests/fork-run.ts";
-import type { Hosting } from "./requests/hosting.ts";
+import type { HostCollaborators } from "./requests/hosting.ts";
 import { createHosting } from "./requests/create-hosting.ts";
 import { recordQuestionAnswer, findOpenQuestion, inspectToken, resolveToken } from "./requests/interrupts.ts";
 import { describeAcceptedRun, readAncestry, readRunEvents, readRunSnapshot } from "./requests/read-runs.ts";
-import { createRecovery, type Recovery } from "./driving/recover-runs.ts";
+import { createRecovery, type RunRecovery } from "./driving/recover-runs.ts";
 import { registerWorkflow } from "./requests/register-workflow.ts";
 import { createTenantWorkspace } from "./requests/tenant-workspace.ts";
 import { runAgent, type AgentRunHost } from "./agents/run-agent.ts";
-import type { Answered, Caller, CreatedRun, CreateRun, WorkflowHost } from "./records/workflow-host.ts";
+import type { HostAnswer, Caller, CreatedRun, CreateRun, WorkflowHost } from "./records/workflow-host.ts";
 import { createTurnsByName } from "../../std/turns-by-name.ts";
 import type { WorkflowHostDependencies } from "./records/workflow-dependencies.ts";
 import { createOwnWorkspaceScope } from "./records/run-workspace.ts";
 
 /** Lists the workflows that this host would not refuse to run, and logs a warning for each other one. */
-function listRunnableWorkflowIds(hosting: Hosting): readonly string[] {
+function listRunnableWorkflowIds(hosting: HostCollaborators): readonly string[] {
   return hosting.definitions.flatMap((definition) => {
     const { id } = definition;
     const refusal = describeRefusal(hosting, definition);
@@ -31,7 +31,7 @@ function listRunnableWorkflowIds(hosting: Hosting): readonly string[] {
 
 /** Describes why this host would refuse to run a workflow; `undefined` where it would not. */
 function describeRefusal(
-  { book, settings, agentBook }: Hosting,
+  { book, settings, agentBook }: HostCollaborators,
   definition: WorkflowDefinition,
 ): string | undefined {
   const { workflow, problems } = book.compile(definition);
@@ -40,26 +40,26 @@ function describeRefusal(
 
 /** Starts a run, and returns what its caller is told of it. */
 async function createAcceptedRun(
-  hosting: Hosting,
+  hosting: HostCollaborators,
   caller: Caller,
   request: CreateRun,
-): Promise<Answered<CreatedRun>> {
+): Promise<HostAnswer<CreatedRun>> {
   const created = await createRun({ ...hosting, driver: hosting.runs }, caller, request);
   return created.kind === "done" ? { kind: "done", value: describeAcceptedRun(created.value) } : created;
 }
 
 async function readDefinition(
-  { book }: Hosting,
+  { book }: HostCollaborators,
   tenant: string,
   workflowId: string,
-): Promise<Answered<WorkflowDefinition>> {
+): Promise<HostAnswer<WorkflowDefinition>> {
   const found = await book.workflow(tenant, workflowId);
   return found
     ? { kind: "done", value: found.definition }
     : refuse("not_found", `there is no workflow ${workflowId}`);
 }
 
-async function stopHost({ watching, runs }: Hosting, recovery: Recovery): Promise<void> {
+async function stopHost({ watching, runs }: HostCollaborators, recovery: RunRecovery): Promise<void> {
   watching.stop();
   recovery.stop();
   await runs.stop();
@@ -67,7 +67,7 @@ async function stopHost({ watching, runs }: Hosting, recovery: Recovery): Promis
 }
 
 /** Returns the requests that the run of one agent makes of its host. */
-function createAgentRuns(hosting: Hosting): AgentRunHost {
+function createAgentRuns(hosting: HostCollaborators): AgentRunHost {
   return {
     create: (caller, request) => createAcceptedRun(hosting, caller, request),
     snapshot: (caller, runId) => readRunSnapshot(hosting, caller, runId),

@@ -28,15 +28,16 @@ export interface RunsVerification {
   readonly isCut?: true;
 }
 
-type Store = Pick<WorkflowStore, "listUnproven" | "findUnproven" | "read" | "pruned">;
-type Entry = UnprovenRun<WorkflowSummary>;
+type VerificationReads = Pick<WorkflowStore, "listUnproven" | "findUnproven" | "read" | "pruned">;
+/** A workflow run as the ledger lists it, before its log is verified. */
+type UnprovenWorkflowRun = UnprovenRun<WorkflowSummary>;
 
 /**
  * Proves all workflow runs of a ledger; returns counts and up to `PROBLEMS_MAX` problems, `isCut` where it ended
  * early. `onProgress` hears of each run. @throws CoordinationError for an outage before any problem
  */
 export async function verifyWorkflowRuns(
-  store: Store,
+  store: VerificationReads,
   onProgress: (progress: Pick<RunsVerification, "workflowRuns" | "events">) => void = () => undefined,
 ): Promise<RunsVerification> {
   const problems: StoredProblem[] = [];
@@ -71,8 +72,8 @@ export async function verifyWorkflowRuns(
  * event is the only problem where there is one.
  */
 export async function verifyWorkflowRun(
-  store: Store & WorkflowStore,
-  entry: Entry,
+  store: VerificationReads & WorkflowStore,
+  entry: UnprovenWorkflowRun,
 ): Promise<Pick<RunsVerification, "events" | "problems">> {
   const { runId, length } = entry;
   const damage = await store.damage(runId, { before: length });
@@ -83,7 +84,7 @@ export async function verifyWorkflowRun(
 }
 
 /** Returns the problems of a run, up to the events that its entry counts. One that was pruned meanwhile has none. */
-async function verifyRun(store: Store, entry: Entry): Promise<StoredProblem[]> {
+async function verifyRun(store: VerificationReads, entry: UnprovenWorkflowRun): Promise<StoredProblem[]> {
   const problems = await findLogProblems(store, entry);
   if (problems.length === 0) return problems;
   const newest = await store.findUnproven(entry.runId).catch(ignoreDamage);
@@ -91,9 +92,12 @@ async function verifyRun(store: Store, entry: Entry): Promise<StoredProblem[]> {
 }
 
 /** Checks the log, the source and the summary of a run. A log that cannot be read on is its last problem. */
-async function findLogProblems(store: Store, entry: Entry): Promise<StoredProblem[]> {
+async function findLogProblems(
+  store: VerificationReads,
+  entry: UnprovenWorkflowRun,
+): Promise<StoredProblem[]> {
   const { runId } = entry;
-  const check: Check = { entry, seen: new Set(), problems: [] };
+  const check: WorkflowRunCheck = { entry, seen: new Set(), problems: [] };
   try {
     await checkAllEvents(store, entry, check);
     check.problems.push(...(await checkLogLength(store, entry, check.run?.nextSequence ?? 0)));
@@ -107,7 +111,11 @@ async function findLogProblems(store: Store, entry: Entry): Promise<StoredProble
   return [...check.problems, ...checkSummary(check, entry)];
 }
 
-async function checkAllEvents(store: Store, { runId, length }: Entry, check: Check): Promise<void> {
+async function checkAllEvents(
+  store: VerificationReads,
+  { runId, length }: UnprovenWorkflowRun,
+  check: WorkflowRunCheck,
+): Promise<void> {
   await checkSource(store, check);
   for await (const page of readLog(store, runId, { to: length })) {
     for (const event of page) checkEvent(check, event);
@@ -116,7 +124,10 @@ async function checkAllEvents(store: Store, { runId, length }: Entry, check: Che
 }
 
 /** Adds a problem where the source of a fork does not have the events that the fork takes. */
-async function checkSource(store: Store, { entry: { runId, origin }, problems }: Check): Promise<void> {
+async function checkSource(
+  store: VerificationReads,
+  { entry: { runId, origin }, problems }: WorkflowRunCheck,
+): Promise<void> {
   if (!origin) return;
   const { sourceRunId, until } = origin;
   const source = await store.findUnproven(sourceRunId);
@@ -134,8 +145,8 @@ async function checkSource(store: Store, { entry: { runId, origin }, problems }:
  * the source.
  */
 async function checkTakenEvents(
-  store: Store,
-  { entry: { origin }, problems }: Check,
+  store: VerificationReads,
+  { entry: { origin }, problems }: WorkflowRunCheck,
   page: readonly WorkflowEvent[],
 ): Promise<void> {
   if (origin?.mode !== "branch") return;
@@ -156,7 +167,7 @@ async function checkTakenEvents(
  * Returns a problem where the stored summary is not the log's. The log tells neither who drove the run last, nor which
  * request it comes of, nor when it is due; it tells the rest.
  */
-function checkSummary({ run }: Check, { runId, summary }: Entry): StoredProblem[] {
+function checkSummary({ run }: WorkflowRunCheck, { runId, summary }: UnprovenWorkflowRun): StoredProblem[] {
   if (!summary) return [{ kind: "index_differs", message: "the summary cannot be read", runId }];
   const { root: _root, wakesAtMs: _wakesAtMs, ...stored } = summary;
   return isSameValue(run && summarizeAsStored(run, stored), stored)
@@ -177,15 +188,16 @@ function summarizeAsStored(run: WorkflowRun, { driver, isAsking, chars }: Workfl
   };
 }
 
-interface Check {
-  readonly entry: Entry;
+/** The check of one workflow run, as far as it has come. */
+interface WorkflowRunCheck {
+  readonly entry: UnprovenWorkflowRun;
   run?: WorkflowRun;
   readonly seen: Set<string>;
   readonly problems: StoredProblem[];
 }
 
 /** Folds an event into the run, and adds a problem where its cause is not an earlier event (L3). */
-function checkEvent(check: Check, event: WorkflowEvent): void {
+function checkEvent(check: WorkflowRunCheck, event: WorkflowEvent): void {
   const { eventId, runId, sequence, causationId, payload } = event;
   const isForeign = (payload as { readonly causationHostId?: unknown }).causationHostId !== undefined;
   if (causationId !== undefined && !isForeign && !check.seen.has(causationId))

@@ -8,7 +8,7 @@ export interface MergedFiles {
   readonly unmerged: readonly UnmergedFile[];
 }
 
-interface Dependencies {
+interface FileMergeDependencies {
   readonly worktrees: Pick<Worktrees, "texts" | "versionOf">;
   readonly textMerge: () => Promise<TextMerge>;
 }
@@ -23,7 +23,7 @@ type FileFate =
  * both sides changed them; writes nothing.
  */
 export async function planMergedFiles(
-  dependencies: Dependencies,
+  dependencies: FileMergeDependencies,
   worktree: OpenWorktree,
   changes: readonly WorktreeChange[],
 ): Promise<MergedFiles> {
@@ -59,7 +59,7 @@ function isFileVersion(version: string): boolean {
 
 /** Merges the texts of a file that both sides changed. It is unmerged where they do not fit together. */
 async function mergeFileTexts(
-  { worktrees, textMerge }: Dependencies,
+  { worktrees, textMerge }: FileMergeDependencies,
   worktree: OpenWorktree,
   { path, base, theirs, ours }: WorktreeChange,
 ): Promise<FileFate> {

@@ -37,7 +37,8 @@ export interface MergeDependencies extends RuntimeDependencies {
   };
 }
 
-interface Merge {
+/** The merge of one attempt's worktree into the folder that it was made from. */
+interface WorktreeMergeTask {
   readonly dependencies: MergeDependencies;
   readonly state: OpenCoordination;
   readonly stepId: StepId;
@@ -91,7 +92,7 @@ function findWorktreeToMerge(
  * Compares the worktree, and writes its changes or asks people. A worktree that is absent is a failed merge, unless
  * the merge was begun: then people are asked.
  */
-async function mergeChangesBack(merge: Merge): Promise<void> {
+async function mergeChangesBack(merge: WorktreeMergeTask): Promise<void> {
   const compared = await merge.dependencies.worktrees.compare(merge.worktree);
   if (compared.kind === "compared") {
     const merged = await planMergedFiles(merge.dependencies, merge.worktree, compared.changes);
@@ -115,7 +116,7 @@ async function mergeChangesBack(merge: Merge): Promise<void> {
  * case. Returns what people are to be asked about; `undefined` where there is nothing.
  */
 async function writeUnlessHeld(
-  merge: Merge,
+  merge: WorktreeMergeTask,
   changes: readonly WorktreeChange[],
   { writes, unmerged }: MergedFiles,
 ): Promise<MergeObstacles | undefined> {
@@ -128,7 +129,7 @@ async function writeUnlessHeld(
 }
 
 /** Records the files that are to be written (W2); false where the attempt is over meanwhile. */
-function recordMergeBegun(merge: Merge, writes: readonly WorktreeWrite[]): Promise<boolean> {
+function recordMergeBegun(merge: WorktreeMergeTask, writes: readonly WorktreeWrite[]): Promise<boolean> {
   const files = writes.map(({ path, before, after }) => ({ path, before, after }));
   return submitCommands(merge, [{ type: "beginMerge", ...pickAttempt(merge), files }]);
 }
@@ -138,7 +139,7 @@ function recordMergeBegun(merge: Merge, writes: readonly WorktreeWrite[]): Promi
  * it was nor as it was to be.
  */
 async function finishWriting(
-  merge: Merge,
+  merge: WorktreeMergeTask,
   changes: readonly WorktreeChange[],
   writes: readonly WorktreeWrite[],
 ): Promise<MergeObstacles | undefined> {
@@ -160,7 +161,7 @@ async function finishWriting(
  * those that were written instead, and returns what could not be.
  */
 async function writeFiles(
-  merge: Merge,
+  merge: WorktreeMergeTask,
   writes: readonly WorktreeWrite[],
   lostFiles: readonly UnmergedFile[] = [],
 ): Promise<MergeObstacles | undefined> {
@@ -184,7 +185,7 @@ async function writeFiles(
  * Records the files that a merge wrote before it failed. This comes before git keeps the work, which may take long:
  * whoever writes such a file meanwhile must know of the change.
  */
-async function recordChangedFiles(merge: Merge, changed: readonly ChangedFile[]): Promise<void> {
+async function recordChangedFiles(merge: WorktreeMergeTask, changed: readonly ChangedFile[]): Promise<void> {
   const { stepId } = merge;
   const commands = changed.map(({ resource, version }): Command => ({
     type: "recordChange",
@@ -196,12 +197,18 @@ async function recordChangedFiles(merge: Merge, changed: readonly ChangedFile[])
   if (commands.length > 0) await submitCommands(merge, commands);
 }
 
-function pickAttempt({ stepId, attempt }: Merge): { readonly stepId: StepId; readonly attempt: number } {
+function pickAttempt({ stepId, attempt }: WorktreeMergeTask): {
+  readonly stepId: StepId;
+  readonly attempt: number;
+} {
   return { stepId, attempt };
 }
 
 /** Lists the files that another step holds, and the paths that are no files. */
-async function listHeldFiles(merge: Merge, writes: readonly WorktreeWrite[]): Promise<UnmergedFile[]> {
+async function listHeldFiles(
+  merge: WorktreeMergeTask,
+  writes: readonly WorktreeWrite[],
+): Promise<UnmergedFile[]> {
   const { dependencies, stepId } = merge;
   const { coordinationId } = merge.state;
   // Steps may have begun since the files were compared, and their plan may declare them.
@@ -217,7 +224,10 @@ async function listHeldFiles(merge: Merge, writes: readonly WorktreeWrite[]): Pr
   return heldFiles;
 }
 
-function locateResource({ dependencies, worktree }: Merge, path: string): Promise<string | undefined> {
+function locateResource(
+  { dependencies, worktree }: WorktreeMergeTask,
+  path: string,
+): Promise<string | undefined> {
   return dependencies.files.locate(`${worktree.repository}/${path}`, worktree.repository);
 }
 
@@ -232,7 +242,10 @@ interface MergeObstacles {
 }
 
 /** Reads which version is in each written file now: others may have to know of it before they write. */
-async function readWrittenVersions(merge: Merge, writes: readonly WorktreeWrite[]): Promise<ChangedFile[]> {
+async function readWrittenVersions(
+  merge: WorktreeMergeTask,
+  writes: readonly WorktreeWrite[],
+): Promise<ChangedFile[]> {
   const changed: ChangedFile[] = [];
   for (const { path } of writes) {
     const resource =
@@ -245,7 +258,7 @@ async function readWrittenVersions(merge: Merge, writes: readonly WorktreeWrite[
 }
 
 /** Keeps the work on its branch, and asks people about it (W3). */
-async function askPeopleAboutMerge(merge: Merge, problem: MergeObstacles): Promise<void> {
+async function askPeopleAboutMerge(merge: WorktreeMergeTask, problem: MergeObstacles): Promise<void> {
   const { dependencies, worktree, stepId } = merge;
   const place = await dependencies.worktrees.keep(worktree);
   const { repository } = worktree;
@@ -265,7 +278,7 @@ async function askPeopleAboutMerge(merge: Merge, problem: MergeObstacles): Promi
 
 /** Submits commands about the merge; false where they were refused, because the attempt is over. */
 async function submitCommands(
-  { dependencies, state }: Merge,
+  { dependencies, state }: WorktreeMergeTask,
   commands: readonly Command[],
   contents: readonly ContentInput[] = [],
 ): Promise<boolean> {

@@ -42,29 +42,33 @@ export type AgentEffect =
     })
   | (AgentBase & { readonly kind: "call_agent_tool"; readonly call: AskedCall; readonly tool: BoundTool });
 
-type Started = WorkflowPayloads["agent.invocation.started"];
-type Bound = WorkflowPayloads["coordination.agent_bound"];
-type Turned = WorkflowPayloads["coordination.agent_turned"];
-type Refusal = WorkflowPayloads["node.failed"]["error"];
+/** The payload of the event that starts an agent's invocation. */
+type InvocationStartedPayload = WorkflowPayloads["agent.invocation.started"];
+/** The payload of the event that binds an agent to a model and tools. */
+type AgentBoundPayload = WorkflowPayloads["coordination.agent_bound"];
+/** The payload of the event that records a turn of an agent. */
+type AgentTurnedPayload = WorkflowPayloads["coordination.agent_turned"];
+/** The error that a node failed with. */
+type FailedNodeError = WorkflowPayloads["node.failed"]["error"];
 
 export type AgentOutcome =
   | {
       readonly kind: "agent_prepared";
-      readonly started: Started;
+      readonly started: InvocationStartedPayload;
       readonly prompt: WorkflowPayloads["agent.promptResolved"];
-      readonly bound: Bound;
+      readonly bound: AgentBoundPayload;
       /** Why it goes no further: a task that is not of its schema, no model. */
-      readonly refusal?: Refusal;
+      readonly refusal?: FailedNodeError;
     }
   | {
       readonly kind: "agent_turned";
-      readonly turn: Omit<Turned, "invocationId" | "turn">;
+      readonly turn: Omit<AgentTurnedPayload, "invocationId" | "turn">;
       readonly reasoning: string;
       readonly usage: Values;
       readonly model: string;
       readonly asked?: ModelAsked;
       /** The problem of the last turn's answer. */
-      readonly refusal?: Refusal;
+      readonly refusal?: FailedNodeError;
     }
   | {
       readonly kind: "agent_tool_returned";

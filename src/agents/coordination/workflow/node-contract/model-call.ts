@@ -35,12 +35,13 @@ function draftModelRequest(view: NodeView, request: ModelAsked | undefined): Wor
   return [withNodeId(view, { type: "coordination.model_asked", payload } as const)];
 }
 
-interface Called {
+/** The model that was called, and the usage it reported. */
+interface CalledModel {
   readonly model: string;
   readonly usage: Values;
 }
 
-function draftModelUsage(view: NodeView, { model, usage: tokens }: Called): WorkflowDraft {
+function draftModelUsage(view: NodeView, { model, usage: tokens }: CalledModel): WorkflowDraft {
   const tokensOf = (key: string): number => (typeof tokens[key] === "number" ? tokens[key] : 0);
   const payload = {
     provider: readProviderName(tokens),
@@ -52,7 +53,7 @@ function draftModelUsage(view: NodeView, { model, usage: tokens }: Called): Work
   return withNodeId(view, { type: "provider.usage", payload });
 }
 
-function draftModelRefusal(view: NodeView, { model, usage: tokens }: Called): WorkflowDraft {
+function draftModelRefusal(view: NodeView, { model, usage: tokens }: CalledModel): WorkflowDraft {
   const payload = { nodeId: view.nodeRun.nodeId, provider: readProviderName(tokens), model };
   return withNodeId(view, { type: "envelope.refusal", payload } as const);
 }

@@ -9,7 +9,7 @@ import { isAtWork, type NodeRun, type WorkflowRun } from "../state/workflow-stat
 import type { Values } from "../state/values.ts";
 
 /** A run that may be at its end, with what bounds it. */
-export interface Ending {
+export interface RunEnding {
   readonly run: WorkflowRun;
   readonly graph: NodeGraph;
   readonly settings: WorkflowSettings;
@@ -20,7 +20,7 @@ export interface Ending {
  * Drafts the end of a run in which a node failed and no edge handles that, or whose supervisor decided to terminate;
  * else empty. Other nodes could go on.
  */
-export function draftEarlyEnd(ending: Ending): WorkflowDraft[] {
+export function draftEarlyEnd(ending: RunEnding): WorkflowDraft[] {
   const { run, graph } = ending;
   for (const node of run.nodes.values())
     if (node.status === "failed" && !isFailureHandled(graph, node)) return draftFailedRun(ending, node);
@@ -37,11 +37,11 @@ function isFailureHandled(graph: NodeGraph, { nodeId }: NodeRun): boolean {
 }
 
 /** Drafts the completion of a run in which nothing is at work and nothing can be started. */
-export function draftRegularEnd(ending: Ending): WorkflowDraft[] {
+export function draftRegularEnd(ending: RunEnding): WorkflowDraft[] {
   return [draftCompletedRun(ending)];
 }
 
-function draftFailedRun(ending: Ending, { nodeId, error }: NodeRun): WorkflowDraft[] {
+function draftFailedRun(ending: RunEnding, { nodeId, error }: NodeRun): WorkflowDraft[] {
   const reported = error ?? { code: "node_failed", message: `node ${nodeId} failed` };
   return [
     ...draftNodeCancellations(ending.run, `node ${nodeId} failed`),
@@ -81,19 +81,19 @@ export function draftEndByNode(
   ];
 }
 
-function draftCompletedRun(ending: Ending): WorkflowDraft {
+function draftCompletedRun(ending: RunEnding): WorkflowDraft {
   return {
     type: "run.completed",
     payload: { outputs: { ...collectRunOutputs(ending) }, durationMs: computeDurationMs(ending) },
   };
 }
 
-function computeDurationMs({ run, now }: Ending): number {
+function computeDurationMs({ run, now }: RunEnding): number {
   return Math.max(0, now - run.startedAtMs);
 }
 
 /** Returns the outputs of the primary node, else of the only end, else of all ends by their ids. */
-function collectRunOutputs({ run, graph }: Ending): Values {
+function collectRunOutputs({ run, graph }: RunEnding): Values {
   const endNodes = [...graph.nodes.values()].flatMap(({ node, outgoing }) => {
     const nodeRun = run.nodes.get(node.id);
     const isEnd = outgoing.every(({ closesLoop }) => closesLoop);
@@ -108,7 +108,7 @@ function collectRunOutputs({ run, graph }: Ending): Values {
 }
 
 /** Returns the longest that a run may take: the strictest of what the caller, the workflow and the host say. */
-function computeDurationLimitMs({ run, graph, settings }: Ending): number {
+function computeDurationLimitMs({ run, graph, settings }: RunEnding): number {
   const requestedMs = run.started.configurable?.["runTimeoutMs"];
   const limits = [
     settings.runDurationMsMax,
@@ -122,20 +122,20 @@ function computeDurationLimitMs({ run, graph, settings }: Ending): number {
  * Returns the moment at which a run has worked for longer than it may; `undefined` while somebody is waited for, which
  * does not count.
  */
-export function computeRunDeadlineMs(ending: Ending): EpochMs | undefined {
+export function computeRunDeadlineMs(ending: RunEnding): EpochMs | undefined {
   const { run } = ending;
   if (run.waitingSinceMs !== undefined) return undefined;
   return addMs(run.startedAtMs, computeDurationLimitMs(ending) + run.waitedMs + 1);
 }
 
 /** True where a run has worked for longer than it may; false while somebody is waited for. */
-export function isOverTime(ending: Ending): boolean {
+export function isOverTime(ending: RunEnding): boolean {
   const deadline = computeRunDeadlineMs(ending);
   return deadline !== undefined && ending.now >= deadline;
 }
 
 /** Drafts the failure of a run that has worked for longer than it may, with the cancellation of its nodes. */
-export function draftRunTimeout(ending: Ending): WorkflowDraft[] {
+export function draftRunTimeout(ending: RunEnding): WorkflowDraft[] {
   const { run, now } = ending;
   const limit = computeDurationLimitMs(ending);
   const observed = now - run.startedAtMs - run.waitedMs;

@@ -104,21 +104,21 @@ function listWorkerEnds(run: WorkflowRun): readonly Values[] {
 }
 
 /** A name, and content that may be cut. */
-interface Item {
+interface CuttableItem {
   readonly head: Values;
   readonly field: string;
   readonly value: unknown;
 }
 
-function createMemoryItem({ id, tags, createdAt, content }: Values): Item {
+function createMemoryItem({ id, tags, createdAt, content }: Values): CuttableItem {
   return { head: { id, tags, createdAt }, field: "content", value: content };
 }
 
-function createFileItem({ path, version, content }: TurnFile): Item {
+function createFileItem({ path, version, content }: TurnFile): CuttableItem {
   return { head: { path, version }, field: "content", value: content };
 }
 
-function createEventItem({ sequence, type, nodeId, payload }: WorkflowEvent, graph: NodeGraph): Item {
+function createEventItem({ sequence, type, nodeId, payload }: WorkflowEvent, graph: NodeGraph): CuttableItem {
   const head = { sequence, type, ...(nodeId !== undefined && { nodeId }) };
   return { head, field: "payload", value: selectShownPayload(type, payload, graph) };
 }
@@ -128,7 +128,7 @@ function createEventItem({ sequence, type, nodeId, payload }: WorkflowEvent, gra
  * makes all texts safe.
  */
 function fitItems(
-  items: readonly Item[],
+  items: readonly CuttableItem[],
   safe: (value: unknown) => unknown,
   charsMax: number,
 ): readonly Values[] {

@@ -63,13 +63,14 @@ export function createPrepareEffect(view: NodeView): NodeEffect {
   };
 }
 
-type Rest<E> = E extends AgentEffect ? Omit<E, "nodeId" | "agentId" | "manifest"> : never;
+/** The fields of an effect of an agent, without those that all of them have. */
+type AgentEffectFields<E> = E extends AgentEffect ? Omit<E, "nodeId" | "agentId" | "manifest"> : never;
 
 /** Creates an effect of an agent's invocation from its own fields; the `id` given is one within the invocation. */
 export function createAgentEffect(
   view: NodeView,
   { started }: Invocation,
-  rest: Rest<AgentEffect>,
+  rest: AgentEffectFields<AgentEffect>,
 ): NodeEffect {
   const { agentId, manifest = "" } = started;
   return {

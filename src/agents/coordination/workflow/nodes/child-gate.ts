@@ -25,13 +25,18 @@ import {
   type NodeView,
 } from "../node-contract/node-type.ts";
 import { isAgreedAnswer } from "../state/review.ts";
-import { findLogIdentity, type Answer, type Handoff, type RecordedVerdict } from "../state/workflow-state.ts";
+import {
+  findLogIdentity,
+  type InterruptAnswer,
+  type Handoff,
+  type RecordedVerdict,
+} from "../state/workflow-state.ts";
 import { createWaitStep } from "../node-contract/suspension.ts";
 import type { Values } from "../state/values.ts";
 import { isRecord } from "../../std/is-record.ts";
-import { draftHarvestedChanges, readPeerUrl, type Mapping } from "./child-run.ts";
+import { draftHarvestedChanges, readPeerUrl, type NameMapping } from "./child-run.ts";
 import { draftMergeQuestion, listMergeHolds } from "./gate-question.ts";
-import { ruleOnChild, type Judged, type Ruling } from "./gate-ruling.ts";
+import { ruleOnChild, type ChildJudgedOutcome, type ChildRuling } from "./gate-ruling.ts";
 
 const gates = new WeakMap<Values, ChildGate | Error>();
 
@@ -60,7 +65,7 @@ export const listGateProblems: NonNullable<NodeType["check"]> = (graphNode, _gra
 
 /** Where the worker is handed over, as far as the gate needs it. */
 export interface GatePlace {
-  readonly outputMapping: Mapping;
+  readonly outputMapping: NameMapping;
   readonly ordinal: string;
   /** The worker begins again. */
   readonly again: () => NodeStep;
@@ -89,7 +94,7 @@ export function stepGate(view: NodeView, handoff: Handoff, place: GatePlace): No
  * True when the log lacks the outputs that people agreed to, so that they are read again: a branch may begin after the
  * question was asked and before its data was recorded.
  */
-function isAnsweredUnseen(answer: Answer): boolean {
+function isAnsweredUnseen(answer: InterruptAnswer): boolean {
   return !isEditedAnswer(answer) && answer.asked.data["artifactData"] === undefined;
 }
 
@@ -177,7 +182,7 @@ export function settleGate(
 }
 
 /** Returns the id of the verdict event, which follows the events about the cost of the critic's model. */
-function computeVerdictEventId(view: NodeView, { calls = [] }: Judged): EventId {
+function computeVerdictEventId(view: NodeView, { calls = [] }: ChildJudgedOutcome): EventId {
   return computeDraftEventId(view, calls.length);
 }
 
@@ -185,7 +190,7 @@ function computeVerdictEventId(view: NodeView, { calls = [] }: Judged): EventId 
 function draftMergeIfAny(
   view: NodeView,
   handoff: Handoff,
-  { gate, place, judged }: GateAtPlace & { readonly judged: Judged },
+  { gate, place, judged }: GateAtPlace & { readonly judged: ChildJudgedOutcome },
 ): WorkflowDraft[] {
   const { variables: values = {}, attestation } = judged;
   return needsHarvest(gate, place)
@@ -194,14 +199,14 @@ function draftMergeIfAny(
 }
 
 /** True when the result is not accepted and nobody may let it through: it is dropped, or the worker is sent back. */
-function isRuledOut(gate: ChildGate, handoff: Handoff, ruling: Ruling): boolean {
+function isRuledOut(gate: ChildGate, handoff: Handoff, ruling: ChildRuling): boolean {
   if (ruling.kind !== "verdict") return false;
   const { verdict } = ruling.verdict;
   return verdict === "fail" || (verdict === "revise" && !areRevisionsExhausted(gate, handoff));
 }
 
 /** Returns the judgement of an outcome; outputs that could not be read are missing evidence. */
-function readJudgedOutcome(outcome: EffectOutcome): Judged | undefined {
+function readJudgedOutcome(outcome: EffectOutcome): ChildJudgedOutcome | undefined {
   if (outcome.kind === "child_judged") return outcome;
   return outcome.kind === "failed" ? { kind: "child_judged", isSelf: false, judgements: [] } : undefined;
 }
@@ -223,7 +228,7 @@ function draftVerdict(
 function draftAgreedMerge(
   view: NodeView,
   handoff: Handoff,
-  { place, answer }: { readonly place: GatePlace; readonly answer: Answer },
+  { place, answer }: { readonly place: GatePlace; readonly answer: InterruptAnswer },
 ): WorkflowDraft[] {
   const { artifactData, attestation } = answer.asked.data;
   const { editedArtifactData } = isRecord(answer.resumeValue) ? answer.resumeValue : {};
@@ -239,7 +244,8 @@ function isAttestation(value: unknown): value is Attestation {
   return isRecord(value) && typeof value["checksum"] === "string" && value["algorithm"] === "sha256";
 }
 
-interface Merge {
+/** The outputs of a child that are to be merged, and where they go. */
+interface ChildMerge {
   readonly place: GatePlace;
   readonly values: Values;
   /** The attestation of the child's own outputs, whatever people put in their place. */
@@ -253,7 +259,7 @@ interface Merge {
 function draftMerge(
   view: NodeView,
   handoff: Handoff,
-  { place, values, attestation }: Merge,
+  { place, values, attestation }: ChildMerge,
 ): WorkflowDraft[] {
   const changes = draftHarvestedChanges(view, place.outputMapping, values);
   const harvestEvent = draftHarvestEvent(view, handoff, {
@@ -264,7 +270,8 @@ function draftMerge(
   return attestation ? [harvestEvent, ...changes] : [...changes, harvestEvent];
 }
 
-interface Harvested {
+/** The keys that a child's outputs were merged under, and the event that caused it. */
+interface HarvestedOutputs {
   readonly keys: string[];
   readonly causationId: EventId;
   readonly attestation?: Attestation;
@@ -274,7 +281,7 @@ interface Harvested {
 export function draftHarvestEvent(
   view: NodeView,
   { workerId, childRunId }: Handoff,
-  { keys, causationId, attestation }: Harvested,
+  { keys, causationId, attestation }: HarvestedOutputs,
 ): WorkflowDraft {
   return withNodeId(view, {
     type: "core.workflowChain.event",
@@ -316,6 +323,6 @@ function createRulingOutputs({ verdict, phase, answer, attestation }: Handoff): 
   };
 }
 
-function isEditedAnswer({ resumeValue }: Answer): boolean {
+function isEditedAnswer({ resumeValue }: InterruptAnswer): boolean {
   return isRecord(resumeValue) && resumeValue["action"] === "edit-accept";
 }

@@ -13,10 +13,10 @@ import { isRecord } from "../../std/is-record.ts";
 import { draftVariableChange, type DraftOfChange } from "./ends.ts";
 
 /** Names of one side by names of the other. */
-export type Mapping = Readonly<Record<string, string>>;
+export type NameMapping = Readonly<Record<string, string>>;
 
 /** Returns the members of a configured mapping that map a name to a name; whatever else is in it is left out. */
-export function readNameMapping(value: unknown): Mapping {
+export function readNameMapping(value: unknown): NameMapping {
   if (!isRecord(value)) return {};
   const entries = Object.entries(value).filter(
     (entry): entry is [string, string] => typeof entry[1] === "string",
@@ -36,7 +36,7 @@ function readRunAtStart({ run, nodeRun }: NodeView): WorkflowRun {
  * Returns the inputs of a child by a mapping `{child: parent}`, from the variables as the node began or began to hand
  * over to its newest worker. Variables that are not set are absent, never null.
  */
-export function mapChildInputs(view: NodeView, mapping: Mapping): Values {
+export function mapChildInputs(view: NodeView, mapping: NameMapping): Values {
   const run = readRunAtStart(view);
   const inputs: Record<string, unknown> = {};
   for (const [child, parent] of Object.entries(mapping)) {
@@ -50,7 +50,7 @@ export function mapChildInputs(view: NodeView, mapping: Mapping): Values {
  * Drafts the changes of the parent's variables by a mapping `{parent: child}` of names. Variables that the child has
  * not set leave the parent's values alone.
  */
-export function draftHarvestedChanges(view: NodeView, mapping: Mapping, child: Values): DraftOfChange[] {
+export function draftHarvestedChanges(view: NodeView, mapping: NameMapping, child: Values): DraftOfChange[] {
   return Object.entries(mapping).flatMap(([parent, name]) =>
     Object.hasOwn(child, name) && child[name] !== undefined
       ? [draftVariableChange(view, parent, child[name])]
@@ -69,7 +69,8 @@ export function draftChildGaveUp(
     : [];
 }
 
-type Place = Pick<
+/** The fields that tell which child to begin, and with what. */
+type ChildPlacement = Pick<
   ChildEffect,
   "cause" | "workflowId" | "inputs" | "ordinal" | "principalScope" | "childRunId" | "isLeftAlone"
 >;
@@ -80,7 +81,7 @@ type Place = Pick<
  */
 export function createChildEffect(
   view: NodeView,
-  { ordinal, ...place }: Place,
+  { ordinal, ...place }: ChildPlacement,
 ): NodeEffect & { readonly kind: "run_child" } {
   const { nodeId } = view.nodeRun;
   const peerUrl = readPeerUrl(view);

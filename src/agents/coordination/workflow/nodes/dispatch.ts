@@ -10,8 +10,8 @@ import { findSupervisorsOfNode } from "../state/graph.ts";
 import type { Handoff, RecordedDecision } from "../state/workflow-state.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { createChildOutputs, listGateProblems } from "./child-gate.ts";
-import { readNameMapping, type Mapping } from "./child-run.ts";
-import { createHandoffBeginStep, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";
+import { readNameMapping, type NameMapping } from "./child-run.ts";
+import { createHandoffBeginStep, settleHandoff, stepHandoff, type HandoffTerms } from "./handoff.ts";
 
 export const dispatch: NodeType = {
   check: listGateProblems,
@@ -91,10 +91,10 @@ function stepNextWorker(view: NodeView, { nextWorkerIds }: NextWorker): NodeStep
 function createWorkerHandover(
   view: NodeView,
   { workerId, index }: Pick<Handoff, "workerId" | "index">,
-): Handover {
+): HandoffTerms {
   const { config } = view.node.node;
   const causationId = findDispatchedDecision(view)?.eventId;
-  const readMapping = (perWorker: string, common: string): Mapping =>
+  const readMapping = (perWorker: string, common: string): NameMapping =>
     findWorkerMapping(config[perWorker], workerId) ?? readNameMapping(config[common]);
   return {
     cause: "core.dispatch",
@@ -109,7 +109,7 @@ function createWorkerHandover(
  * Finds a worker's own mapping, which takes the place of the common one and is not merged with it; `undefined` where
  * the worker has none.
  */
-function findWorkerMapping(perWorker: unknown, workerId: string): Mapping | undefined {
+function findWorkerMapping(perWorker: unknown, workerId: string): NameMapping | undefined {
   const workerMapping =
     isRecord(perWorker) && Object.hasOwn(perWorker, workerId) ? perWorker[workerId] : undefined;
   return workerMapping === undefined ? undefined : readNameMapping(workerMapping);

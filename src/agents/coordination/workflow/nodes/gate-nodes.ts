@@ -3,7 +3,7 @@ import { areAskableQuestions, readAskableQuestions } from "../state/clarificatio
 import { LOGIN_PROFILE } from "../state/answer-interrupt.ts";
 import { createWaitStep } from "../node-contract/suspension.ts";
 import type { NewInterrupt, NodeStep, NodeType, NodeView } from "../node-contract/node-type.ts";
-import { findLogIdentity, type Answer } from "../state/workflow-state.ts";
+import { findLogIdentity, type InterruptAnswer } from "../state/workflow-state.ts";
 import { readNodeInputs, type Values } from "../state/values.ts";
 import { listSchemaProblems } from "../../plan/output-schema.ts";
 import { isRecord } from "../../std/is-record.ts";
@@ -14,7 +14,7 @@ import { isRecord } from "../../std/is-record.ts";
  */
 function createQuestionNode(
   ask: (view: NodeView) => NewInterrupt,
-  answered: (answer: Answer, view: NodeView) => NodeStep,
+  answered: (answer: InterruptAnswer, view: NodeView) => NodeStep,
   check: NonNullable<NodeType["check"]>,
 ): NodeType {
   return {

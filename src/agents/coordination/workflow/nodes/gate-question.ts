@@ -8,23 +8,23 @@ import type { NewInterrupt, NodeView } from "../node-contract/node-type.ts";
 import { findLogIdentity, type Handoff, type RecordedVerdict } from "../state/workflow-state.ts";
 import { draftSuspension } from "../node-contract/suspension.ts";
 import type { Values } from "../state/values.ts";
-import type { Mapping } from "./child-run.ts";
-import type { Judged, Ruling } from "./gate-ruling.ts";
+import type { NameMapping } from "./child-run.ts";
+import type { ChildJudgedOutcome, ChildRuling } from "./gate-ruling.ts";
 
 /** Why people are asked. */
-export type Hold =
+export type HoldReason =
   | { readonly kind: "verification-missing"; readonly because: string }
   | { readonly kind: "confidence-below-floor"; readonly confidence: number; readonly agentId: string }
   | { readonly kind: "revisions-exhausted" | "output-unavailable" | "approval-required" };
 
 interface RuledChild {
   readonly gate: ChildGate;
-  readonly ruling: Ruling;
-  readonly judged: Judged;
+  readonly ruling: ChildRuling;
+  readonly judged: ChildJudgedOutcome;
 }
 
 /** Lists the reasons why people are asked before a child's outputs are merged; empty where they need not be. */
-export function listMergeHolds(view: NodeView, { gate, ruling, judged }: RuledChild): Hold[] {
+export function listMergeHolds(view: NodeView, { gate, ruling, judged }: RuledChild): HoldReason[] {
   const { variables, actor } = judged;
   return [
     ...(variables === undefined ? [{ kind: "output-unavailable" } as const] : []),
@@ -34,7 +34,11 @@ export function listMergeHolds(view: NodeView, { gate, ruling, judged }: RuledCh
 }
 
 /** Lists why a ruling is not enough to merge: no verdict, no revisions left, or a doubt. */
-function listRulingHolds(view: NodeView, ruling: Ruling, actors: readonly Stated[]): Hold[] {
+function listRulingHolds(
+  view: NodeView,
+  ruling: ChildRuling,
+  actors: readonly ActorConfidence[],
+): HoldReason[] {
   switch (ruling.kind) {
     case "unasked":
       return [];
@@ -48,10 +52,14 @@ function listRulingHolds(view: NodeView, ruling: Ruling, actors: readonly Stated
   }
 }
 
-type Stated = Pick<RecordedVerdict, "agentId" | "confidence">;
+/** An agent, and how sure it said it is. */
+type ActorConfidence = Pick<RecordedVerdict, "agentId" | "confidence">;
 
 /** Lists the doubts of the critic and of the actor; one of them below the floor is enough. */
-function listDoubts({ settings: { confidenceFloor } }: NodeView, stated: readonly Stated[]): Hold[] {
+function listDoubts(
+  { settings: { confidenceFloor } }: NodeView,
+  stated: readonly ActorConfidence[],
+): HoldReason[] {
   return stated.flatMap(({ agentId, confidence }) =>
     confidence !== undefined && confidence < confidenceFloor
       ? [{ kind: "confidence-below-floor", confidence, agentId } as const]
@@ -60,24 +68,26 @@ function listDoubts({ settings: { confidenceFloor } }: NodeView, stated: readonl
 }
 
 /** People are asked for one reason at least. */
-export type Holds = readonly [Hold, ...Hold[]];
+export type HoldReasons = readonly [HoldReason, ...HoldReason[]];
 
-export interface Holding {
+/** A merge of a child's outputs that waits for people, and why. */
+export interface HeldMerge {
   readonly gate: ChildGate;
-  readonly outputMapping: Mapping;
-  readonly judged: Judged;
-  readonly holds: Holds;
+  readonly outputMapping: NameMapping;
+  readonly judged: ChildJudgedOutcome;
+  readonly holds: HoldReasons;
   /** The event that the doubt follows from. */
   readonly cause: EventId;
 }
 
-type Doubt = Hold & { readonly kind: "confidence-below-floor" };
+/** The reason that an agent's confidence is below the floor. */
+type ConfidenceDoubt = HoldReason & { readonly kind: "confidence-below-floor" };
 
 /**
  * Drafts the question to people whether a child's outputs are merged, which suspends the node. A confidence below the
  * floor, the lowest one, is recorded before people are asked (G2).
  */
-export function draftMergeQuestion(view: NodeView, handoff: Handoff, holding: Holding): WorkflowDraft[] {
+export function draftMergeQuestion(view: NodeView, handoff: Handoff, holding: HeldMerge): WorkflowDraft[] {
   const doubts = holding.holds.filter((hold) => hold.kind === "confidence-below-floor");
   const doubted = doubts.toSorted((one, other) => one.confidence - other.confidence)[0];
   const { cause } = holding;
@@ -109,8 +119,8 @@ function draftConfidenceEscalated(
 function createMergeQuestion(
   { settings: { confidenceFloor: threshold } }: NodeView,
   { workerId, childRunId = "" }: Handoff,
-  { gate, outputMapping, judged, holds }: Holding,
-  doubted: Doubt | undefined,
+  { gate, outputMapping, judged, holds }: HeldMerge,
+  doubted: ConfidenceDoubt | undefined,
 ): NewInterrupt {
   const timeoutMs = findSmallest(gate.verifier?.approvalTimeoutMs, gate.attestation?.approvalTimeoutMs);
   return {
@@ -129,7 +139,7 @@ function createMergeQuestion(
 }
 
 /** Selects the outputs that people are shown. Without them people could only put others in their place. */
-function selectShownOutputs(mapping: Mapping, judged: Judged): Values {
+function selectShownOutputs(mapping: NameMapping, judged: ChildJudgedOutcome): Values {
   const { variables, attestation } = judged;
   return {
     ...(variables && { artifactData: selectOfferedOutputs(mapping, judged) }),
@@ -143,7 +153,7 @@ function findSmallest(...numbers: readonly (number | undefined)[]): number | und
   return stated.length > 0 ? Math.min(...stated) : undefined;
 }
 
-function describeHold(hold: Hold, floor: number): string {
+function describeHold(hold: HoldReason, floor: number): string {
   switch (hold.kind) {
     case "verification-missing":
       return `There is no verdict on it (${hold.because}).`;
@@ -165,7 +175,10 @@ const SHOWN_CHARS_MAX = WORKFLOW_BOUNDS.eventCharsMax / 2;
  * Selects the child's outputs that people are shown: those that would be merged, and others that are not sensitive
  * unless all together are too long.
  */
-function selectOfferedOutputs(mapping: Mapping, { variables = {}, sensitive = [] }: Judged): Values {
+function selectOfferedOutputs(
+  mapping: NameMapping,
+  { variables = {}, sensitive = [] }: ChildJudgedOutcome,
+): Values {
   const mapped = new Set(Object.values(mapping));
   const selectOutputs = (isShown: (name: string) => boolean): Values =>
     Object.fromEntries(Object.entries(variables).filter(([name]) => mapped.has(name) || isShown(name)));

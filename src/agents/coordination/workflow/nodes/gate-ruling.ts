@@ -8,9 +8,11 @@ import type { VerificationFailure, Verdict } from "../../contracts/verification.
 import type { EffectOutcome, Judgement, NodeView } from "../node-contract/node-type.ts";
 import type { Handoff, RecordedVerdict } from "../state/workflow-state.ts";
 
-export type Judged = EffectOutcome & { readonly kind: "child_judged" };
+/** The outcome of an effect that judged a child. */
+export type ChildJudgedOutcome = EffectOutcome & { readonly kind: "child_judged" };
 
-export type Ruling =
+/** The ruling of a child's gate on its outputs. */
+export type ChildRuling =
   | { readonly kind: "unasked" }
   | { readonly kind: "verdict"; readonly verdict: RecordedVerdict }
   | { readonly kind: "missing"; readonly because: VerificationFailure };
@@ -19,7 +21,12 @@ export type Ruling =
  * Returns the ruling on a child's outputs: the verdict of its judgements, the reason why there is none, or that none
  * is asked for. A verdict on record is returned again.
  */
-export function ruleOnChild(view: NodeView, handoff: Handoff, gate: ChildGate, judged: Judged): Ruling {
+export function ruleOnChild(
+  view: NodeView,
+  handoff: Handoff,
+  gate: ChildGate,
+  judged: ChildJudgedOutcome,
+): ChildRuling {
   if (handoff.verdict) return { kind: "verdict", verdict: handoff.verdict };
   const { verifier } = gate;
   if (!verifier) return { kind: "unasked" };
@@ -29,7 +36,7 @@ export function ruleOnChild(view: NodeView, handoff: Handoff, gate: ChildGate, j
 }
 
 /** Returns the verdict of the conformance play; `undefined` where there is no play, or no script for the child. */
-function findPlayedRuling(view: NodeView, verifier: VerifierConfig): Ruling | undefined {
+function findPlayedRuling(view: NodeView, verifier: VerifierConfig): ChildRuling | undefined {
   const verdict = view.settings.play?.playVerdict(view, verifier);
   return verdict && { kind: "verdict", verdict };
 }
@@ -37,7 +44,10 @@ function findPlayedRuling(view: NodeView, verifier: VerifierConfig): Ruling | un
 type VerdictJudgement = Judgement & { readonly kind: "verdict" };
 
 /** Combines the judgements: a failure outweighs everything, then a wish for a revision, then missing evidence (G1). */
-function combineJudgements({ agentId, criteria }: VerifierConfig, judgements: readonly Judgement[]): Ruling {
+function combineJudgements(
+  { agentId, criteria }: VerifierConfig,
+  judgements: readonly Judgement[],
+): ChildRuling {
   const verdicts = judgements.filter((judgement) => judgement.kind === "verdict");
   for (const verdict of ["fail", "revise"] as const) {
     const same = verdicts.filter((each) => each.verdict === verdict);
@@ -62,14 +72,15 @@ function combineVerdicts(
   return createRecordedVerdict({ agentId, verdict, criteria, confidence });
 }
 
-interface Stated {
+/** A verdict as an agent stated it, which is not recorded yet. */
+interface StatedVerdict {
   readonly agentId: string;
   readonly verdict: Verdict;
   readonly criteria: readonly string[];
   readonly confidence: number | undefined;
 }
 
-function createRecordedVerdict({ agentId, verdict, criteria, confidence }: Stated): RecordedVerdict {
+function createRecordedVerdict({ agentId, verdict, criteria, confidence }: StatedVerdict): RecordedVerdict {
   return {
     agentId,
     verdict,

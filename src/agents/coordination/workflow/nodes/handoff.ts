@@ -17,15 +17,15 @@ import {
   draftChildGaveUp,
   draftHarvestedChanges,
   mapChildInputs,
-  type Mapping,
+  type NameMapping,
 } from "./child-run.ts";
 import { draftExceededLoopLimit } from "./loop-limit.ts";
 
 /** Inputs handed to a worker, and outputs that come back. */
-export interface Handover {
+export interface HandoffTerms {
   readonly cause: ChildEffect["cause"];
-  readonly inputMapping: Mapping;
-  readonly outputMapping: Mapping;
+  readonly inputMapping: NameMapping;
+  readonly outputMapping: NameMapping;
   /** Tells the worker from all others that the node hands work to; a worker that is sent back adds to it. */
   readonly ordinal: string;
   /** The event because of which the worker begins. */
@@ -36,7 +36,7 @@ export interface Handover {
 export function createHandoffBeginStep(
   view: NodeView,
   workerId: string,
-  { causationId }: Handover,
+  { causationId }: HandoffTerms,
 ): NodeStep {
   const began = withNodeId(view, {
     type: "core.workflowChain.event",
@@ -50,7 +50,7 @@ export function createHandoffBeginStep(
  * Returns the node's next step for a worker that it handed work to: to run it, or what its gate asks for; `undefined`
  * when nothing is left to do.
  */
-export function stepHandoff(view: NodeView, handoff: Handoff, handover: Handover): NodeStep | undefined {
+export function stepHandoff(view: NodeView, handoff: Handoff, handover: HandoffTerms): NodeStep | undefined {
   switch (handoff.phase) {
     case "dispatching":
     case "running":
@@ -62,11 +62,11 @@ export function stepHandoff(view: NodeView, handoff: Handoff, handover: Handover
   }
 }
 
-function createHandoffOrdinal({ revision }: Handoff, { ordinal }: Handover): string {
+function createHandoffOrdinal({ revision }: Handoff, { ordinal }: HandoffTerms): string {
   return revision === 0 ? ordinal : `${ordinal}:r${revision}`;
 }
 
-function createGatePlace(view: NodeView, handoff: Handoff, handover: Handover): GatePlace {
+function createGatePlace(view: NodeView, handoff: Handoff, handover: HandoffTerms): GatePlace {
   return {
     outputMapping: handover.outputMapping,
     ordinal: createHandoffOrdinal(handoff, handover),
@@ -75,12 +75,12 @@ function createGatePlace(view: NodeView, handoff: Handoff, handover: Handover): 
 }
 
 /** Returns the step with which the worker begins again, or the run ends at the loop's limit (RFC 0090 §B). */
-function stepRevision(view: NodeView, { workerId }: Handoff, handover: Handover): NodeStep {
+function stepRevision(view: NodeView, { workerId }: Handoff, handover: HandoffTerms): NodeStep {
   const capped = draftExceededLoopLimit(view);
   return capped ? { kind: "end", drafts: capped } : createHandoffBeginStep(view, workerId, handover);
 }
 
-function createWorkerEffect(view: NodeView, handoff: Handoff, handover: Handover) {
+function createWorkerEffect(view: NodeView, handoff: Handoff, handover: HandoffTerms) {
   const { workerId, childRunId } = handoff;
   const principalScope = readNodeGate(view.node)?.attestation?.principalScope;
   return createChildEffect(view, {
@@ -106,7 +106,7 @@ function createRevisionInputs({ node }: NodeView, { revision, unmet }: Handoff):
 export function settleHandoff(
   view: NodeView,
   handoff: Handoff,
-  handover: Handover,
+  handover: HandoffTerms,
   outcome: EffectOutcome,
 ): readonly WorkflowDraft[] {
   const { phase } = handoff;
@@ -133,7 +133,7 @@ export function settleHandoff(
 function draftChildCreated(
   view: NodeView,
   handoff: Handoff,
-  { causationId }: Handover,
+  { causationId }: HandoffTerms,
   childRunId: string,
 ): WorkflowDraft[] {
   return [
@@ -150,7 +150,7 @@ function draftChildCreated(
 function draftChildEnded(
   view: NodeView,
   handoff: Handoff,
-  { outputMapping }: Handover,
+  { outputMapping }: HandoffTerms,
   outcome: EffectOutcome & { kind: "child_ended" },
 ): WorkflowDraft[] {
   const { status, variables, error } = outcome;
@@ -169,13 +169,14 @@ function draftChildEnded(
   ];
 }
 
-type Phase = Extract<WorkflowDraft, { type: "core.workflowChain.event" }>["payload"];
+/** The payload of the event that tells the phase of a handoff. */
+type WorkflowChainPayload = Extract<WorkflowDraft, { type: "core.workflowChain.event" }>["payload"];
 
 /** Drafts the next phase of a handoff, caused by the one before it (RFC 0037). */
 function draftChainEvent(
   view: NodeView,
   { workerId, childRunId, chainEventId }: Handoff,
-  phase: Pick<Phase, "phase" | "error">,
+  phase: Pick<WorkflowChainPayload, "phase" | "error">,
 ): WorkflowDraft {
   return withNodeId(view, {
     type: "core.workflowChain.event",

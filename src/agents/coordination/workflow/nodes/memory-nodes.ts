@@ -100,10 +100,11 @@ export function chooseMemoryScope({ node: { node }, run }: NodeView): string {
   return typeof ref === "string" && ref !== "" ? resolveMemoryScope(run, ref) : run.started.memoryScope;
 }
 
-type Note = Omit<MemoryNote, "id" | "scope">;
+/** A note for the memory, which has no id and scope yet. */
+type NoteDraft = Omit<MemoryNote, "id" | "scope">;
 
 /** Returns the step that keeps notes in the node's memory. */
-function createMemoryStep(view: NodeView, notes: readonly Note[]): NodeStep {
+function createMemoryStep(view: NodeView, notes: readonly NoteDraft[]): NodeStep {
   const scope = chooseMemoryScope(view);
   const { nodeId, executions } = view.nodeRun;
   const agentId = view.node.node.agent?.agentId;
@@ -141,9 +142,10 @@ function createMemoryReadEffect(
   return { kind: "read_memory", id: `${nodeId}:${executions}:read`, nodeId, scopes };
 }
 
-type Probe = "write-then-read" | "ttl-probe" | "cross-tenant-probe" | "redaction-probe";
+/** A test of the memory that a node can be configured to make. */
+type MemoryProbe = "write-then-read" | "ttl-probe" | "cross-tenant-probe" | "redaction-probe";
 
-const PROBES: Readonly<Record<Probe, (view: NodeView) => readonly Note[]>> = {
+const PROBES: Readonly<Record<MemoryProbe, (view: NodeView) => readonly NoteDraft[]>> = {
   "write-then-read": (view) => [{ content: `kept by ${findLogIdentity(view.run)}`, tags: ["probe"] }],
   "ttl-probe": () => [
     { content: "fresh", tags: ["fresh"], ttlMs: HOUR_MS },
@@ -161,7 +163,7 @@ const PROBES: Readonly<Record<Probe, (view: NodeView) => readonly Note[]>> = {
  */
 function stepMemoryProbe(view: NodeView, action: unknown): NodeStep {
   const notes =
-    typeof action === "string" && Object.hasOwn(PROBES, action) ? PROBES[action as Probe] : undefined;
+    typeof action === "string" && Object.hasOwn(PROBES, action) ? PROBES[action as MemoryProbe] : undefined;
   if (!notes)
     return {
       kind: "fail",
@@ -182,13 +184,13 @@ function draftProbeResult(
 ): readonly WorkflowDraft[] {
   const [first, second] = view.nodeRun.memoryIds;
   const firstNote = ownItems.find(({ id }) => id === first) ?? null;
-  const outputsByProbe: Readonly<Record<Probe, Values>> = {
+  const outputsByProbe: Readonly<Record<MemoryProbe, Values>> = {
     "write-then-read": { memoryReadback: firstNote },
     "redaction-probe": { memoryReadback: firstNote },
     "ttl-probe": { freshId: first, expiredId: second, memoryList: ownItems },
     "cross-tenant-probe": { ownerEntryId: first, ownerProbe: ownItems, crossTenantProbe: foreign },
   };
-  const action = view.node.node.config["memoryAction"] as Probe;
+  const action = view.node.node.config["memoryAction"] as MemoryProbe;
   const changes = Object.entries(outputsByProbe[action]).map(([name, next]) =>
     draftVariableChange(view, name, next),
   );

@@ -11,7 +11,8 @@ import { draftNodeCompleted, draftNodeFailed, draftFailedOutcome } from "./ends.
 
 const MAX_TOKENS = 4_000;
 
-type Answered = EffectOutcome & { readonly kind: "model_answered" };
+/** The outcome of a call that a model answered. */
+type ModelAnsweredOutcome = EffectOutcome & { readonly kind: "model_answered" };
 
 /**
  * Lists what is wrong with the schema that a node's configuration wants the model's answer to have; empty where it is
@@ -54,7 +55,7 @@ export const callPrompt: NodeType = {
 const INVALID = "structured_output_invalid";
 const CUT_OFF = "was cut off where the bound of its length is";
 
-function draftUnusableAnswer(view: NodeView, { text, isCutOff }: Answered): WorkflowDraft[] {
+function draftUnusableAnswer(view: NodeView, { text, isCutOff }: ModelAnsweredOutcome): WorkflowDraft[] {
   if (text.trim() === "") return draftEmptyAnswer(view);
   const why = isCutOff ? CUT_OFF : "is no JSON";
   return [draftNodeFailed(view, { code: INVALID, message: `the model's answer ${why}` })];

@@ -12,7 +12,7 @@ import {
   type NodeView,
 } from "../node-contract/node-type.ts";
 import { isAgreedAnswer } from "../state/review.ts";
-import type { Answer, Handoff } from "../state/workflow-state.ts";
+import type { InterruptAnswer, Handoff } from "../state/workflow-state.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { readNodeGate, createChildOutputs, listGateProblems } from "./child-gate.ts";
 import {
@@ -23,7 +23,7 @@ import {
   readNameMapping,
 } from "./child-run.ts";
 import { describeUnsuccessfulEnd, draftNodeCompleted, draftNodeFailed } from "./ends.ts";
-import { createHandoffBeginStep, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";
+import { createHandoffBeginStep, settleHandoff, stepHandoff, type HandoffTerms } from "./handoff.ts";
 
 export const subWorkflow: NodeType = {
   check: (node, graph, settings) => {
@@ -125,7 +125,7 @@ function createChildFailure(status: string, error: NodeError | undefined): NodeE
   return { code: `child_${status}`, message: `the child run ${describeUnsuccessfulEnd(status)}${why}` };
 }
 
-function createChildHandover({ node: { node }, nodeRun }: NodeView): Handover {
+function createChildHandover({ node: { node }, nodeRun }: NodeView): HandoffTerms {
   const { config } = node;
   return {
     cause: "core.subWorkflow",
@@ -170,7 +170,7 @@ function findUnmergedError({
 }
 
 /** Returns the error of people who did not agree or did not answer in time; `undefined` where they agreed. */
-function findAnswerError(answer: Answer): NodeError | undefined {
+function findAnswerError(answer: InterruptAnswer): NodeError | undefined {
   if (isAgreedAnswer(answer)) return undefined;
   const isLate = isRecord(answer.resumeValue) && answer.resumeValue["action"] === "timeout";
   return isLate

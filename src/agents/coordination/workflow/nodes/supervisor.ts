@@ -24,7 +24,7 @@ import {
   type PlayedTurn,
 } from "../node-contract/node-type.ts";
 import { isAgreedAnswer, listUnresolvedReviews } from "../state/review.ts";
-import { findLogIdentity, type Answer } from "../state/workflow-state.ts";
+import { findLogIdentity, type InterruptAnswer } from "../state/workflow-state.ts";
 import { hasSupervisorModel } from "../node-contract/conformance-parts.ts";
 import { draftSuspension, createWaitStep } from "../node-contract/suspension.ts";
 import { isRecord } from "../../std/is-record.ts";
@@ -76,7 +76,8 @@ function findHeldDecision({ run, nodeRun }: NodeView): OrchestratorDecision | un
   )?.decision;
 }
 
-type Turn =
+/** The way a supervisor takes its turn, or why it takes none. */
+type SupervisorTurn =
   | { readonly kind: "capped"; readonly drafts: readonly WorkflowDraft[] }
   | { readonly kind: "ask" }
   /** Its configuration does not say what a model is asked. */
@@ -84,7 +85,7 @@ type Turn =
   | PlayedTurn;
 
 /** Returns how the turn is taken: by a script or the model, or not at all, at the loop's limit or without a model. */
-function chooseTurn(view: NodeView): Turn {
+function chooseTurn(view: NodeView): SupervisorTurn {
   const capped = draftExceededLoopLimit(view);
   if (capped) return { kind: "capped", drafts: capped };
   const played = view.settings.play?.playTurn(view);
@@ -220,7 +221,7 @@ function createUnverifiedError(message: string): NodeError {
  * Carries out the end that people agreed to although work was not accepted, or the decision that they put in its
  * place; without their yes the node fails.
  */
-function applyRelease(view: NodeView, answer: Answer): NodeStep {
+function applyRelease(view: NodeView, answer: InterruptAnswer): NodeStep {
   const { action, editedArtifactData } = isRecord(answer.resumeValue) ? answer.resumeValue : {};
   const decision = parseDecision(
     action === "edit-accept" ? editedArtifactData : answer.asked.data["artifactData"],

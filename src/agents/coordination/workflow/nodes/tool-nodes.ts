@@ -21,21 +21,23 @@ import { resolvePeerAddress } from "../../std/foreign-text.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { callPrompt, listOutputSchemaProblems } from "./model-nodes.ts";
 
-interface Target {
+/** The tool that a node calls, the inputs of the call, and the effect that makes it. */
+interface ToolTarget {
   readonly name: string;
   readonly inputs: Values;
   readonly effect: NodeEffect;
 }
 
-type Answered = EffectOutcome & { kind: "tool_answered" };
+/** The outcome of a call that a tool answered. */
+type ToolAnsweredOutcome = EffectOutcome & { kind: "tool_answered" };
 
 /**
  * Creates a node type that records a call of `target`, then makes it. The function `answered` drafts what an answer
  * means.
  */
 function createCallingNode(
-  target: (view: NodeView) => Target | { readonly missing: string },
-  answered: (view: NodeView, outcome: Answered) => readonly WorkflowDraft[],
+  target: (view: NodeView) => ToolTarget | { readonly missing: string },
+  answered: (view: NodeView, outcome: ToolAnsweredOutcome) => readonly WorkflowDraft[],
 ): NodeType {
   return {
     step: (view) => {
@@ -199,7 +201,7 @@ function createCallFields(view: NodeView, toolName: string) {
 function draftToolReturn(
   view: NodeView,
   name: string,
-  outcome: Answered | (EffectOutcome & { kind: "failed" }),
+  outcome: ToolAnsweredOutcome | (EffectOutcome & { kind: "failed" }),
 ): WorkflowDraft {
   const causationId = view.nodeRun.openCall?.eventId;
   const isOk = outcome.kind === "tool_answered" && outcome.ok;

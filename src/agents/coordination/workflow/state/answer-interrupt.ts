@@ -5,13 +5,14 @@
  * of a principal who was authenticated: a name in the answer is no authority, and whoever only holds a token has no voice among several.
  */
 import { decisionSchema, type WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
-import { isGiven, readAction, type Action } from "./answer-words.ts";
+import { isGiven, readAction, type AnswerAction } from "./answer-words.ts";
 import { readClarificationAnswers } from "./clarification-answers.ts";
-import type { Answer, Interrupt, NodeRun, Vote } from "./workflow-state.ts";
+import type { InterruptAnswer, Interrupt, NodeRun, Vote } from "./workflow-state.ts";
 import { isSameValue, type Values } from "./values.ts";
 import { isRecord } from "../../std/is-record.ts";
 
-export type Answering =
+/** The events that record an answer to an interrupt, or why it is refused. */
+export type AnswerRuling =
   | { readonly ok: true; readonly drafts: readonly WorkflowDraft[] }
   | { readonly ok: false; readonly code: "validation_error" | "forbidden"; readonly message: string };
 
@@ -31,7 +32,7 @@ export interface AnswerRequest {
  * Drafts what follows from an answer to a node's question, or returns why the question does not take it. It records
  * nothing.
  */
-export function answerInterrupt(request: AnswerRequest): Answering {
+export function answerInterrupt(request: AnswerRequest): AnswerRuling {
   if (request.isTokenHolder && needsLogin(request.interrupt))
     return forbidAnswer(
       "this question wants to know who answers: answer with a bearer token, not with a signed one",
@@ -51,7 +52,10 @@ export function answerInterrupt(request: AnswerRequest): Answering {
 }
 
 /** True when this answer, by the same person, is the one that settled the node's question, and is given again. */
-export function isRecordedAnswer(recorded: Answer, request: Omit<AnswerRequest, "interrupt">): boolean {
+export function isRecordedAnswer(
+  recorded: InterruptAnswer,
+  request: Omit<AnswerRequest, "interrupt">,
+): boolean {
   const { interruptId, kind, asked: question, eventId, resumeValue, by } = recorded;
   if (by !== request.by) return false;
   // Where several must approve, the vote that settled the question stands in the log by itself.
@@ -76,11 +80,11 @@ function wrapAsRecord(value: unknown): Values {
   return isRecord(value) ? value : { value: value ?? null };
 }
 
-function refuseInvalidAnswer(message: string): Answering {
+function refuseInvalidAnswer(message: string): AnswerRuling {
   return { ok: false, code: "validation_error", message };
 }
 
-function forbidAnswer(message: string): Answering {
+function forbidAnswer(message: string): AnswerRuling {
   return { ok: false, code: "forbidden", message };
 }
 
@@ -107,20 +111,20 @@ function acceptAnswer(
   { node: { nodeId }, interrupt, by }: AnswerRequest,
   resumeValue: Values,
   more: Values = {},
-): Answering & { ok: true } {
+): AnswerRuling & { ok: true } {
   const { interruptId, kind } = interrupt;
   const payload = { nodeId, interruptId, kind, resumeValue, resolvedBy: by, ...more };
   return { ok: true, drafts: [{ type: "interrupt.resolved", nodeId, payload }] };
 }
 
-const DOUBT_ACTIONS: readonly Action[] = ["accept", "reject"];
-const DECISION_ACTIONS: readonly Action[] = ["accept", "reject", "edit-accept"];
+const DOUBT_ACTIONS: readonly AnswerAction[] = ["accept", "reject"];
+const DECISION_ACTIONS: readonly AnswerAction[] = ["accept", "reject", "edit-accept"];
 
 /**
  * Answers a doubt. Only a yes lets it go on; a doubted decision may be replaced by another one, which interrupt.md
  * lets stand alone.
  */
-function answerDoubt(request: AnswerRequest): Answering {
+function answerDoubt(request: AnswerRequest): AnswerRuling {
   const isAboutDecision = isDecision(request.interrupt.data["decision"]);
   const value: unknown =
     isAboutDecision && isDecision(request.value)
@@ -143,9 +147,9 @@ function isDecision(value: unknown): boolean {
   return decisionSchema.safeParse(value).success;
 }
 
-const APPROVAL_ACTIONS: readonly Action[] = ["accept", "reject", "refine", "edit-accept"];
+const APPROVAL_ACTIONS: readonly AnswerAction[] = ["accept", "reject", "refine", "edit-accept"];
 
-function answerApproval(request: AnswerRequest): Answering {
+function answerApproval(request: AnswerRequest): AnswerRuling {
   const { interrupt } = request;
   const { actions } = interrupt.data;
   const offered = APPROVAL_ACTIONS.filter((action) => Array.isArray(actions) && actions.includes(action));
@@ -176,7 +180,7 @@ function isRefusalInOlderWords(value: unknown): value is Values {
   return isRecord(value) && value["decision"] === "rejected" && !isGiven(value, "action");
 }
 
-function findApprovalProblem(interrupt: Interrupt, action: Action, answer: Values): string | undefined {
+function findApprovalProblem(interrupt: Interrupt, action: AnswerAction, answer: Values): string | undefined {
   if (action !== "refine" && action !== "edit-accept") return undefined;
   if (countNeededApprovals(interrupt) > 1)
     return `${action} does not count where several must approve, because ${NO_VOTE[action]}; answer with another action`;
@@ -213,7 +217,7 @@ function findEditProblem({ data }: Interrupt, value: Values): string | undefined
 function refuseStranger(
   { interrupt, by, believesVoter }: AnswerRequest,
   answer: Values,
-): Answering | undefined {
+): AnswerRuling | undefined {
   const { approversList: list } = interrupt.data;
   if (Array.isArray(list) && list.length > 0 && !list.includes(by))
     return forbidAnswer("only those on the list of approvers may answer");
@@ -233,7 +237,7 @@ function chooseVoter({ by, believesVoter, interrupt }: AnswerRequest, { voter }:
  * Drafts a vote, and the end of the question where it is decided by it. A gate may need several approvals; a voter who
  * speaks again replaces the own vote.
  */
-function recordApprovalVote(request: AnswerRequest, action: Action, value: Values): Answering {
+function recordApprovalVote(request: AnswerRequest, action: AnswerAction, value: Values): AnswerRuling {
   const { interrupt, node } = request;
   const needed = countNeededApprovals(interrupt);
   const more = {
@@ -277,7 +281,7 @@ function hasApproversList({ data }: Interrupt): boolean {
   return Array.isArray(data["approversList"]) && data["approversList"].length > 0;
 }
 
-function answerClarification(request: AnswerRequest): Answering {
+function answerClarification(request: AnswerRequest): AnswerRuling {
   const read = readClarificationAnswers(request.interrupt.data["questions"], request.value);
   return read.ok ? acceptAnswer(request, { answers: read.answers }) : refuseInvalidAnswer(read.message);
 }
@@ -294,7 +298,7 @@ export function unwrapExternalEvent(value: Values): Values {
  * Answers with an external event, or refuses one about another thing. The correlation counts in the payload and beside
  * it, and where both have it they must agree.
  */
-function answerExternalEvent(request: AnswerRequest): Answering {
+function answerExternalEvent(request: AnswerRequest): AnswerRuling {
   const { value, interrupt } = request;
   if (!isRecord(value)) return refuseInvalidAnswer("an external event is an object");
   const event = unwrapExternalEvent(value);

@@ -7,22 +7,25 @@
 import type { Values } from "./values.ts";
 import { isRecord } from "../../std/is-record.ts";
 
-export type Action = "accept" | "reject" | "refine" | "edit-accept";
+/** A decision that people can make on what they are asked to review. */
+export type AnswerAction = "accept" | "reject" | "refine" | "edit-accept";
 
 export type ReadAction =
-  { readonly ok: true; readonly action: Action } | { readonly ok: false; readonly message: string };
+  { readonly ok: true; readonly action: AnswerAction } | { readonly ok: false; readonly message: string };
 
 /** The older vocabulary of approvals (interrupt.md), and what each word agrees with. */
-const DECISIONS: ReadonlyMap<unknown, readonly [action: Action, ...alsoSaid: Action[]]> = new Map([
-  ["approved", ["accept", "edit-accept"]],
-  ["rejected", ["reject", "refine"]],
-] as const);
+const DECISIONS: ReadonlyMap<unknown, readonly [action: AnswerAction, ...alsoSaid: AnswerAction[]]> = new Map(
+  [
+    ["approved", ["accept", "edit-accept"]],
+    ["rejected", ["reject", "refine"]],
+  ] as const,
+);
 
 /**
  * Reads from an answer `action`, or the older `decision`, as one of the actions that the question offers; else returns
  * the problem.
  */
-export function readAction(value: unknown, offered: readonly Action[]): ReadAction {
+export function readAction(value: unknown, offered: readonly AnswerAction[]): ReadAction {
   if (!isRecord(value)) return refuseUnoffered(value, offered);
   const hasAction = isGiven(value, "action");
   if (!isGiven(value, "decision"))
@@ -39,30 +42,30 @@ export function isGiven(value: Values, name: string): boolean {
   return Object.hasOwn(value, name) && value[name] !== undefined;
 }
 
-function readOfferedAction(word: unknown, offered: readonly Action[]): ReadAction {
+function readOfferedAction(word: unknown, offered: readonly AnswerAction[]): ReadAction {
   const action = offered.find((each) => each === word);
   return action === undefined ? refuseUnoffered(word, offered) : { ok: true, action };
 }
 
-function refuseUnoffered(word: unknown, offered: readonly Action[]): ReadAction {
+function refuseUnoffered(word: unknown, offered: readonly AnswerAction[]): ReadAction {
   return {
     ok: false,
     message: `${describeGivenWord(word)} is no answer to this question; ${describeUsage(offered)}`,
   };
 }
 
-function refuseUnknownDecision(word: unknown, offered: readonly Action[]): ReadAction {
+function refuseUnknownDecision(word: unknown, offered: readonly AnswerAction[]): ReadAction {
   const words = [...DECISIONS.keys()].map(String).join(" or ");
   const message = `${describeGivenWord(word)} is no decision, which is exactly ${words}; ${describeUsage(offered)}`;
   return { ok: false, message };
 }
 
-function refuseContradiction({ action, decision }: Values, offered: readonly Action[]): ReadAction {
+function refuseContradiction({ action, decision }: Values, offered: readonly AnswerAction[]): ReadAction {
   const message = `the action ${describeGivenWord(action)} and the decision ${describeGivenWord(decision)} contradict each other; ${describeUsage(offered)}`;
   return { ok: false, message };
 }
 
-function describeUsage(offered: readonly Action[]): string {
+function describeUsage(offered: readonly AnswerAction[]): string {
   return `answer with {"action": ...} and exactly one of ${offered.join(", ")}, spelt so, in lower case`;
 }
 

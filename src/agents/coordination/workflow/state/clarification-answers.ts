@@ -13,7 +13,8 @@ export interface AskedQuestion {
 export type ReadAnswers =
   { readonly ok: true; readonly answers: Values } | { readonly ok: false; readonly message: string };
 
-type Pair = readonly [id: string, answer: unknown];
+/** The id of a question, and its answer. */
+type AnswerPair = readonly [id: string, answer: unknown];
 
 /**
  * Reads the questions of a clarification that can be asked: those with an id and a text; whatever else is in the value
@@ -66,7 +67,10 @@ export function readClarificationAnswers(questions: unknown, value: unknown): Re
 }
 
 /** Finds a foreign, missing or repeated id in one pass over each list, because strangers write both. */
-function findIdProblem(pairs: readonly Pair[], questionList: readonly AskedQuestion[]): string | undefined {
+function findIdProblem(
+  pairs: readonly AnswerPair[],
+  questionList: readonly AskedQuestion[],
+): string | undefined {
   const ids = new Set(questionList.map(({ id }) => id));
   const foreign = pairs.find(([id]) => !ids.has(id));
   if (foreign) {
@@ -89,7 +93,7 @@ function isUnanswered(answer: unknown, schema: Values | undefined): boolean {
 }
 
 /** Reads a list of answers as pairs of id and answer; `undefined` where an item is no answer to a question. */
-function readAnswerList(list: readonly unknown[]): readonly Pair[] | undefined {
+function readAnswerList(list: readonly unknown[]): readonly AnswerPair[] | undefined {
   const pairs = list.flatMap((item) =>
     isRecord(item) && typeof item["id"] === "string" ? [[item["id"], item["answer"]] as const] : [],
   );

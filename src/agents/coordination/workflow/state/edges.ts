@@ -13,10 +13,11 @@ import { isConditionHolding } from "./values.ts";
 export type NextNode =
   { readonly kind: "start"; readonly node: GraphNode } | { readonly kind: "skip"; readonly node: GraphNode };
 
-type Signal = "success" | "failed" | "skipped";
+/** The signal that an edge carries from the node at its source. */
+type EdgeSignal = "success" | "failed" | "skipped";
 
 /** A run at one moment. */
-interface Moment {
+interface RunMoment {
   readonly run: WorkflowRun;
   readonly graph: NodeGraph;
   /** The rounds of executions that were found so far: many edges ask for the same. */
@@ -28,7 +29,7 @@ interface Moment {
  * definition; nodes of loops wait for work before them.
  */
 export function listNextNodes(run: WorkflowRun, graph: NodeGraph): NextNode[] {
-  const moment: Moment = { run, graph, rounds: new Map() };
+  const moment: RunMoment = { run, graph, rounds: new Map() };
   const next: NextNode[] = [];
   for (const node of graph.nodes.values()) {
     const kind = ruleOnNode(moment, node);
@@ -58,7 +59,7 @@ export function isHandlingFailure({ outgoing }: GraphNode): boolean {
 }
 
 /** Returns whether the node is to be started or skipped now; `undefined`: neither. */
-function ruleOnNode(moment: Moment, graphNode: GraphNode): NextNode["kind"] | undefined {
+function ruleOnNode(moment: RunMoment, graphNode: GraphNode): NextNode["kind"] | undefined {
   const { run } = moment;
   const { node, incoming, isLooped } = graphNode;
   const nodeRun = run.nodes.get(node.id);
@@ -73,7 +74,7 @@ function ruleOnNode(moment: Moment, graphNode: GraphNode): NextNode["kind"] | un
  * Returns whether a loop that came round starts or skips the node again. Something that leads here must have ended
  * after this node was last started or skipped.
  */
-function ruleOnLoopedNode(moment: Moment, graphNode: GraphNode): NextNode["kind"] | undefined {
+function ruleOnLoopedNode(moment: RunMoment, graphNode: GraphNode): NextNode["kind"] | undefined {
   const { run } = moment;
   const { node, incoming, outgoing } = graphNode;
   const isNews = createNewsTest(moment, graphNode);
@@ -99,7 +100,7 @@ function findSourceEnd(run: WorkflowRun, { sourceNodeId }: GraphEdge): number {
 }
 
 /** True when the outcome of its source is one for which the edge starts its target. */
-function isFiring(edge: GraphEdge, source: Outcome | undefined): boolean {
+function isFiring(edge: GraphEdge, source: SourceOutcome | undefined): boolean {
   const signal = readSignal(edge, source);
   switch (edge.rule) {
     case "any_failed":
@@ -114,7 +115,7 @@ function isFiring(edge: GraphEdge, source: Outcome | undefined): boolean {
 type NewsTest = (edge: GraphEdge) => boolean;
 
 /** Creates the test whether an edge brings something that came after its target last began or was skipped. */
-function createNewsTest(moment: Moment, { node, incoming }: GraphNode): NewsTest {
+function createNewsTest(moment: RunMoment, { node, incoming }: GraphNode): NewsTest {
   const { run } = moment;
   const nodeRun = run.nodes.get(node.id);
   if (!nodeRun) return () => true;
@@ -129,7 +130,7 @@ function createNewsTest(moment: Moment, { node, incoming }: GraphNode): NewsTest
 }
 
 /** Finds the beginning of the newest round of a loop that led to this execution of the node; -1 where none did. */
-function findRoundBeginning(moment: Moment, nodeId: string, execution: EndedExecution): number {
+function findRoundBeginning(moment: RunMoment, nodeId: string, execution: EndedExecution): number {
   const cached = moment.rounds.get(execution);
   if (cached !== undefined) return cached;
   const began = findBeginning(execution);
@@ -150,7 +151,7 @@ function findRoundBeginning(moment: Moment, nodeId: string, execution: EndedExec
 }
 
 /** Lists the edges to a node that began with this event, each with the execution that it came from; that need not be the newest one. */
-function listCausingEdges({ run, graph }: Moment, nodeId: string, began: number) {
+function listCausingEdges({ run, graph }: RunMoment, nodeId: string, began: number) {
   return (graph.nodes.get(nodeId)?.incoming ?? []).flatMap((edge) => {
     const source = findExecutionEndedBefore(run.nodes.get(edge.sourceNodeId), began);
     return source ? [{ edge, source }] : [];
@@ -173,7 +174,7 @@ function findBeginning({
 }
 
 /** True where an edge that is enough by itself has brought something new. */
-function isStartedByOne(moment: Moment, graphNode: GraphNode): boolean {
+function isStartedByOne(moment: RunMoment, graphNode: GraphNode): boolean {
   const isNews = createNewsTest(moment, graphNode);
   return listForwardEdges(graphNode.incoming).some(
     (edge) => ANY.has(edge.rule) && isFiring(edge, moment.run.nodes.get(edge.sourceNodeId)) && isNews(edge),
@@ -207,25 +208,27 @@ function ruleOnEdges(
   return skip ? "skip" : "start";
 }
 
-interface Arrived {
+/** The signal of an edge that leads to a node, and whether the node has not acted on it yet. */
+interface ArrivedSignal {
   /** `undefined`: not yet. */
-  readonly signal: Signal | undefined;
+  readonly signal: EdgeSignal | undefined;
   readonly isNews: boolean;
 }
 
-type Rule = (arrived: readonly Arrived[]) => NextNode["kind"] | undefined;
+/** Rules on a node by the signals of the edges that lead to it. */
+type JoinRule = (arrived: readonly ArrivedSignal[]) => NextNode["kind"] | undefined;
 
 /** Rules by which one edge is enough. */
 const ANY: ReadonlySet<GraphEdge["rule"]> = new Set(["any_success", "any_failed"]);
 
 const requireOne =
-  (wanted: Signal): Rule =>
+  (wanted: EdgeSignal): JoinRule =>
   (arrived) => {
     if (arrived.some(({ signal, isNews }) => signal === wanted && isNews)) return "start";
     return hasEverySignal(arrived) ? "skip" : undefined;
   };
 
-const RULES: Readonly<Record<GraphEdge["rule"], Rule>> = {
+const RULES: Readonly<Record<GraphEdge["rule"], JoinRule>> = {
   all_success: (arrived) => {
     if (arrived.some(({ signal }) => signal === "failed" || signal === "skipped")) return "skip";
     return hasEverySignal(arrived) ? "start" : undefined;
@@ -240,17 +243,18 @@ const RULES: Readonly<Record<GraphEdge["rule"], Rule>> = {
   },
 };
 
-function hasEverySignal(arrived: readonly Arrived[]): boolean {
+function hasEverySignal(arrived: readonly ArrivedSignal[]): boolean {
   return arrived.every(({ signal }) => signal !== undefined);
 }
 
-type Outcome = Pick<NodeRun, "status" | "outputs">;
+/** The end of the node at an edge's source. */
+type SourceOutcome = Pick<NodeRun, "status" | "outputs">;
 
 /**
  * Returns how an edge's source ended; `undefined` while it has not. A condition that does not hold leaves its edge
  * out, as if its source had been skipped.
  */
-function readSignal({ condition }: GraphEdge, source: Outcome | undefined): Signal | undefined {
+function readSignal({ condition }: GraphEdge, source: SourceOutcome | undefined): EdgeSignal | undefined {
   switch (source?.status) {
     case "completed":
       return !condition || isConditionHolding(condition, source.outputs ?? {}) ? "success" : "skipped";

@@ -7,7 +7,7 @@ import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts
 import { isAgreedAnswer } from "./review.ts";
 import {
   createReviewKey,
-  type Answer,
+  type InterruptAnswer,
   type HandedOver,
   type Handoff,
   type NodeRun,
@@ -15,9 +15,10 @@ import {
   type WorkflowRun,
 } from "./workflow-state.ts";
 
-type Of<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { type: T }>;
+/** A workflow event of one type. */
+type WorkflowEventOfType<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { type: T }>;
 
-export type HandoffEvent = Of<
+export type HandoffEvent = WorkflowEventOfType<
   "core.workflowChain.event" | "node.dispatched" | "agent.verified" | "coordination.child_gave_up"
 >;
 
@@ -83,7 +84,7 @@ function applyHandoffEvent(node: NodeRun, event: HandoffEvent, variables: Workfl
  */
 function recordDispatch(
   before: Handoff | undefined,
-  { eventId, sequence, payload }: Of<"node.dispatched">,
+  { eventId, sequence, payload }: WorkflowEventOfType<"node.dispatched">,
 ): Handoff {
   const { childRunId, childWorkflowId: workerId } = payload;
   const alone = {
@@ -97,7 +98,10 @@ function recordDispatch(
   return { ...(before ?? alone), childRunId, dispatchedSequence: sequence };
 }
 
-function applyChainEvent(before: Handoff | undefined, event: Of<"core.workflowChain.event">): Handoff {
+function applyChainEvent(
+  before: Handoff | undefined,
+  event: WorkflowEventOfType<"core.workflowChain.event">,
+): Handoff {
   const { eventId, payload } = event;
   const { phase, workerId, childRunId, error, attestation } = payload;
   const place = { workerId, chainEventId: eventId, phase: PHASES[phase] };
@@ -116,7 +120,7 @@ function applyChainEvent(before: Handoff | undefined, event: Of<"core.workflowCh
 /** Returns the place in the decision that a worker begins at: the next worker, or the same one again. */
 function createHandoffTurn(
   before: Handoff | undefined,
-  event: Of<"core.workflowChain.event">,
+  event: WorkflowEventOfType<"core.workflowChain.event">,
 ): Pick<Handoff, "index" | "revision" | "unmet" | "earlier"> {
   if (!before) return { index: 0, revision: 0, unmet: [] };
   const { earlier } = before;
@@ -142,7 +146,7 @@ function summarizeHandoff({ workerId, phase, childStatus, gaveUp }: Handoff): Ha
 /** True when a worker begins again to revise its work, on which people have not ruled. */
 function isRevision(
   before: Handoff | undefined,
-  { payload: { phase, workerId } }: Of<"core.workflowChain.event">,
+  { payload: { phase, workerId } }: WorkflowEventOfType<"core.workflowChain.event">,
 ): boolean {
   return (
     phase === "dispatch.began" &&
@@ -176,7 +180,7 @@ function updateReview(run: WorkflowRun, event: HandoffEvent, { nodeId, handoff }
  * Returns the run after people's answer to whether a child's outputs are merged, which is kept with the node and the
  * worker's review; the same run where no child has ended.
  */
-export function applyMergeAnswer(run: WorkflowRun, nodeId: string, answer: Answer): WorkflowRun {
+export function applyMergeAnswer(run: WorkflowRun, nodeId: string, answer: InterruptAnswer): WorkflowRun {
   const node = run.nodes.get(nodeId);
   const handoff = node?.handoff;
   if (handoff?.phase !== "ended") return run;
@@ -198,7 +202,7 @@ export function applyMergeAnswer(run: WorkflowRun, nodeId: string, answer: Answe
   };
 }
 
-type ChainPhase = Of<"core.workflowChain.event">["payload"]["phase"];
+type ChainPhase = WorkflowEventOfType<"core.workflowChain.event">["payload"]["phase"];
 
 const PHASES: Readonly<Record<ChainPhase, Handoff["phase"]>> = {
   "dispatch.began": "dispatching",

@@ -6,13 +6,14 @@ import { applyMergeAnswer, evolveHandoff } from "./evolve-handoff.ts";
 import { evolveInvocation, type InvocationEvent } from "./invocation.ts";
 import {
   hasEnded,
-  type Answer,
+  type InterruptAnswer,
   type EndedExecution,
   type NodeRun,
   type WorkflowRun,
 } from "./workflow-state.ts";
 
-type Of<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { type: T }>;
+/** A workflow event of one type. */
+type WorkflowEventOfType<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { type: T }>;
 
 /** Returns the run after an event about one of its nodes; the same run for any other event. */
 export function evolveNode(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs): WorkflowRun {
@@ -71,7 +72,7 @@ function changeNode(run: WorkflowRun, nodeId: string, to: (node: NodeRun) => Nod
   return putNode(run, to(node));
 }
 
-function startNode(run: WorkflowRun, event: Of<"node.started">, atMs: EpochMs): WorkflowRun {
+function startNode(run: WorkflowRun, event: WorkflowEventOfType<"node.started">, atMs: EpochMs): WorkflowRun {
   const { nodeId, attempt } = event.payload;
   const before = run.nodes.get(nodeId);
   return putNode(
@@ -138,7 +139,7 @@ function countLoopbacks(before: NodeRun | undefined, attempt: number): number {
 /** Returns when the node was entered; a retry goes on with what was entered. */
 function carryEntry(
   before: NodeRun | undefined,
-  { sequence, payload: { attempt } }: Of<"node.started">,
+  { sequence, payload: { attempt } }: WorkflowEventOfType<"node.started">,
   atMs: EpochMs,
 ): Pick<NodeRun, "enteredSequence" | "enteredAtMs"> {
   const isNew = attempt === 0 || !before;
@@ -149,7 +150,7 @@ function carryEntry(
 
 function skipNode(
   run: WorkflowRun,
-  { payload: { nodeId }, ...event }: Of<"node.skipped">,
+  { payload: { nodeId }, ...event }: WorkflowEventOfType<"node.skipped">,
   atMs: EpochMs,
 ): NodeRun {
   const before = run.nodes.get(nodeId);
@@ -186,7 +187,7 @@ function endNode(
   }));
 }
 
-type InterruptEvent = Of<
+type InterruptEvent = WorkflowEventOfType<
   "node.suspended" | "interrupt.requested" | "interrupt.resolved" | "approval.received"
 >;
 
@@ -246,19 +247,22 @@ function evolveInterrupt(run: WorkflowRun, event: InterruptEvent, atMs: EpochMs)
 }
 
 /** Reads the answer to the node's open question. Whoever answers has a name; the end of the time has none. */
-function readAnswer({ eventId, payload }: Of<"interrupt.resolved">, node: NodeRun | undefined): Answer {
+function readAnswer(
+  { eventId, payload }: WorkflowEventOfType<"interrupt.resolved">,
+  node: NodeRun | undefined,
+): InterruptAnswer {
   const { interruptId, kind, resumeValue, resolvedBy: by } = payload;
   const answer = { interruptId, kind, resumeValue, eventId, asked: readAskedQuestion(node) };
   return by === undefined ? { ...answer, isExpired: true } : { ...answer, by };
 }
 
-function readAskedQuestion(node: NodeRun | undefined): Answer["asked"] {
-  const { data = {}, reason }: Partial<Answer["asked"]> = node?.interrupt ?? {};
+function readAskedQuestion(node: NodeRun | undefined): InterruptAnswer["asked"] {
+  const { data = {}, reason }: Partial<InterruptAnswer["asked"]> = node?.interrupt ?? {};
   return { data, ...(reason !== undefined && { reason }) };
 }
 
 /** Forgets which agent decided once people answered its doubt: the decision is theirs. */
-function clearDoubtedActor(run: WorkflowRun, { kind, asked: question }: Answer): WorkflowRun {
+function clearDoubtedActor(run: WorkflowRun, { kind, asked: question }: InterruptAnswer): WorkflowRun {
   const { actor, ...rest } = run;
   return actor && (kind === "low-confidence" || question.reason === "low-confidence") ? rest : run;
 }
@@ -266,7 +270,7 @@ function clearDoubtedActor(run: WorkflowRun, { kind, asked: question }: Answer):
 /** Applies a kept note or a tool call to its node. */
 function evolveNodeActs(
   run: WorkflowRun,
-  event: Of<"memory.written" | "agent.toolCalled" | "agent.toolReturned">,
+  event: WorkflowEventOfType<"memory.written" | "agent.toolCalled" | "agent.toolReturned">,
 ): WorkflowRun {
   const { nodeId } = event;
   if (nodeId === undefined || !run.nodes.has(nodeId)) return run;

@@ -7,12 +7,13 @@ import { WORKFLOW_BOUNDS } from "../../contracts/workflows/workflow-bounds.ts";
 import { findConditionProblem } from "./values.ts";
 import type { NodeGraph, GraphNode, GraphEdge } from "./node-graph.ts";
 
-export type Compiled =
+/** The graph of a workflow, or the problems of its definition. */
+export type CompiledWorkflow =
   | { readonly ok: true; readonly graph: NodeGraph }
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** Compiles a workflow definition into the graph that runs follow, or lists the problems for which it cannot be run. */
-export function compileWorkflow(authored: WorkflowDefinition, sha256: string): Compiled {
+export function compileWorkflow(authored: WorkflowDefinition, sha256: string): CompiledWorkflow {
   const problems = listDefinitionProblems(authored);
   if (problems.length > 0) return { ok: false, problems };
   const definition = { ...authored, edges: [...authored.edges, ...createSupervisorLoop(authored)] };

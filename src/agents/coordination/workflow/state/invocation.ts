@@ -14,18 +14,21 @@ import {
   type WorkflowPayloads,
 } from "../../contracts/workflows/workflow-events.ts";
 
-type Bound = WorkflowPayloads["coordination.agent_bound"];
-type Turned = WorkflowPayloads["coordination.agent_turned"];
-type Returned = WorkflowPayloads["agent.toolReturned"];
+/** The payload of the event that binds an agent to a model and tools. */
+type AgentBoundPayload = WorkflowPayloads["coordination.agent_bound"];
+/** The payload of the event that records a turn of an agent. */
+type AgentTurnedPayload = WorkflowPayloads["coordination.agent_turned"];
+/** The payload of the event that records the return of a tool. */
+type ToolReturnedPayload = WorkflowPayloads["agent.toolReturned"];
 
 export interface Invocation {
   readonly started: WorkflowPayloads["agent.invocation.started"];
-  readonly bound?: Bound;
+  readonly bound?: AgentBoundPayload;
   /** The oldest first. */
-  readonly turns: readonly Turned[];
+  readonly turns: readonly AgentTurnedPayload[];
   /** Events of the calls that were begun, by the call's id. */
   readonly called: ReadonlyMap<string, EventId>;
-  readonly returned: ReadonlyMap<string, Returned>;
+  readonly returned: ReadonlyMap<string, ToolReturnedPayload>;
   readonly handoff?: WorkflowPayloads["agent.handoff"];
   readonly completed?: WorkflowPayloads["agent.invocation.completed"];
   /** The size of the answers of model and tools, in UTF-16 code units. */
@@ -77,7 +80,7 @@ export function evolveInvocation(
   }
 }
 
-function addTurn(before: Invocation, turn: Turned): Invocation {
+function addTurn(before: Invocation, turn: AgentTurnedPayload): Invocation {
   const args = turn.calls.reduce((sum, { args }) => sum + JSON.stringify(args).length, 0);
   return {
     ...before,
@@ -88,7 +91,7 @@ function addTurn(before: Invocation, turn: Turned): Invocation {
 }
 
 /** Returns the text that an agent's model is told of a tool call that returned: its text or JSON, or its error. */
-export function formatToolReturn({ outcome, error, status }: Returned): string {
+export function formatToolReturn({ outcome, error, status }: ToolReturnedPayload): string {
   if (error) return `${status ?? "error"}: ${error.message}`;
   const { text } = (typeof outcome === "object" && outcome !== null ? outcome : {}) as { text?: unknown };
   return typeof text === "string" ? text : JSON.stringify(outcome ?? null);

@@ -2,10 +2,10 @@
  * Owns: what is known of the work that a gate stood behind: what nobody has settled yet, and whether a run that ended reached
  * what it was for (RFC 0090 §C).
  */
-import type { Answer, Review, WorkflowRun } from "./workflow-state.ts";
+import type { InterruptAnswer, Review, WorkflowRun } from "./workflow-state.ts";
 
 /** True when people's answer accepts the work, edited or not. Anything else is a no. */
-export function isAgreedAnswer({ resumeValue }: Pick<Answer, "resumeValue">): boolean {
+export function isAgreedAnswer({ resumeValue }: Pick<InterruptAnswer, "resumeValue">): boolean {
   if (typeof resumeValue !== "object" || resumeValue === null || !("action" in resumeValue)) return false;
   return resumeValue.action === "accept" || resumeValue.action === "edit-accept";
 }

@@ -67,14 +67,15 @@ function listBroughtValues(run: WorkflowRun, { incoming }: GraphNode, began: num
     .toSorted((one, other) => other.endedSequence - one.endedSequence);
 }
 
-interface Reading {
+/** The run that a node reads its inputs from, and when the node began. */
+interface PortReading {
   readonly run: WorkflowRun;
   readonly graph: NodeGraph;
   /** When the node that reads began. */
   readonly began: number;
 }
 
-function readPortValue({ run, graph, began }: Reading, value: PortValue): unknown {
+function readPortValue({ run, graph, began }: PortReading, value: PortValue): unknown {
   switch (value.type) {
     case "static":
       return value.value;

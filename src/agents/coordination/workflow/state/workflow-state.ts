@@ -29,7 +29,7 @@ export interface WorkflowRun {
   readonly chars: number;
   /** Times that a node was started, over all nodes. */
   readonly executions: number;
-  readonly orchestrator: Orchestrator;
+  readonly orchestrator: OrchestratorState;
   /** The newest ruling on the work of each worker behind a gate, by `reviewKey`. */
   readonly reviews: ImmutableMap<string, Review>;
   /** The newest decision of an agent, which people have not agreed to. */
@@ -85,9 +85,9 @@ export interface NodeRun {
   /** The open one. */
   readonly interrupt?: Interrupt;
   /** Since it was started, the oldest first. */
-  readonly answers: readonly Answer[];
+  readonly answers: readonly InterruptAnswer[];
   /** Those from before it was started, the oldest first: whoever gives one again is told that it counted. */
-  readonly earlierAnswers?: readonly Answer[];
+  readonly earlierAnswers?: readonly InterruptAnswer[];
   /** Its executions and skips before, the oldest first: others may work with what they put out, long after it began again. */
   readonly earlierExecutions?: readonly EndedExecution[];
   /** Interrupts it has raised in this run. */
@@ -134,7 +134,8 @@ export interface Vote {
   readonly action: string;
 }
 
-export interface Answer {
+/** An answer to an interrupt, or that nobody answered in time. */
+export interface InterruptAnswer {
   readonly interruptId: string;
   readonly kind: InterruptKind;
   readonly resumeValue: unknown;
@@ -147,7 +148,8 @@ export interface Answer {
   readonly isExpired?: true;
 }
 
-export interface Orchestrator {
+/** The decisions of the supervisors of a run so far. */
+export interface OrchestratorState {
   readonly agentId?: string;
   /** Decisions so far, the held one not counted. */
   readonly decided: number;
@@ -191,7 +193,7 @@ export interface Handoff {
   /** RFC 0090: the verdict on what the child produced. */
   readonly verdict?: RecordedVerdict;
   /** The answer of people who were asked whether it is merged. */
-  readonly answer?: Answer;
+  readonly answer?: InterruptAnswer;
   /** The child says that it did not reach its goal. */
   readonly gaveUp?: true;
   /** RFC 0063: of what was harvested. */

@@ -1,6 +1,6 @@
 /** Owns: what somebody may do on the page: what is said before, and what does it. */
 import type { TemplateResult } from "lit";
-import type { Done } from "../../contract/actions.ts";
+import type { ActionResult } from "../../contract/actions.ts";
 
 export type Action = OfferedAction | RefusedAction;
 
@@ -21,7 +21,7 @@ export interface OfferedAction {
   onDone?(): void;
 }
 
-export interface ActionOutcome extends Done {
+export interface ActionOutcome extends ActionResult {
   /** The address of what the action began. The page goes there, unless the dialog was closed meanwhile. */
   readonly address?: string;
 }

@@ -1,13 +1,14 @@
 /** Owns: what the address says: which view, of what, with which filters. It is in the fragment, which no server is sent. */
 
 export const PLACES = ["runs", "questions", "conflicts", "health", "plan"] as const;
-export type Place = (typeof PLACES)[number];
+/** The name of a part of the page. */
+export type PagePlace = (typeof PLACES)[number];
 
 export const TABS = ["timeline", "graph", "log", "what-if"] as const;
 export type Tab = (typeof TABS)[number];
 
 export interface Address {
-  readonly place: Place;
+  readonly place: PagePlace;
   /** The id of a coordination or workflow run. */
   readonly id?: string;
   readonly tab: Tab;
@@ -36,7 +37,7 @@ function decodeSegment(segment: string): string {
 }
 
 export interface AddressParts {
-  readonly place: Place;
+  readonly place: PagePlace;
   readonly id?: string | undefined;
   readonly tab?: Tab | undefined;
   readonly query?: Readonly<Record<string, string | undefined>> | undefined;

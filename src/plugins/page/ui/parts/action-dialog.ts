@@ -5,7 +5,8 @@ import { ApiProblem, describeProblem } from "../app/page-api.ts";
 import { PageElement, type PageContext } from "../app/page-element.ts";
 import { formatVisibleLine } from "../../drawing/visible-text.ts";
 
-type Progress =
+/** How far the dialog is with its action. */
+type DialogProgress =
   | { readonly kind: "asked" }
   | { readonly kind: "doing" }
   | { readonly kind: "done"; readonly happened: string }
@@ -20,7 +21,7 @@ class ActionDialog extends PageElement {
 
   declare page: PageContext;
   declare action: Action | undefined;
-  declare progress: Progress;
+  declare progress: DialogProgress;
   #opener: Element | null = null;
 
   constructor() {

@@ -28,10 +28,11 @@ export function describeAge(atMs: number, nowMs: number): string {
   return formatDuration(Math.max(0, nowMs - atMs));
 }
 
-export type Field = readonly [name: string, value: TemplateResult | string | undefined];
+/** A name and its value; nothing is shown without one. */
+export type ShownField = readonly [name: string, value: TemplateResult | string | undefined];
 
 /** Returns the template of a list of names with their values; fields without a value are left out. */
-export function showFields(fields: readonly Field[]): TemplateResult {
+export function showFields(fields: readonly ShownField[]): TemplateResult {
   const present = fields.filter(([, value]) => value !== undefined && value !== "");
   return html`<dl class="fields">
     ${present.map(

@@ -2,7 +2,7 @@
 import { html, nothing, type TemplateResult } from "lit";
 import { formatCount, formatDuration } from "../../../../agents/coordination/std/quantities.ts";
 import { formatShellArguments } from "../../../../agents/coordination/std/shell-arguments.ts";
-import type { Done } from "../../contract/actions.ts";
+import type { ActionResult } from "../../contract/actions.ts";
 import type { ClaimsList, ConflictsList, ShownClaim, ShownConflict } from "../../contract/questions.ts";
 import { separateWords } from "../../drawing/row-marks.ts";
 import { describeShownResource } from "../../../reports/shown-resource.ts";
@@ -83,7 +83,8 @@ class ConflictsView extends LoadedElement<Contention> {
         before: describeClaimRelease(claim),
         confirm: "Release the claim",
         isDangerous: true,
-        perform: () => this.page.api.post<Done>(`claims/${encodeURIComponent(String(token))}/release`, {}),
+        perform: () =>
+          this.page.api.post<ActionResult>(`claims/${encodeURIComponent(String(token))}/release`, {}),
         onDone: () => this.reload(),
       }),
     });

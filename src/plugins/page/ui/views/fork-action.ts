@@ -1,6 +1,6 @@
 /** Owns: forking a plan or a workflow run: what is kept and what runs anew is shown before. */
 import { html, type TemplateResult } from "lit";
-import type { Forked, ForkPreview } from "../../contract/actions.ts";
+import type { ForkResult, ForkPreview } from "../../contract/actions.ts";
 import { formatCount } from "../../../../agents/coordination/std/quantities.ts";
 import { formatVisibleLine } from "../../drawing/visible-text.ts";
 import { formatAddress } from "../app/address.ts";
@@ -33,7 +33,7 @@ export async function offerFork(page: PageContext, { path, event, kind }: ForkRe
       confirm: "Run the fork",
       details: () => showForkPreview(preview),
       perform: async () => {
-        const { id, happened } = await page.api.post<Forked>(`${path}/fork`, { event });
+        const { id, happened } = await page.api.post<ForkResult>(`${path}/fork`, { event });
         return { happened, address: formatAddress({ place: "runs", id }) };
       },
     });

@@ -9,7 +9,7 @@ import {
 } from "../../../../agents/coordination/std/quantities.ts";
 import { describeGateways } from "../../../reports/gateway-report.ts";
 import type { HealthReport, LastVerification } from "../../contract/health.ts";
-import type { Home } from "../../contract/session.ts";
+import type { PageHome } from "../../contract/session.ts";
 import { separateWords } from "../../drawing/row-marks.ts";
 import { LoadedElement } from "../app/page-element.ts";
 import { showFields, showInstant } from "../parts/words.ts";
@@ -113,12 +113,12 @@ function showLedger(
 /** Smaller differences come from the network. */
 const CLOCK_MS_MAX = 30_000;
 
-const WITHOUT_LANES: Readonly<Record<Home, string>> = {
+const WITHOUT_LANES: Readonly<Record<PageHome, string>> = {
   gateway: "There are no lanes: this gateway coordinates nothing now.",
   serve: "Lanes are those of a gateway; this page is served without one.",
 };
 
-function showLanes({ lanes }: HealthReport, home: Home): TemplateResult {
+function showLanes({ lanes }: HealthReport, home: PageHome): TemplateResult {
   if (!lanes) return html`<p class="quiet">${WITHOUT_LANES[home]}</p>`;
   return html`<h2>Lanes</h2>
     <div class="table" tabindex="0" role="region" aria-label="Lanes">

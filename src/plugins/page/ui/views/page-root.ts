@@ -6,7 +6,7 @@ import {
   parseAddress,
   takeOneTimeLink,
   type Address,
-  type Place,
+  type PagePlace,
 } from "../app/address.ts";
 import { LiveFeed, type FeedState } from "../app/live-feed.ts";
 import { describeProblem, signIn } from "../app/page-api.ts";
@@ -20,7 +20,7 @@ import "./questions-view.ts";
 import "./run-list.ts";
 import "./run-page.ts";
 
-const NAMES: Readonly<Record<Place, string>> = {
+const NAMES: Readonly<Record<PagePlace, string>> = {
   runs: "Work",
   questions: "Questions",
   conflicts: "Conflicts and claims",
@@ -178,7 +178,7 @@ class PageRoot extends PageElement {
         ${Object.entries(NAMES).map(
           ([each, words]) =>
             html`<a
-              href=${formatAddress({ place: each as Place })}
+              href=${formatAddress({ place: each as PagePlace })}
               aria-current=${each === place ? "page" : nothing}
               >${words}</a
             >`,

@@ -75,7 +75,8 @@ const CERTAINTIES = {
   unknown: " (not known)",
 } as const;
 
-type Under = NonNullable<WhatIfAnswer["whatIf"]>;
+/** The history of a coordination under another policy. */
+type PolicyDifferences = NonNullable<WhatIfAnswer["whatIf"]>;
 
 function showWhatIfAnswer({ difference, whatIf }: WhatIfAnswer): TemplateResult {
   if (difference)
@@ -95,7 +96,7 @@ function showWhatIfAnswer({ difference, whatIf }: WhatIfAnswer): TemplateResult 
     : html``;
 }
 
-function showDifferences({ points, recorded, would, leftOut }: Under): TemplateResult {
+function showDifferences({ points, recorded, would, leftOut }: PolicyDifferences): TemplateResult {
   if (points.length === 0)
     return html`<p class="happened">Under this policy the same would have been decided.</p>`;
   return html`<p>
@@ -131,7 +132,7 @@ function showDifferences({ points, recorded, would, leftOut }: Under): TemplateR
 }
 
 /** Returns the step, the resource, or both that a decision is about; `coordination` where it is about the whole. */
-function describeDecisionSubject({ stepId, resource }: Under["points"][number]): string {
+function describeDecisionSubject({ stepId, resource }: PolicyDifferences["points"][number]): string {
   const parts = [...(stepId ? [stepId] : []), ...(resource ? [describeShownResource(resource)] : [])];
   return parts.join(" ") || "coordination";
 }

@@ -1,7 +1,7 @@
 /** Owns: the open questions and answering them, by the keyboard too: up and down, A approves, D denies. */
 import { html, nothing, type PropertyValues, type TemplateResult } from "lit";
 import { formatCount, formatDuration } from "../../../../agents/coordination/std/quantities.ts";
-import type { AnswerBody, Done } from "../../contract/actions.ts";
+import type { AnswerBody, ActionResult } from "../../contract/actions.ts";
 import type { QuestionDetail, QuestionsList, ShownQuestion } from "../../contract/questions.ts";
 import {
   formatCheck,
@@ -21,7 +21,8 @@ import { LoadedElement, showActionButton, type PageContext } from "../app/page-e
 import type { Action } from "../app/action.ts";
 import { showSentenceIf, showFields, showInstant } from "../parts/words.ts";
 
-type Answer = ShownQuestion["answers"][number];
+/** A kind of answer that a question allows. */
+type OfferedAnswer = ShownQuestion["answers"][number];
 
 class QuestionsView extends LoadedElement<QuestionsList> {
   static override properties = {
@@ -139,7 +140,7 @@ class QuestionsView extends LoadedElement<QuestionsList> {
     const at = questions.findIndex(({ questionId }) => questionId === this.chosen);
     const neighbour =
       event.key === "ArrowDown" ? questions[at + 1] : event.key === "ArrowUp" ? questions[at - 1] : undefined;
-    const answer = ({ a: "approve", d: "deny", t: "answer" } as Readonly<Record<string, Answer>>)[
+    const answer = ({ a: "approve", d: "deny", t: "answer" } as Readonly<Record<string, OfferedAnswer>>)[
       event.key.toLowerCase()
     ];
     if (neighbour) this.#choose(neighbour.questionId);
@@ -148,7 +149,7 @@ class QuestionsView extends LoadedElement<QuestionsList> {
     event.preventDefault();
   }
 
-  #offer(detail: QuestionDetail, answer: Answer): void {
+  #offer(detail: QuestionDetail, answer: OfferedAnswer): void {
     const { rights, refusals } = this.page.session;
     if (rights.approve) this.page.act(createAnswerAction(this.page, detail, answer));
     else
@@ -232,7 +233,7 @@ const OLDER = "There are older questions; the command `questions --all` lists th
 const LATER =
   "There are more open questions, which expire later; the command `questions` lists them with a larger `--limit`.";
 
-const ANSWER_NAMES: Readonly<Record<Answer, string>> = {
+const ANSWER_NAMES: Readonly<Record<OfferedAnswer, string>> = {
   approve: "Approve",
   deny: "Deny",
   answer: "Answer with a text",
@@ -240,7 +241,7 @@ const ANSWER_NAMES: Readonly<Record<Answer, string>> = {
 
 const RESOLUTIONS = { approve: "approved", deny: "denied", answer: "answered" } as const;
 
-function createAnswerAction({ api }: PageContext, detail: QuestionDetail, answer: Answer): Action {
+function createAnswerAction({ api }: PageContext, detail: QuestionDetail, answer: OfferedAnswer): Action {
   const { questionId, revision } = detail;
   const isText = answer === "answer";
   return {
@@ -251,7 +252,7 @@ function createAnswerAction({ api }: PageContext, detail: QuestionDetail, answer
     ...(isText && { field: { label: "Your answer", isRequired: true } }),
     perform: (text) => {
       const body: AnswerBody = isText ? { revision, answer, text } : { revision, answer };
-      return api.post<Done>(`questions/${encodeURIComponent(questionId)}/answer`, body);
+      return api.post<ActionResult>(`questions/${encodeURIComponent(questionId)}/answer`, body);
     },
   };
 }

@@ -201,7 +201,8 @@ function showRunRow(run: ListedRun, now: number): TemplateResult {
   </tr>`;
 }
 
-interface Cells {
+/** The texts of a run's row in the list. */
+interface RunCells {
   readonly status: string;
   readonly title: string;
   readonly owner: string;
@@ -213,7 +214,7 @@ interface Cells {
   readonly cost: string;
 }
 
-function createCoordinationCells(run: Exclude<ListedRun, { kind: "run" }>, now: number): Cells {
+function createCoordinationCells(run: Exclude<ListedRun, { kind: "run" }>, now: number): RunCells {
   const { status, objective, ownerSession, steps, usage, questions, conflicts, createdAtMs, endedAtMs } = run;
   const attention = [
     ...(questions > 0 ? [`? ${formatCount(questions, "question")}`] : []),
@@ -236,7 +237,7 @@ function describeStepCounts({ total, open, failed }: Exclude<ListedRun, { kind: 
   return parts.length > 0 ? `${total} (${parts.join(", ")})` : String(total);
 }
 
-function createWorkflowCells(run: Extract<ListedRun, { kind: "run" }>): Cells {
+function createWorkflowCells(run: Extract<ListedRun, { kind: "run" }>): RunCells {
   const { status, workflowId } = run;
   return {
     status,

@@ -8,7 +8,7 @@ import {
 } from "../../../../agents/coordination/std/quantities.ts";
 import { describeGateway } from "../../../reports/gateway-report.ts";
 import type { TreeNode } from "../../../reports/tree.ts";
-import type { Done } from "../../contract/actions.ts";
+import type { ActionResult } from "../../contract/actions.ts";
 import type { LiveChange } from "../../contract/live.ts";
 import type { CoordinationDetail, RunDetail, WorkflowDetail } from "../../contract/runs.ts";
 import { renderTimelineHtml } from "../../drawing/timeline-document.ts";
@@ -140,7 +140,7 @@ class RunView extends LoadedElement<RunDetail> {
         before,
         confirm: "Cancel the work",
         isDangerous: true,
-        perform: () => this.page.api.post<Done>(path, {}),
+        perform: () => this.page.api.post<ActionResult>(path, {}),
       }),
     });
   }

@@ -7,7 +7,7 @@ import {
   formatTokens,
   formatUsd,
 } from "../../../../agents/coordination/std/quantities.ts";
-import type { Done } from "../../contract/actions.ts";
+import type { ActionResult } from "../../contract/actions.ts";
 import type { CoordinationDetail, StepResult } from "../../contract/runs.ts";
 import { describeDifference } from "../../../reports/question-lines.ts";
 import { separateWords } from "../../drawing/row-marks.ts";
@@ -16,9 +16,10 @@ import { formatVisibleLine, formatVisibleText } from "../../drawing/visible-text
 import { formatAddress } from "../app/address.ts";
 import { describeProblem } from "../app/page-api.ts";
 import { PageElement, showActionButton, type PageContext } from "../app/page-element.ts";
-import { showFields, showInstant, showStatus, type Field } from "../parts/words.ts";
+import { showFields, showInstant, showStatus, type ShownField } from "../parts/words.ts";
 
-type Step = CoordinationDetail["view"]["steps"][number];
+/** A step in the detail of a coordination. */
+type DetailStep = CoordinationDetail["view"]["steps"][number];
 
 class StepPanel extends PageElement {
   static override properties = {
@@ -31,7 +32,7 @@ class StepPanel extends PageElement {
 
   declare page: PageContext;
   declare detail: CoordinationDetail;
-  declare step: Step;
+  declare step: DetailStep;
   declare result: StepResult | undefined;
   declare problem: string | undefined;
 
@@ -82,7 +83,7 @@ class StepPanel extends PageElement {
           title: `Retry ${step.name ?? step.stepId}`,
           before: `One more attempt begins, number ${step.attempt + 1}. What the attempts before did outside is not undone.`,
           confirm: "Retry the step",
-          perform: () => page.api.post<Done>(`${path}/retry`, {}),
+          perform: () => page.api.post<ActionResult>(`${path}/retry`, {}),
         }),
       })}
     </p>`;
@@ -182,11 +183,11 @@ class StepPanel extends PageElement {
 }
 
 /** Returns a text that stays the same for a step as long as its result does. */
-function identifyResult(step: Step): string {
+function identifyResult(step: DetailStep): string {
   return `${step.stepId} ${findShownOutput(step)?.sha256}`;
 }
 
-function listEnvelopeFields(step: Step): Field[] {
+function listEnvelopeFields(step: DetailStep): ShownField[] {
   const { dependsOn = [], fanIn, retryBudget } = step;
   const names =
     dependsOn.slice(0, 20).join(", ") + (dependsOn.length > 20 ? ` and ${dependsOn.length - 20} more` : "");
@@ -215,7 +216,12 @@ function listEnvelopeFields(step: Step): Field[] {
   ];
 }
 
-function listRequestedAndActualFields({ requested, ran, differences = [], childSessionKey }: Step): Field[] {
+function listRequestedAndActualFields({
+  requested,
+  ran,
+  differences = [],
+  childSessionKey,
+}: DetailStep): ShownField[] {
   const differs = formatVisibleLine(differences.map(describeDifference).join("; "));
   return [
     ["asked", describeSubagentSettings(requested)],
@@ -238,7 +244,7 @@ function describeSubagentSettings({ model, thinking, folder }: ChildParts = {}):
     .join(", ");
 }
 
-function listTimeFields(step: Step): Field[] {
+function listTimeFields(step: DetailStep): ShownField[] {
   const showMoment = (atMs: number | undefined): TemplateResult | undefined =>
     atMs === undefined ? undefined : showInstant(atMs);
   return [
@@ -252,7 +258,7 @@ function listTimeFields(step: Step): Field[] {
   ];
 }
 
-function listUsageFields({ usage }: Step): Field[] {
+function listUsageFields({ usage }: DetailStep): ShownField[] {
   if (!usage) return [["usage", "not known"]];
   return [
     ["tokens", formatTokens(usage.tokens)],

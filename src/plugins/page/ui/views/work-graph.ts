@@ -32,14 +32,15 @@ interface GraphNode {
   readonly fanIn: string | undefined;
 }
 
-type Step = CoordinationDetail["view"]["steps"][number];
+/** A step in the detail of a coordination. */
+type DetailStep = CoordinationDetail["view"]["steps"][number];
 
 /**
  * Returns the steps of a plan as nodes of the drawn graph, each with the name and status that the coordination's
  * detail has for it, else its id and `waiting`.
  */
 export function createGraphNodes(plan: PlanShape, detail?: CoordinationDetail): GraphNode[] {
-  const steps = new Map<string, Step>(detail?.view.steps.map((step) => [step.stepId, step]));
+  const steps = new Map<string, DetailStep>(detail?.view.steps.map((step) => [step.stepId, step]));
   const critical = new Set(plan.criticalPath);
   return plan.steps.map(({ stepId, dependsOn, fanIn }) => ({
     stepId,
@@ -78,7 +79,7 @@ class WorkGraph extends PageElement {
   /** Before it runs: what the text says. */
   declare plan: PlanShape | undefined;
   declare chosen: string | undefined;
-  #drawing: Drawing | undefined;
+  #drawing: GraphDrawing | undefined;
 
   protected override render(): TemplateResult {
     const plan = this.detail?.plan ?? this.plan ?? rebuildPlanShape(this.detail);
@@ -111,13 +112,13 @@ class WorkGraph extends PageElement {
       >
         <path class="edge" d=${lines}></path>
         <path class="arrow" d=${arrows}></path>
-        ${nodes.map((node) => this.#showGraphNode(node, graph.node(node.stepId) as Point))}
+        ${nodes.map((node) => this.#showGraphNode(node, graph.node(node.stepId) as GraphPoint))}
       </svg>
     </div>`;
   }
 
   /** Lays out steps only when they changed: hundreds of them take seconds, in which the page answers nobody. */
-  #draw(nodes: readonly GraphNode[]): Drawing {
+  #draw(nodes: readonly GraphNode[]): GraphDrawing {
     const shape = JSON.stringify(nodes.map(({ stepId, dependsOn }) => [stepId, dependsOn]));
     if (this.#drawing?.shape !== shape) {
       const graph = layOutGraph(nodes);
@@ -129,7 +130,7 @@ class WorkGraph extends PageElement {
     return this.#drawing;
   }
 
-  #showGraphNode(node: GraphNode, { x, y }: Point): SVGTemplateResult {
+  #showGraphNode(node: GraphNode, { x, y }: GraphPoint): SVGTemplateResult {
     const { stepId, status, isCritical, fanIn } = node;
     const name = formatVisibleLine(node.name, NAME_CHARS);
     const words = `${STATUS_SIGNS[status] ?? ""} ${separateWords(status)}${fanIn ? ` · ${fanIn}` : ""}`;
@@ -205,12 +206,14 @@ class WorkGraph extends PageElement {
   }
 }
 
-interface Point {
+/** A point in the drawing. */
+interface GraphPoint {
   readonly x: number;
   readonly y: number;
 }
 
-interface Drawing {
+/** The graph of steps as it was last laid out, with the lines between them. */
+interface GraphDrawing {
   /** Each step with those that it depends on; nothing else decides where it is drawn. */
   readonly shape: string;
   readonly graph: Graph;
@@ -240,9 +243,9 @@ function drawEdge(
   before: string,
   after: string,
 ): { readonly line: string; readonly arrow: string } {
-  const { points } = graph.edge(before, after) as { readonly points: readonly Point[] };
-  const from = graph.node(before) as Point;
-  const to = graph.node(after) as Point;
+  const { points } = graph.edge(before, after) as { readonly points: readonly GraphPoint[] };
+  const from = graph.node(before) as GraphPoint;
+  const to = graph.node(after) as GraphPoint;
   const start = { x: from.x + NODE.width / 2, y: from.y };
   const end = { x: to.x - NODE.width / 2, y: to.y };
   const line = [start, ...points.slice(1, -1), end].map(({ x, y }) => `${x.toFixed(1)} ${y.toFixed(1)}`);

@@ -32,15 +32,17 @@ export interface AgentBook {
 
 type WorkflowCompiler = Pick<RunBook, "compile">;
 
-interface Book extends HashedStore {
+/** The collaborators and the memory of one agent book. */
+interface AgentBookState extends HashedStore {
   readonly runs: WorkflowCompiler;
-  readonly entries: ReadonlyMap<string, Entry>;
+  readonly entries: ReadonlyMap<string, AgentBookEntry>;
   /** By hash; those of runs that began before the folder changed too. */
   readonly known: Map<string, InstalledAgent>;
   readonly workflows: Map<string, RunnableWorkflow>;
 }
 
-interface Entry {
+/** An installed agent with its text and hash, and whether that text is stored. */
+interface AgentBookEntry {
   readonly agent: InstalledAgent;
   readonly text: string;
   readonly sha256: string;
@@ -60,12 +62,12 @@ export function createAgentBook(
 ): AgentBook {
   const sorted = installed.toSorted((one, other) => (one.manifest.agentId < other.manifest.agentId ? -1 : 1));
   const entries = new Map(
-    sorted.map((agent): [string, Entry] => {
+    sorted.map((agent): [string, AgentBookEntry] => {
       const text = JSON.stringify(agent);
       return [agent.manifest.agentId, { agent, text, sha256: dependencies.sha256(text), isStored: false }];
     }),
   );
-  const book: Book = { ...dependencies, runs, entries, known: new Map(), workflows: new Map() };
+  const book: AgentBookState = { ...dependencies, runs, entries, known: new Map(), workflows: new Map() };
   return {
     installed: sorted,
     find: (agentId) => entries.get(agentId)?.agent,
@@ -80,7 +82,10 @@ export function createAgentBook(
  * Returns why a node's version or channel of an agent cannot be meant here; `undefined` where it can. An agent that is
  * not installed is no problem here.
  */
-function findPinProblem({ entries }: Book, { agentId, version, channel }: AgentPin): string | undefined {
+function findPinProblem(
+  { entries }: AgentBookState,
+  { agentId, version, channel }: AgentPin,
+): string | undefined {
   if (channel !== undefined) return `agent ${agentId}: this host knows no channels of agents`;
   const entry = entries.get(agentId);
   if (!entry || version === undefined || version === entry.agent.packVersion) return undefined;
@@ -108,7 +113,7 @@ export function listAgentPins({ nodes }: NodeGraph): AgentPin[] {
 
 /** Stores the installed agents that the graph's nodes name, and returns their hashes by agent id. */
 async function storePinnedAgents(
-  { entries, store }: Book,
+  { entries, store }: AgentBookState,
   graph: NodeGraph,
 ): Promise<Readonly<Record<string, string>>> {
   const pins: Record<string, string> = {};
@@ -124,7 +129,7 @@ async function storePinnedAgents(
 }
 
 /** Returns the agent from the cache or the ledger; `undefined` where none is stored that can be read. */
-async function loadAgentByHash(book: Book, sha256: string): Promise<InstalledAgent | undefined> {
+async function loadAgentByHash(book: AgentBookState, sha256: string): Promise<InstalledAgent | undefined> {
   const cachedAgent = book.known.get(sha256);
   if (cachedAgent) return cachedAgent;
   const text = await book.store.definition(sha256);
@@ -139,7 +144,7 @@ async function loadAgentByHash(book: Book, sha256: string): Promise<InstalledAge
  * Returns the one-node workflow that runs the agent, compiled once; `undefined` if it is not installed or its workflow
  * does not compile.
  */
-function compileAgentWorkflow(book: Book, agentId: string): RunnableWorkflow | undefined {
+function compileAgentWorkflow(book: AgentBookState, agentId: string): RunnableWorkflow | undefined {
   const entry = book.entries.get(agentId);
   if (!entry) return undefined;
   const cachedWorkflow = book.workflows.get(agentId);

@@ -31,7 +31,8 @@ export interface CallDependencies
   readonly agentBook: AgentBook;
 }
 
-export interface Calling {
+/** A tool call of an agent, with its run and what performing it takes. */
+export interface AgentToolCall {
   readonly run: WorkflowRun;
   readonly effect: AgentEffect & { readonly kind: "call_agent_tool" };
   readonly signal: AbortSignal;
@@ -44,7 +45,8 @@ export interface Calling {
   }) => Promise<readonly Values[]>;
 }
 
-type Returned = (AgentOutcome & { readonly kind: "agent_tool_returned" })["returned"];
+/** The result of an agent's tool call, which may be a refusal or a failure. */
+type AgentToolResult = (AgentOutcome & { readonly kind: "agent_tool_returned" })["returned"];
 
 /**
  * Checks the caller's scopes and the tool's rate, then runs the tool for an agent, and returns what came back. A
@@ -52,7 +54,7 @@ type Returned = (AgentOutcome & { readonly kind: "agent_tool_returned" })["retur
  */
 export async function callAgentTool(
   dependencies: CallDependencies,
-  toolCall: Calling,
+  toolCall: AgentToolCall,
 ): Promise<AgentOutcome> {
   const gated = refuseToolCall(dependencies, toolCall);
   if (gated) return { kind: "agent_tool_returned", returned: gated };
@@ -65,8 +67,8 @@ export async function callAgentTool(
 /** Returns why the tool call is refused; `undefined` where it may be made, which counts against its rate. */
 function refuseToolCall(
   dependencies: CallDependencies,
-  { run, effect: { call, tool } }: Calling,
-): Returned | undefined {
+  { run, effect: { call, tool } }: AgentToolCall,
+): AgentToolResult | undefined {
   const played = findPlayedTool(dependencies, run, tool);
   const denied = findScopeDenial(played?.requiredScopes ?? [], run.started.scopes, call.toolName);
   if (denied) return denied;
@@ -90,7 +92,7 @@ function findPlayedTool(
 }
 
 /** Runs the tool on its MCP server, in the conformance play, or as a native tool of this host. */
-async function runTool(dependencies: CallDependencies, toolCall: Calling): Promise<Returned> {
+async function runTool(dependencies: CallDependencies, toolCall: AgentToolCall): Promise<AgentToolResult> {
   const { tool, call: made } = toolCall.effect;
   if (tool.transport === "mcp") return callToolOfServer(dependencies, toolCall);
   const played = findPlayedTool(dependencies, toolCall.run, tool);
@@ -110,12 +112,12 @@ async function runTool(dependencies: CallDependencies, toolCall: Calling): Promi
   }
 }
 
-function createToolError(code: string, message: string): Returned {
+function createToolError(code: string, message: string): AgentToolResult {
   return { status: "error", error: { code, message } };
 }
 
 /** Creates the outcome of a tool that succeeded, with its text masked and cut to what a model is told. */
-function createToolSuccess({ secrets }: CallDependencies, text: string): Returned {
+function createToolSuccess({ secrets }: CallDependencies, text: string): AgentToolResult {
   const clean = maskText(text.toWellFormed(), secrets);
   return { status: "ok", outcome: { text: cutToolResult(clean), contentTrust: "untrusted" } };
 }
@@ -125,8 +127,8 @@ const FAILURE_CHARS_MAX = 2_000;
 /** Calls the tool on its MCP server. A failure of the connection is an outcome, too. */
 async function callToolOfServer(
   dependencies: CallDependencies,
-  { run, effect, signal, trace, parent }: Calling,
-): Promise<Returned> {
+  { run, effect, signal, trace, parent }: AgentToolCall,
+): Promise<AgentToolResult> {
   const { tool, call: made } = effect;
   const url = findMcpServerUrl(dependencies, tool);
   const { tool: name = "" } = tool;
@@ -169,8 +171,8 @@ const NOTES_MAX = 100;
  */
 async function readMemoryNotes(
   dependencies: CallDependencies,
-  { effect, readMemory }: Calling,
-): Promise<Returned> {
+  { effect, readMemory }: AgentToolCall,
+): Promise<AgentToolResult> {
   const { tag, limit } = effect.call.args;
   const entries = await readMemory({
     ...(typeof tag === "string" && { tag }),
@@ -184,7 +186,7 @@ async function readMemoryNotes(
  * Returns the outcome of a memory write: an error for a note that is empty or too large. The note is written together
  * with the event that records it.
  */
-function checkNote(args: Values): Returned {
+function checkNote(args: Values): AgentToolResult {
   const note = readMemoryNote(args);
   if (!note) return createToolError("memory_content_missing", "there is no content to keep");
   const bytes = new TextEncoder().encode(note.content).length;
@@ -194,7 +196,7 @@ function checkNote(args: Values): Returned {
 }
 
 /** Returns the outcome of a handoff: an error for an agent that is not installed or is the caller itself. */
-function checkHandoff({ agentBook }: CallDependencies, { effect }: Calling): Returned {
+function checkHandoff({ agentBook }: CallDependencies, { effect }: AgentToolCall): AgentToolResult {
   const handoff = readHandoffRequest(effect.call.args);
   if (!handoff || !agentBook.find(handoff.toAgentId))
     return createToolError("agent_not_installed", "there is no agent of that name");

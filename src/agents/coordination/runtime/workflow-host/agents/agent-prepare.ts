@@ -32,20 +32,20 @@ export interface PrepareDependencies extends Pick<
   readonly agentHost: AgentHostDependencies;
 }
 
-export interface Preparing {
+export interface AgentPreparation {
   readonly run: WorkflowRun;
   readonly effect: AgentEffect & { readonly kind: "prepare_agent" };
   readonly signal: AbortSignal;
   readonly trace: TraceContext;
 }
 
-type Prepared = AgentOutcome & { readonly kind: "agent_prepared" };
-type Refusal = NonNullable<Prepared["refusal"]>;
+type PreparationOutcome = AgentOutcome & { readonly kind: "agent_prepared" };
+type PreparationRefusal = NonNullable<PreparationOutcome["refusal"]>;
 
 export async function prepareAgent(
   dependencies: PrepareDependencies,
-  preparing: Preparing,
-): Promise<Prepared> {
+  preparing: AgentPreparation,
+): Promise<PreparationOutcome> {
   const agent = await dependencies.agentBook.load(preparing.effect.manifest);
   if (!agent) return createUnreadableAgentOutcome(preparing);
   const played = dependencies.conformance?.agentOf(preparing.run.started.configurable);
@@ -64,18 +64,18 @@ export async function prepareAgent(
   return { kind: "agent_prepared", started, prompt, bound, ...(refusal && { refusal }) };
 }
 
-interface Playing {
+interface AgentWithPlay {
   readonly agent: InstalledAgent;
   readonly played: PlayedAgent | undefined;
 }
 
-type Bound = Prepared["bound"];
+type BoundAgent = PreparationOutcome["bound"];
 
 async function bindToolsAndMemory(
   dependencies: PrepareDependencies,
-  preparing: Preparing,
-  { agent, played }: Playing,
-): Promise<Omit<Bound, "task">> {
+  preparing: AgentPreparation,
+  { agent, played }: AgentWithPlay,
+): Promise<Omit<BoundAgent, "task">> {
   const { invocationId, agentId, memoryRef = `agent:${agentId}` } = preparing.effect;
   const hasMemory = agent.manifest.memoryShape?.longTerm === true;
   const agentSurface = await listAllowedTools(dependencies, preparing, { agent, hasMemory });
@@ -91,7 +91,7 @@ async function bindToolsAndMemory(
 function pickSamplingOptions({
   temperature,
   maxTokens,
-}: AiOptions): Pick<Bound, "temperature" | "maxTokens"> {
+}: AiOptions): Pick<BoundAgent, "temperature" | "maxTokens"> {
   return {
     ...(temperature !== undefined && { temperature }),
     ...(maxTokens !== undefined && { maxTokens }),
@@ -99,10 +99,10 @@ function pickSamplingOptions({
 }
 
 function createStartedPayload(
-  { effect }: Preparing,
+  { effect }: AgentPreparation,
   { manifest }: InstalledAgent,
-  { model, provider, tools, memoryScope }: Bound,
-): Prepared["started"] {
+  { model, provider, tools, memoryScope }: BoundAgent,
+): PreparationOutcome["started"] {
   const { invocationId, agentId, source } = effect;
   return {
     invocationId,
@@ -117,7 +117,7 @@ function createStartedPayload(
   };
 }
 
-function createUnreadableAgentOutcome({ effect }: Preparing): Prepared {
+function createUnreadableAgentOutcome({ effect }: AgentPreparation): PreparationOutcome {
   const { invocationId, agentId, source, nodeId, manifest } = effect;
   const reason = "the agent cannot be read";
   return {
@@ -163,7 +163,7 @@ function collectAiOptions(configurable: Values): AiOptions {
 
 interface ResolvedModel {
   readonly resolved: { readonly model?: string; readonly provider?: string };
-  readonly refusal?: Refusal;
+  readonly refusal?: PreparationRefusal;
 }
 
 /**
@@ -210,7 +210,7 @@ const TEMPLATE_CHARS_MAX = 127;
 const SEMVER = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/;
 
 function createPromptResolution(
-  { effect }: Preparing,
+  { effect }: AgentPreparation,
   agent: InstalledAgent,
 ): WorkflowPayloads["agent.promptResolved"] {
   const { nodeId, agentId } = effect;
@@ -259,7 +259,7 @@ function formatPromptRef(ref: PromptRef | undefined): string | undefined {
 
 interface CheckedTask {
   readonly task: unknown;
-  readonly refusal?: Refusal;
+  readonly refusal?: PreparationRefusal;
 }
 
 /**
@@ -289,7 +289,7 @@ async function checkTask(
  */
 async function listAllowedTools(
   dependencies: PrepareDependencies,
-  preparing: Preparing,
+  preparing: AgentPreparation,
   { agent, hasMemory }: { readonly agent: InstalledAgent; readonly hasMemory: boolean },
 ): Promise<BoundTool[]> {
   const allowed = [...new Set(agent.manifest.toolAllowlist ?? [])];
@@ -321,7 +321,7 @@ async function listAllowedTools(
 
 function logOmittedTool(
   { logger }: PrepareDependencies,
-  { run: { runId }, effect: { agentId } }: Preparing,
+  { run: { runId }, effect: { agentId } }: AgentPreparation,
   tool: string,
 ): void {
   logger.warn(
@@ -331,16 +331,16 @@ function logOmittedTool(
 }
 
 const MCP = "mcp:";
-type Found = Omit<BoundTool, "id" | "call">;
+type FoundTool = Omit<BoundTool, "id" | "call">;
 
-function findNativeTool(id: string, hasMemory: boolean): Found | undefined {
+function findNativeTool(id: string, hasMemory: boolean): FoundTool | undefined {
   const native = NATIVE_TOOLS.find((tool) => tool.id === id && (hasMemory || !tool.needsMemory));
   return (
     native && { transport: "native", description: native.description, parameters: { ...native.parameters } }
   );
 }
 
-interface Offered {
+interface OfferedTools {
   readonly server: string;
   /** Absent: it could not be asked. */
   readonly tools?: readonly McpTool[];
@@ -349,7 +349,7 @@ interface Offered {
 const DESCRIPTION_CHARS_MAX = 2_000;
 
 /** Finds the tool of an id `mcp:<tool>`, `mcp:<server>.<tool>` or `mcp:<server>/<tool>`. */
-function findMcpTool(id: string, offered: readonly Offered[]): Found | undefined {
+function findMcpTool(id: string, offered: readonly OfferedTools[]): FoundTool | undefined {
   const found = id.startsWith(MCP) ? findOfferedTool(id.slice(MCP.length), offered) : undefined;
   if (!found) return undefined;
   const { server, tool } = found;
@@ -365,7 +365,7 @@ function findMcpTool(id: string, offered: readonly Offered[]): Found | undefined
 /** Finds the tool of the first server that offers it. A named server is never replaced by another one. */
 function findOfferedTool(
   wanted: string,
-  offered: readonly Offered[],
+  offered: readonly OfferedTools[],
 ): { readonly server: string; readonly tool: McpTool } | undefined {
   const named = offered.filter(({ server }) =>
     [`${server}.`, `${server}/`].some((start) => wanted.startsWith(start)),
@@ -382,10 +382,10 @@ function findOfferedTool(
 /** Asks every MCP server for its tools. A server that cannot be asked offers none now. */
 async function fetchOfferedTools(
   { tools, agentHost, logger }: PrepareDependencies,
-  { signal, trace }: Preparing,
-): Promise<readonly Offered[]> {
+  { signal, trace }: AgentPreparation,
+): Promise<readonly OfferedTools[]> {
   const caller = await tools();
-  const listed = Object.entries(agentHost.mcpServers).map(async ([server, url]): Promise<Offered> => {
+  const listed = Object.entries(agentHost.mcpServers).map(async ([server, url]): Promise<OfferedTools> => {
     const answer = await caller.listMcp({ url, signal, ...trace });
     if (answer.kind === "listed") return { server, tools: answer.tools };
     logger.warn({ server, code: answer.code }, "the tools of a server could not be listed");

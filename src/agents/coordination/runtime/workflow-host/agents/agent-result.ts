@@ -10,10 +10,11 @@ import type { Values } from "../../../workflow/state/values.ts";
 import { stripJsonFence } from "../../../std/foreign-text.ts";
 import { isRecord } from "../../../std/is-record.ts";
 
-type Final = NonNullable<WorkflowPayloads["coordination.agent_turned"]["final"]>;
+/** The result in an agent's last answer, and how sure the agent is of it. */
+type FinalResult = NonNullable<WorkflowPayloads["coordination.agent_turned"]["final"]>;
 
 export type AgentResult =
-  | { readonly kind: "result"; readonly final: Final }
+  | { readonly kind: "result"; readonly final: FinalResult }
   | { readonly kind: "unusable"; readonly error: { readonly code: string; readonly message: string } };
 
 interface ModelAnswer {
@@ -53,7 +54,7 @@ function createUnusableResult(code: string, message: string): AgentResult {
 }
 
 /** Returns the JSON of the answer, out of its envelope where it has one; the text where it is no JSON. */
-function readResultWithoutSchema(text: string, json: { readonly value: unknown } | undefined): Final {
+function readResultWithoutSchema(text: string, json: { readonly value: unknown } | undefined): FinalResult {
   if (!json) return { result: text };
   const { value } = json;
   if (!isRecord(value)) return { result: value };
@@ -83,7 +84,7 @@ function readResultBySchema(
 }
 
 /** Lists what may be the result: an envelope's, the value itself, or the value without its `confidence`. */
-function listResultCandidates(value: unknown): Final[] {
+function listResultCandidates(value: unknown): FinalResult[] {
   if (!isRecord(value)) return [{ result: value }];
   const enveloped = readEnvelope(value);
   const statedConfidence = readConfidence(value);
@@ -96,7 +97,7 @@ function listResultCandidates(value: unknown): Final[] {
 }
 
 /** Reads `{"result": ..., "confidence": ...}`; `undefined` for an object without `result` or with any other member. */
-function readEnvelope(value: Values): Final | undefined {
+function readEnvelope(value: Values): FinalResult | undefined {
   const isEnvelope = Object.keys(value).every((key) => key === "result" || key === "confidence");
   return isEnvelope && "result" in value ? { result: value["result"], ...readConfidence(value) } : undefined;
 }

@@ -38,21 +38,27 @@ export interface TurnDependencies extends Pick<
   readonly agentBook: AgentBook;
 }
 
-export interface Turning {
+/** The effect that asks an agent's model once, with its run. */
+export interface AgentTurn {
   readonly run: WorkflowRun;
   readonly effect: AgentEffect & { readonly kind: "ask_agent" };
   readonly signal: AbortSignal;
   readonly trace: TraceContext;
 }
 
-type Bound = WorkflowPayloads["coordination.agent_bound"];
-type Turned = AgentOutcome & { readonly kind: "agent_turned" };
+/** An agent's invocation with the model, tools, task and memory that it is bound to. */
+type BoundAgent = WorkflowPayloads["coordination.agent_bound"];
+/** The outcome of a turn that the agent's model answered. */
+type AgentTurnOutcome = AgentOutcome & { readonly kind: "agent_turned" };
 
 /**
  * Asks the agent's model once, and returns the outcome: its tool calls or its result, a refusal, why its answer cannot
  * be used, or a failure. It does not call the tools.
  */
-export async function runAgentTurn(dependencies: TurnDependencies, turning: Turning): Promise<EffectOutcome> {
+export async function runAgentTurn(
+  dependencies: TurnDependencies,
+  turning: AgentTurn,
+): Promise<EffectOutcome> {
   const { effect, run } = turning;
   const agent = await dependencies.agentBook.load(effect.manifest);
   const bound = run.nodes.get(effect.nodeId)?.invocation?.bound;
@@ -80,17 +86,18 @@ export async function runAgentTurn(dependencies: TurnDependencies, turning: Turn
   };
 }
 
-interface Ready {
+/** A request to an agent's model, and the agent that it is made for. */
+interface AgentModelRequest {
   readonly agent: InstalledAgent;
-  readonly bound: Bound;
-  readonly request: Request;
+  readonly bound: BoundAgent;
+  readonly request: TurnRequest;
 }
 
 /** Sends the request to the model, or to the conformance play where that plays the bound provider. */
 async function askAgentModel(
   { chat, conformance }: TurnDependencies,
-  { run, effect, signal, trace: { traceparent } }: Turning,
-  { agent, bound, request }: Ready,
+  { run, effect, signal, trace: { traceparent } }: AgentTurn,
+  { agent, bound, request }: AgentModelRequest,
 ): Promise<ChatAnswer | OutboundFailure> {
   const played = conformance?.agentOf(run.started.configurable);
   if (played && bound.provider === played.model.provider) return played.answer(agent, effect.turn);
@@ -98,14 +105,18 @@ async function askAgentModel(
   return (await chat()).complete(traced);
 }
 
-interface Named {
+/** A model by the names of its provider and itself, as far as they are known. */
+interface NamedModel {
   readonly provider?: string | undefined;
   readonly model?: string | undefined;
 }
 
 /** Returns provider and model as the invocation is bound to them, else as the answer names them. */
-function readAnsweringModel({ provider, model }: Bound, answer: ChatAnswer | OutboundFailure): Named {
-  const namedAnswer: Named = answer.kind === "answered" ? answer : {};
+function readAnsweringModel(
+  { provider, model }: BoundAgent,
+  answer: ChatAnswer | OutboundFailure,
+): NamedModel {
+  const namedAnswer: NamedModel = answer.kind === "answered" ? answer : {};
   return { provider: provider ?? namedAnswer.provider, model: model ?? namedAnswer.model };
 }
 
@@ -114,9 +125,14 @@ function isReasoningOff({ started }: WorkflowRun): boolean {
   return started.configurable?.["reasoningVerbosity"] === "off";
 }
 
-type Request = Omit<ChatRequest, "signal">;
+/** A request to a model for one turn of an agent. */
+type TurnRequest = Omit<ChatRequest, "signal">;
 
-function createTurnRequest(agent: InstalledAgent, bound: Bound, { messages }: Turning["effect"]): Request {
+function createTurnRequest(
+  agent: InstalledAgent,
+  bound: BoundAgent,
+  { messages }: AgentTurn["effect"],
+): TurnRequest {
   const { model, temperature, maxTokens, tools } = bound;
   return {
     system: formatAgentPrompt(agent, bound),
@@ -153,8 +169,8 @@ function convertAgentMessage(message: AgentMessage): ChatMessage {
  */
 function createModelDigest(
   { sha256 }: TurnDependencies,
-  { system, messages, tools, temperature, maxTokens }: Request,
-  { provider, model }: Named,
+  { system, messages, tools, temperature, maxTokens }: TurnRequest,
+  { provider, model }: NamedModel,
 ): ModelAsked | undefined {
   if (provider === undefined || model === undefined) return undefined;
   const named = { provider: shortenName(provider), model: shortenName(model) };
@@ -177,18 +193,22 @@ function describeAnsweringModel({ usage, provider, model }: ChatAnswer, modelAsk
 /** So much of an answer that is not used is kept: enough to see what it was. */
 const UNUSED_CHARS_MAX = 2_000;
 
-interface Answered {
+/** An answer of an agent's model, and what it takes to read it. */
+interface AgentModelAnswer {
   readonly agent: InstalledAgent;
-  readonly bound: Bound;
+  readonly bound: BoundAgent;
   readonly answer: ChatAnswer;
   readonly callsLeft: number;
   readonly turn: number;
 }
 
-type AnsweredTurn = Pick<Turned, "turn" | "reasoning" | "refusal">;
+type AnsweredTurn = Pick<AgentTurnOutcome, "turn" | "reasoning" | "refusal">;
 
 /** Reads a model's answer as tool calls, as a result, or as refused. Secrets in its text are masked. */
-async function readAnsweredTurn(dependencies: TurnDependencies, answered: Answered): Promise<AnsweredTurn> {
+async function readAnsweredTurn(
+  dependencies: TurnDependencies,
+  answered: AgentModelAnswer,
+): Promise<AnsweredTurn> {
   const { answer, agent } = answered;
   const { usage, toolCalls = [], reasoning = "" } = answer;
   const tokens = (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0);
@@ -224,7 +244,7 @@ interface CallPlace {
  */
 function resolveToolCall(
   { sha256, secrets }: TurnDependencies,
-  { bound, callsLeft, turn }: Answered,
+  { bound, callsLeft, turn }: AgentModelAnswer,
   { call, at }: CallPlace,
 ): AskedCall {
   const tool = findCalledTool(bound.tools, call.name);

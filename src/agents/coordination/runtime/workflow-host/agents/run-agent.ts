@@ -6,7 +6,7 @@ import { hasRunEnded, type WorkflowStatus } from "../../../contracts/workflows/w
 import type {
   AgentRun,
   AgentRunAsked,
-  Answered,
+  HostAnswer,
   Caller,
   RunSnapshot,
   WorkflowHost,
@@ -18,13 +18,14 @@ import type {
  */
 export type FollowedUntil = "asking" | "waiting" | "ended";
 
-interface Follower {
+/** A caller who follows a run, how far, and the signal that ends it. */
+interface RunFollower {
   readonly caller: Caller;
   readonly signal: AbortSignal;
   readonly until?: FollowedUntil;
 }
 
-interface AgentRunRequest extends Follower {
+interface AgentRunRequest extends RunFollower {
   readonly asked: AgentRunAsked;
 }
 
@@ -45,7 +46,7 @@ export type AgentRunHost = WatchedHost & Pick<WorkflowHost, "create">;
 export async function runAgent(
   host: AgentRunHost,
   { caller, asked: { agentId, source, ...agentRun }, signal }: AgentRunRequest,
-): Promise<Answered<AgentRun>> {
+): Promise<HostAnswer<AgentRun>> {
   const created = await host.create(caller, {
     workflowId: "",
     agent: { agentId, source },
@@ -67,12 +68,12 @@ export async function runAgent(
 export async function awaitSettledRun(
   host: WatchedHost,
   runId: string,
-  follower: Follower,
-): Promise<Answered<RunSnapshot>> {
-  let last: Answered<RunSnapshot> | undefined;
+  follower: RunFollower,
+): Promise<HostAnswer<RunSnapshot>> {
+  let last: HostAnswer<RunSnapshot> | undefined;
   for await (const found of followRun(host, runId, follower)) last = found;
   // It yields once at least.
-  return last as Answered<RunSnapshot>;
+  return last as HostAnswer<RunSnapshot>;
 }
 
 /**
@@ -82,8 +83,8 @@ export async function awaitSettledRun(
 export async function* followRun(
   host: WatchedHost,
   runId: string,
-  { caller, signal, until = "waiting" }: Follower,
-): AsyncGenerator<Answered<RunSnapshot>> {
+  { caller, signal, until = "waiting" }: RunFollower,
+): AsyncGenerator<HostAnswer<RunSnapshot>> {
   let wake: () => void = () => undefined;
   const watches = new Map<string, () => void>();
   const watchOnly = (runIds: ReadonlySet<string>): void => {

@@ -20,7 +20,8 @@ export interface GatedTool {
   readonly tool: Pick<BoundTool, "server" | "tool"> & { readonly url?: string };
 }
 
-export interface Denied {
+/** The reason why a tool call is denied: a scope that is missing, or the tool's rate. */
+export interface ToolCallDenial {
   readonly status: "forbidden" | "rate_limited";
   readonly error: NonNullable<WorkflowPayloads["agent.toolReturned"]["error"]>;
 }
@@ -33,7 +34,7 @@ export function countOrDenyCall(
   { agentHost, toolRates }: GateDependencies,
   { started: { scopes, owner } }: WorkflowRun,
   { toolName, tool }: GatedTool,
-): Denied | undefined {
+): ToolCallDenial | undefined {
   const servers = listServerNames(agentHost, tool);
   const names = listToolNames(toolName, tool, servers);
   const denied = findScopeDenial(listRequiredScopes(agentHost, names), scopes, toolName);
@@ -57,7 +58,7 @@ export function findScopeDenial(
   requiredScopes: readonly string[],
   scopes: readonly string[] | undefined,
   toolName: string,
-): Denied | undefined {
+): ToolCallDenial | undefined {
   if (requiredScopes.every((scope) => scopes?.includes(scope))) return undefined;
   const details = { scope: "tool", toolName, requiredScopes };
   return {

@@ -4,7 +4,7 @@
 import { CoordinationError, isLogDamage, readErrorCode } from "../../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
 import { isParentOnThisHost, type WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
-import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
+import type { NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import { isEndedPhase, isMaterialising } from "../../../workflow/state/workflow-state.ts";
 import {
   appendPlanned,
@@ -12,8 +12,7 @@ import {
   planTurn,
   planResumption,
   planOutcomes,
-  type Planned,
-  type PlanDependencies,
+  type PlannedProgress,
 } from "./plan-runs.ts";
 import {
   dropRun,
@@ -23,63 +22,26 @@ import {
   enterPendingRun,
   releaseIdleRun,
   runInTurn,
-  type Act,
+  type OutsideAct,
   type DrivenRun,
-  type DrivenRuns,
 } from "./driven-runs.ts";
-import type { LoadedRun, RunBook } from "../records/run-book.ts";
-import { createLostRunError, FIRST_TOKEN, type OwnRuns } from "../../ownership/own-runs.ts";
-import { createSourceTaking, type AskAgain, type TakenEvents } from "./take-events.ts";
-
-export type Deliver = (outcomes: readonly EffectOutcome[]) => Promise<void>;
-
-/** The rest of an effect that only waits for something outside; it holds nothing of its run. */
-export interface WaitingEffect {
-  /** As far as its outcome is settled by it. */
-  readonly effect: NodeEffect;
-  readonly wait: (deliver: Deliver) => Promise<void>;
-}
-
-/** How one effect of a run is performed. */
-export interface Performing {
-  readonly signal: AbortSignal;
-  readonly deliver: Deliver;
-  /** True where an earlier try, perhaps of another process, may have begun the effect outside. */
-  readonly isTakenUp: boolean;
-}
-
-/** Resolves when the effect is done, or with what is left to wait for. */
-export type Perform = (
-  loadedRun: LoadedRun,
-  effect: NodeEffect,
-  performing: Performing,
-) => Promise<WaitingEffect | undefined>;
-
-export interface DriverDependencies extends PlanDependencies {
-  readonly book: RunBook;
-  readonly ownRuns: OwnRuns;
-  readonly perform: Perform;
-  readonly askAgain: AskAgain;
-}
+import type { LoadedRun } from "../records/run-book.ts";
+import { createLostRunError, FIRST_TOKEN } from "../../ownership/own-runs.ts";
+import { createSourceTaking, type TakenEvents } from "./take-events.ts";
+import type { OutcomeSink, RunDriverState, WaitingEffect } from "./run-driver-state.ts";
 
 const RACES_MAX = 8;
-
-export interface Driving extends DriverDependencies, DrivenRuns {
-  readonly listeners: ((loadedRun: LoadedRun, events: readonly WorkflowEvent[]) => void)[];
-  isStopping: boolean;
-  readonly stopping: AbortController;
-}
 
 /**
  * Returns the run with what was appended meanwhile; an ended run as it is. Another process may have gone on with it,
  * also with what this one drives.
  */
-export async function catchUpUnlessEnded(driving: Driving, loadedRun: LoadedRun): Promise<LoadedRun> {
+export async function catchUpUnlessEnded(driving: RunDriverState, loadedRun: LoadedRun): Promise<LoadedRun> {
   return isEndedPhase(loadedRun.run.phase) ? loadedRun : driving.book.catchUp(loadedRun);
 }
 
-interface Going {
-  readonly plan: (loadedRun: LoadedRun) => Planned | Promise<Planned>;
+interface DrivingPass {
+  readonly plan: (loadedRun: LoadedRun) => PlannedProgress | Promise<PlannedProgress>;
   /** Absent: as many as a race may take. */
   readonly triesMax?: number;
 }
@@ -88,7 +50,11 @@ interface Going {
  * Plans on the newest state, appends, and acts. Events that a fork still has to take come first.
  * @throws CoordinationError `NOT_OWNER` for a run that another process drives
  */
-export async function advanceDrivenRun(driving: Driving, entry: DrivenRun, pass: Going): Promise<void> {
+export async function advanceDrivenRun(
+  driving: RunDriverState,
+  entry: DrivenRun,
+  pass: DrivingPass,
+): Promise<void> {
   await driving.ownRuns.confirm();
   if (!isOwnRun(driving, entry)) throw createLostRunError(entry.loadedRun.run.runId);
   await takeAllSourceEvents(driving, entry);
@@ -101,11 +67,11 @@ export async function advanceDrivenRun(driving: Driving, entry: DrivenRun, pass:
 }
 
 /** @throws CoordinationError `LEDGER_CLOSED` when the host stops before all is taken */
-async function takeAllSourceEvents(driving: Driving, entry: DrivenRun): Promise<void> {
+async function takeAllSourceEvents(driving: RunDriverState, entry: DrivenRun): Promise<void> {
   const { origin } = entry.loadedRun.run;
   if (!origin || !isMaterialising(entry.loadedRun.run)) return;
   const taking = createSourceTaking(driving, origin);
-  const plan = async (loadedRun: LoadedRun): Promise<Planned> =>
+  const plan = async (loadedRun: LoadedRun): Promise<PlannedProgress> =>
     isMaterialising(loadedRun.run)
       ? asPlanned(await taking.next(loadedRun, driving.stopping.signal))
       : planTurn(driving, loadedRun);
@@ -115,7 +81,10 @@ async function takeAllSourceEvents(driving: Driving, entry: DrivenRun): Promise<
   }
 }
 
-export async function planFirstSourcePage(driving: Driving, loadedRun: LoadedRun): Promise<Planned> {
+export async function planFirstSourcePage(
+  driving: RunDriverState,
+  loadedRun: LoadedRun,
+): Promise<PlannedProgress> {
   const { origin } = loadedRun.run;
   return asPlanned(
     origin
@@ -124,14 +93,14 @@ export async function planFirstSourcePage(driving: Driving, loadedRun: LoadedRun
   );
 }
 
-function asPlanned(takenEvents: TakenEvents): Planned {
+function asPlanned(takenEvents: TakenEvents): PlannedProgress {
   return { ...takenEvents, memory: [], effects: [] };
 }
 
 export async function appendWithRetries(
-  driving: Driving,
+  driving: RunDriverState,
   entry: DrivenRun,
-  { plan, triesMax = RACES_MAX }: Going,
+  { plan, triesMax = RACES_MAX }: DrivingPass,
 ): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     const planned = await plan(entry.loadedRun);
@@ -151,12 +120,15 @@ export async function appendWithRetries(
 }
 
 /** True while this process drives the run by the same token as when its turn began. */
-function isOwnRun({ ownRuns }: Driving, { pending: { token }, loadedRun: { run } }: DrivenRun): boolean {
+function isOwnRun(
+  { ownRuns }: RunDriverState,
+  { pending: { token }, loadedRun: { run } }: DrivenRun,
+): boolean {
   return token !== undefined && ownRuns.tokenOf(run.runId) === token;
 }
 
 /** Notes an append. No process drives an ended run. */
-function noteAppended(driving: Driving, entry: DrivenRun, events: readonly WorkflowEvent[]): void {
+function noteAppended(driving: RunDriverState, entry: DrivenRun, events: readonly WorkflowEvent[]): void {
   const { ownRuns, usage, listeners } = driving;
   const { run } = entry.loadedRun;
   const isNews = events.length > 0 || (isEndedPhase(run.phase) && ownRuns.tokenOf(run.runId) !== undefined);
@@ -170,7 +142,11 @@ function noteAppended(driving: Driving, entry: DrivenRun, events: readonly Workf
   if (isNews) for (const listener of listeners) listener(entry.loadedRun, events);
 }
 
-function performEffects(driving: Driving, entry: DrivenRun, { effects, events, wakeAtMs }: Planned): void {
+function performEffects(
+  driving: RunDriverState,
+  entry: DrivenRun,
+  { effects, events, wakeAtMs }: PlannedProgress,
+): void {
   const { runId } = entry.loadedRun.run;
   const { pending } = entry;
   pending.cancelWake?.();
@@ -202,7 +178,7 @@ function forgetOtherActs(
 
 /** Wakes the run at a time, which replaces the time that was set before. Holds nothing of the run but its id. */
 export function wakeRunAt(
-  driving: Driving,
+  driving: RunDriverState,
   runId: CoordinationId,
   { atMs, isBlind = false }: { readonly atMs: EpochMs; readonly isBlind?: boolean },
 ): void {
@@ -218,7 +194,7 @@ export function wakeRunAt(
  * Begins a turn of a run that this process drives, without waiting for it; one that fails is tried again later.
  * `isBlind`: others may have appended, also before its first append was answered.
  */
-export function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = false } = {}): void {
+export function wakeRun(driving: RunDriverState, runId: CoordinationId, { isBlind = false } = {}): void {
   if (driving.isStopping) return;
   if (driving.ownRuns.tokenOf(runId) === undefined) {
     driving.driven.get(runId)?.beginning?.then(
@@ -237,12 +213,12 @@ export function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = fal
 }
 
 /** True while this process tries to begin the run. Nobody else may use its entry: its first event may never be written. */
-export function isBeginning({ driven }: Driving, runId: CoordinationId): boolean {
+export function isBeginning({ driven }: RunDriverState, runId: CoordinationId): boolean {
   return driven.get(runId)?.beginning !== undefined;
 }
 
 /** Resolves when the try to begin the run has ended. Another one may have begun by then: ask `isBeginning` again. */
-export async function awaitBeginning({ driven }: Driving, runId: CoordinationId): Promise<void> {
+export async function awaitBeginning({ driven }: RunDriverState, runId: CoordinationId): Promise<void> {
   await driven.get(runId)?.beginning?.catch(() => undefined);
 }
 
@@ -251,7 +227,7 @@ export async function awaitBeginning({ driven }: Driving, runId: CoordinationId)
  * is being begun may turn out to be there already, with another beginning.
  */
 async function loadAndRunInTurn(
-  driving: Driving,
+  driving: RunDriverState,
   runId: CoordinationId,
   work: (entry: DrivenRun) => Promise<void>,
 ): Promise<void> {
@@ -269,12 +245,12 @@ async function loadAndRunInTurn(
 }
 
 function startEffect(
-  driving: Driving,
+  driving: RunDriverState,
   entry: DrivenRun,
   { effect, isTakenUp }: { readonly effect: NodeEffect; readonly isTakenUp: boolean },
 ): void {
   const { runId } = entry.loadedRun.run;
-  const act: Act = { controller: new AbortController(), isWaiting: false };
+  const act: OutsideAct = { controller: new AbortController(), isWaiting: false };
   entry.pending.acts.set(effect.id, act);
   const { signal } = act.controller;
   const deliver = createDeliver(driving, runId, { effect, signal });
@@ -285,11 +261,11 @@ function startEffect(
 interface FollowedAct {
   readonly runId: CoordinationId;
   readonly effectId: string;
-  readonly act: Act;
+  readonly act: OutsideAct;
 }
 
 function followStartedAct(
-  driving: Driving,
+  driving: RunDriverState,
   followed: FollowedAct,
   performing: Promise<WaitingEffect | undefined>,
 ): void {
@@ -318,7 +294,11 @@ function followStartedAct(
   );
 }
 
-function releaseWhileWaiting(driving: Driving, followed: FollowedAct, { effect, wait }: WaitingEffect): void {
+function releaseWhileWaiting(
+  driving: RunDriverState,
+  followed: FollowedAct,
+  { effect, wait }: WaitingEffect,
+): void {
   const { runId, act } = followed;
   act.isWaiting = true;
   const waiting = wait(createDeliver(driving, runId, { effect, signal: act.controller.signal }));
@@ -333,10 +313,10 @@ function releaseWhileWaiting(driving: Driving, followed: FollowedAct, { effect, 
 
 /** Creates the function that plans and appends an effect's outcomes in the run's turn, unless it was aborted. */
 function createDeliver(
-  driving: Driving,
+  driving: RunDriverState,
   runId: CoordinationId,
   { effect, signal }: { readonly effect: NodeEffect; readonly signal: AbortSignal },
-): Deliver {
+): OutcomeSink {
   return async (outcomes) => {
     if (signal.aborted) return;
     await loadAndRunInTurn(driving, runId, async (entry) => {
@@ -362,7 +342,7 @@ interface FailedTurn {
  * it where a log is damaged.
  */
 export function retryRunLater(
-  driving: Driving,
+  driving: RunDriverState,
   runId: CoordinationId,
   { error, token, isOfEffect = false }: FailedTurn,
 ): void {
@@ -386,7 +366,7 @@ export function retryRunLater(
 }
 
 /** Forgets a run that another process drives now, and aborts what is under way for it here. */
-export function giveUpRun(driving: Driving, runId: CoordinationId): void {
+export function giveUpRun(driving: RunDriverState, runId: CoordinationId): void {
   if (driving.ownRuns.tokenOf(runId) !== undefined)
     driving.logger.info({ runId }, "another process drives the run now");
   dropRun(driving, runId);

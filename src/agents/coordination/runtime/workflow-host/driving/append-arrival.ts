@@ -10,7 +10,8 @@ import { draftForkGoingLive } from "../../../workflow/go-live.ts";
 import { summarizeRun } from "../../../workflow/state/run-view.ts";
 import { isMaterialising } from "../../../workflow/state/workflow-state.ts";
 import type { LoadedRun } from "../records/run-book.ts";
-import { catchUpUnlessEnded, type Driving } from "./advance-driven.ts";
+import { catchUpUnlessEnded } from "./advance-driven.ts";
+import { type RunDriverState } from "./run-driver-state.ts";
 import { isLedgerConflict } from "./plan-runs.ts";
 import type { RequestDrafts, RequestOutcome } from "./request-drafts.ts";
 
@@ -25,7 +26,7 @@ const LOOKS_MAX = 100;
  * all. @throws CoordinationError `LEDGER_BUSY` for a fork that takes too long, and what `append` throws
  */
 export async function applyRequestToForeignRun<R>(
-  driving: Driving,
+  driving: RunDriverState,
   loadedRun: LoadedRun,
   request: (loadedRun: LoadedRun) => RequestDrafts<R>,
 ): Promise<RequestOutcome<R>> {
@@ -51,7 +52,7 @@ export async function applyRequestToForeignRun<R>(
  * Resolves with the newest state, as soon as the run has all that it takes from its source. Throws when that takes too
  * long.
  */
-async function awaitSourceEvents(driving: Driving, loadedRun: LoadedRun): Promise<LoadedRun> {
+async function awaitSourceEvents(driving: RunDriverState, loadedRun: LoadedRun): Promise<LoadedRun> {
   const { clock } = driving;
   let now = await catchUpUnlessEnded(driving, loadedRun);
   for (let looks = 0; isMaterialising(now.run); looks += 1) {
@@ -68,7 +69,7 @@ async function awaitSourceEvents(driving: Driving, loadedRun: LoadedRun): Promis
 
 /** Appends the events of a request to a run that another process drives, and tells the listeners. */
 async function appendToForeignRun(
-  driving: Driving,
+  driving: RunDriverState,
   loadedRun: LoadedRun,
   events: readonly WorkflowEvent[],
 ): Promise<LoadedRun> {

@@ -28,7 +28,7 @@ import type { LoadedRun, RunBook, RunnableWorkflow } from "../records/run-book.t
 import type { RunDriver } from "./drive-runs.ts";
 import { listMissingInputs, listOptionsOutOfRange } from "./option-problems.ts";
 import type { CountedRun, TenantUsage } from "../records/tenant-usage.ts";
-import type { Answered, Caller, CreateRun, HostRefusal } from "../records/workflow-host.ts";
+import type { HostAnswer, Caller, CreateRun, HostRefusal } from "../records/workflow-host.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
 /** Decides whether this host can run a workflow. */
@@ -62,7 +62,7 @@ export async function createRun(
   dependencies: CreateDependencies,
   caller: Caller,
   newRun: NewRun,
-): Promise<Answered<LoadedRun>> {
+): Promise<HostAnswer<LoadedRun>> {
   const { runId } = newRun;
   const existing = runId === undefined ? undefined : await findExistingRun(dependencies, caller, runId);
   if (!existing) return createNewRun(dependencies, caller, newRun);
@@ -83,7 +83,7 @@ async function createNewRun(
   dependencies: CreateDependencies,
   caller: Caller,
   newRun: NewRun,
-): Promise<Answered<LoadedRun>> {
+): Promise<HostAnswer<LoadedRun>> {
   const workflow = await findRequestedWorkflow(dependencies, caller, newRun);
   if ("kind" in workflow) return workflow;
   const refusal = await findCreateRefusal(dependencies, workflow, newRun);
@@ -167,7 +167,7 @@ async function findExistingRun(
   { driver }: CreateDependencies,
   { tenant }: Caller,
   runId: CoordinationId,
-): Promise<Answered<LoadedRun> | undefined> {
+): Promise<HostAnswer<LoadedRun> | undefined> {
   const existing = await driver.newest(runId);
   if (!existing) return undefined;
   return existing.run.started.owner.tenant === tenant
@@ -290,7 +290,8 @@ export function findUnkeptOptionRefusal(
   );
 }
 
-interface Beginning {
+/** A run that is to begin, with its caller, its graph and its agents. */
+interface RunToBegin {
   readonly runId: CoordinationId;
   readonly caller: Caller;
   readonly asked: NewRun;
@@ -300,7 +301,7 @@ interface Beginning {
 
 function createStartedEvent(
   dependencies: CreateDependencies,
-  { runId, caller, asked: newRun, graph, agents }: Beginning,
+  { runId, caller, asked: newRun, graph, agents }: RunToBegin,
 ): WorkflowEvent {
   const { parent, inputs, transport, memoryScope, scopeId, agent } = newRun;
   return {

@@ -10,7 +10,7 @@ import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids
 import type { OwnedRun } from "../../../ports/run-owners.ts";
 import { isParentOnThisHost, type WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import { isEndedPhase, isMaterialising } from "../../../workflow/state/workflow-state.ts";
-import { isLedgerConflict, planTurn, addFirstEvent, type Planned } from "./plan-runs.ts";
+import { isLedgerConflict, planTurn, addFirstEvent, type PlannedProgress } from "./plan-runs.ts";
 import {
   dropRun,
   enterDrivenRun,
@@ -21,8 +21,6 @@ import {
 } from "./driven-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import {
-  type Driving,
-  type DriverDependencies,
   advanceDrivenRun,
   planFirstSourcePage,
   appendWithRetries,
@@ -35,6 +33,8 @@ import {
   catchUpUnlessEnded,
   RETRY_MS,
 } from "./advance-driven.ts";
+import { type RunDriverState } from "./run-driver-state.ts";
+import { type DriverDependencies } from "./run-driver-state.ts";
 import { applyRequestToForeignRun } from "./append-arrival.ts";
 import type { RequestDrafts, RequestOutcome } from "./request-drafts.ts";
 import { FIRST_TOKEN } from "../../ownership/own-runs.ts";
@@ -75,7 +75,7 @@ export interface RunDriver {
  * to them, and gives those up that another process drives.
  */
 export function createRunDriver(dependencies: DriverDependencies): RunDriver {
-  const driving: Driving = {
+  const driving: RunDriverState = {
     ...dependencies,
     driven: new Map(),
     pending: new Map(),
@@ -125,7 +125,7 @@ export function createRunDriver(dependencies: DriverDependencies): RunDriver {
 
 /** Appends a run's first event with what follows, and goes on with it; `undefined` where there is one already. */
 async function beginRun(
-  driving: Driving,
+  driving: RunDriverState,
   first: WorkflowEvent,
   loadedRun: LoadedRun,
 ): Promise<LoadedRun | undefined> {
@@ -133,7 +133,7 @@ async function beginRun(
   if (driving.pending.has(runId)) return undefined;
   const entry = enterDrivenRun(driving, loadedRun);
   entry.pending.token = FIRST_TOKEN;
-  const plan = async (now: LoadedRun): Promise<Planned> =>
+  const plan = async (now: LoadedRun): Promise<PlannedProgress> =>
     addFirstEvent(
       first,
       isMaterialising(now.run) ? await planFirstSourcePage(driving, now) : planTurn(driving, now),
@@ -164,10 +164,14 @@ async function beginRun(
 }
 
 /** Takes a fork's events beyond its first page in the background; whoever asked for the fork does not wait. */
-function keepTakingSourceEvents(driving: Driving, entry: DrivenRun, beginning: Promise<unknown>): void {
+function keepTakingSourceEvents(
+  driving: RunDriverState,
+  entry: DrivenRun,
+  beginning: Promise<unknown>,
+): void {
   if (!isMaterialising(entry.loadedRun.run)) return;
   const { runId } = entry.loadedRun.run;
-  const plan = (loadedRun: LoadedRun): Planned => planTurn(driving, loadedRun);
+  const plan = (loadedRun: LoadedRun): PlannedProgress => planTurn(driving, loadedRun);
   const takeInBackground = async (): Promise<void> => {
     await beginning;
     await advanceDrivenRun(driving, entry, { plan });
@@ -184,7 +188,7 @@ function keepTakingSourceEvents(driving: Driving, entry: DrivenRun, beginning: P
 
 /** Plans and appends what a request asks of a run, whoever drives it; `undefined` where there is no such run. */
 async function applyRequest<R>(
-  driving: Driving,
+  driving: RunDriverState,
   runId: CoordinationId,
   request: (loadedRun: LoadedRun) => RequestDrafts<R>,
 ): Promise<RequestOutcome<R> | undefined> {
@@ -207,14 +211,14 @@ async function applyRequest<R>(
  * from them. To an ended run nothing is appended.
  */
 async function applyRequestToOwnRun<R>(
-  driving: Driving,
+  driving: RunDriverState,
   found: LoadedRun,
   request: (loadedRun: LoadedRun) => RequestDrafts<R>,
 ): Promise<RequestOutcome<R>> {
   while (isBeginning(driving, found.run.runId)) await awaitBeginning(driving, found.run.runId);
   const entry = enterDrivenRun(driving, found);
   let refused: R | undefined;
-  const plan = (loadedRun: LoadedRun): Planned => {
+  const plan = (loadedRun: LoadedRun): PlannedProgress => {
     const answer = request(loadedRun);
     refused = "refused" in answer ? answer.refused : undefined;
     return planTurn(driving, loadedRun, "drafts" in answer ? answer.drafts : []);
@@ -234,14 +238,14 @@ async function applyRequestToOwnRun<R>(
  * last recorded something, so what it worked since then is left out too. That happens once between two other events:
  * where the last event is a takeover, all time since then counts, so that a run that makes each process end meets its limit.
  */
-function findAwaySinceMs({ clock }: Driving, { run }: LoadedRun): EpochMs {
+function findAwaySinceMs({ clock }: RunDriverState, { run }: LoadedRun): EpochMs {
   return run.awaySequence === run.nextSequence - 1 ? clock.now() : SINCE_LAST_EVENT;
 }
 
 const SINCE_LAST_EVENT = 0 as EpochMs;
 
 /** Goes on with a run that was taken over, unless it has ended; a failure is tried again later. */
-async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> {
+async function adoptRun(driving: RunDriverState, runId: CoordinationId): Promise<void> {
   // A parent that was adopted may be trying to create it, and find that it is there.
   while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
   if (driving.pending.has(runId) || driving.isStopping) return;
@@ -255,7 +259,7 @@ async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> 
   const entry = enterDrivenRun(driving, found);
   const token = driving.ownRuns.tokenOf(runId);
   entry.pending.awaySinceMs = findAwaySinceMs(driving, found);
-  const plan = (loadedRun: LoadedRun): Planned => planTurn(driving, loadedRun);
+  const plan = (loadedRun: LoadedRun): PlannedProgress => planTurn(driving, loadedRun);
   try {
     await runInTurn(driving, entry, () => advanceDrivenRun(driving, entry, { plan }));
   } catch (error) {
@@ -267,7 +271,7 @@ async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> 
  * Notes for each run of this process that the time in which the process was stopped or cut off does not count for its
  * time limit. A run that only waits for its time is not woken for that.
  */
-function resumeAfterSilence(driving: Driving, silentMs: number): void {
+function resumeAfterSilence(driving: RunDriverState, silentMs: number): void {
   const sinceMs = addMs(driving.clock.now(), -silentMs);
   for (const runId of driving.ownRuns.ids()) {
     const pending = driving.pending.get(runId);
@@ -278,7 +282,7 @@ function resumeAfterSilence(driving: Driving, silentMs: number): void {
 }
 
 /** Goes on with a run that this process began, where it was written. */
-async function adoptIfOwn(driving: Driving, runId: CoordinationId): Promise<void> {
+async function adoptIfOwn(driving: RunDriverState, runId: CoordinationId): Promise<void> {
   const { store, ownRuns, owner } = driving;
   const owned = (await store.owners.ownersOf([runId])).get(runId);
   if (owned?.id !== owner.id || driving.pending.has(runId)) return;
@@ -292,7 +296,7 @@ function isLostRunError(error: unknown): boolean {
 }
 
 /** Looks again in `RETRY_MS` if the run is this process's, until the ledger can tell, and goes on with it. */
-function adoptRunLater(driving: Driving, runId: CoordinationId): void {
+function adoptRunLater(driving: RunDriverState, runId: CoordinationId): void {
   driving.clock.wakeAt(addMs(driving.clock.now(), RETRY_MS), () => {
     adoptIfOwn(driving, runId).catch(() => {
       if (!driving.isStopping) adoptRunLater(driving, runId);
@@ -300,7 +304,7 @@ function adoptRunLater(driving: Driving, runId: CoordinationId): void {
   });
 }
 
-async function loadNewestRun(driving: Driving, runId: CoordinationId): Promise<LoadedRun | undefined> {
+async function loadNewestRun(driving: RunDriverState, runId: CoordinationId): Promise<LoadedRun | undefined> {
   while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
   const loadedRun = driving.driven.get(runId)?.loadedRun ?? (await driving.book.load(runId));
   return loadedRun && catchUpUnlessEnded(driving, loadedRun);

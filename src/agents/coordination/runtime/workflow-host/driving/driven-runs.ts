@@ -9,7 +9,7 @@ import type { OwnRuns } from "../../ownership/own-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
 /** Something outside that a run began. */
-export interface Act {
+export interface OutsideAct {
   readonly controller: AbortController;
   /** True while the run itself is not needed until the act ends, as for a child that was created. */
   isWaiting: boolean;
@@ -22,7 +22,7 @@ export interface PendingRun {
   /** The length of the log up to which all was planned. */
   plannedLength?: number;
   /** Holds what is under way, by its id. */
-  readonly acts: Map<string, Act>;
+  readonly acts: Map<string, OutsideAct>;
   cancelWake?: () => void;
   /** Since when at the earliest nobody drives the run. Absent while this process does. */
   awaySinceMs?: EpochMs;

@@ -5,7 +5,8 @@ import { listAiOptionValues } from "../../../workflow/state/model-options.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 
-interface Range {
+/** The numbers that an option of a run may have. */
+interface OptionRange {
   readonly min: number;
   readonly max: number;
   readonly isWhole: boolean;
@@ -18,7 +19,7 @@ const RANGES = {
   escalationThreshold: { min: 0, max: 1, isWhole: false },
   temperature: { min: 0, max: 2, isWhole: false },
   maxTokens: { min: 1, max: Number.MAX_SAFE_INTEGER, isWhole: true },
-} satisfies Readonly<Record<string, Range>>;
+} satisfies Readonly<Record<string, OptionRange>>;
 
 /** The options that the protocol has below `ai` too. */
 const BELOW_AI = ["temperature", "maxTokens"] as const;
@@ -45,7 +46,7 @@ export function listOptionsOutOfRange(
   return [...plain, ...belowAi];
 }
 
-function describeOutOfRange(name: string, value: unknown, { min, max, isWhole }: Range): string[] {
+function describeOutOfRange(name: string, value: unknown, { min, max, isWhole }: OptionRange): string[] {
   const isRight =
     typeof value === "number" && value >= min && value <= max && (!isWhole || Number.isInteger(value));
   return isRight

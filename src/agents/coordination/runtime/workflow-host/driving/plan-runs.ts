@@ -5,7 +5,7 @@ import type { WorkspaceWrite } from "../../../ports/workspace-store.ts";
 import { draftEffectOutcome } from "../../../workflow/workflow-commands.ts";
 import { draftForkGoingLive } from "../../../workflow/go-live.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
-import { advanceRun, type Progress } from "../../../workflow/advance-run.ts";
+import { advanceRun, type RunProgress } from "../../../workflow/advance-run.ts";
 import { computeRunStatus, summarizeRun } from "../../../workflow/state/run-view.ts";
 import { isAtFork } from "../../../workflow/state/workflow-state.ts";
 import { maskValue } from "../records/mask-secrets.ts";
@@ -25,7 +25,8 @@ export interface PlanDependencies extends Pick<
   readonly usage: TenantUsage;
 }
 
-export type Planned = Progress & { readonly workspace?: readonly WorkspaceWrite[] };
+/** The planned progress of a run, with its writes to the workspace. */
+export type PlannedProgress = RunProgress & { readonly workspace?: readonly WorkspaceWrite[] };
 
 /**
  * Returns the run after the drafts and what follows from them in one call of `advanceRun`, with the events, memory and
@@ -35,13 +36,13 @@ export function planTurn(
   { settings, clock, owner }: PlanDependencies,
   { run, graph }: LoadedRun,
   drafts: readonly WorkflowDraft[] = [],
-): Planned {
+): PlannedProgress {
   const before = draftForkGoingLive(run, { graph, settings }, owner.id);
   return advanceRun(run, { graph, settings, now: clock.now() }, [...before, ...drafts]);
 }
 
 /** Returns the plan with the event that begins a run before its other events, so that all are in one append. */
-export function addFirstEvent(first: WorkflowEvent, planned: Planned): Planned {
+export function addFirstEvent(first: WorkflowEvent, planned: PlannedProgress): PlannedProgress {
   return { ...planned, events: [first, ...planned.events] };
 }
 
@@ -53,8 +54,8 @@ export function planOutcomes(
   dependencies: PlanDependencies,
   loadedRun: LoadedRun,
   { effect, outcomes }: { readonly effect: NodeEffect; readonly outcomes: readonly EffectOutcome[] },
-): Planned {
-  let planned: Planned = { run: loadedRun.run, events: [], memory: [], effects: [] };
+): PlannedProgress {
+  let planned: PlannedProgress = { run: loadedRun.run, events: [], memory: [], effects: [] };
   // SR-1: neither what it writes nor what it is told by models, tools and peers brings a secret into the log.
   for (const outcome of maskValue(outcomes, dependencies.secrets)) {
     const now = { ...loadedRun, run: planned.run };
@@ -78,7 +79,7 @@ export function planResumption(
   dependencies: PlanDependencies,
   loadedRun: LoadedRun,
   awaySinceMs: EpochMs,
-): Planned {
+): PlannedProgress {
   return planTurn(dependencies, loadedRun, draftResumption(dependencies, loadedRun, awaySinceMs));
 }
 
@@ -114,7 +115,7 @@ function findDueMs({ settings }: PlanDependencies, { run, graph }: LoadedRun): E
  */
 export async function appendPlanned(
   dependencies: PlanDependencies,
-  { run, events, memory, effects, wakeAtMs, workspace = [] }: Planned,
+  { run, events, memory, effects, wakeAtMs, workspace = [] }: PlannedProgress,
   token: number | undefined,
 ): Promise<void> {
   const { store, logger, owner } = dependencies;
@@ -139,7 +140,7 @@ export async function appendPlanned(
   );
 }
 
-interface AppendedProgress extends Pick<Planned, "run" | "effects"> {
+interface AppendedProgress extends Pick<PlannedProgress, "run" | "effects"> {
   readonly wakeAtMs: EpochMs | undefined;
 }
 

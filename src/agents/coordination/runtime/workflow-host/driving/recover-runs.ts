@@ -16,7 +16,8 @@ import { createOwnerWatch, type OwnerWatchDependencies } from "./watch-owners.ts
 import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
-export interface Recovery {
+/** The recovery of runs that their owners left. */
+export interface RunRecovery {
   /** Resolves when the runs that are left have been looked at once. */
   start(): Promise<void>;
   /** Nothing is taken over any more. */
@@ -42,7 +43,8 @@ interface RecoveryDependencies
   readonly orphaned: (entry: WorkflowEntry) => Promise<boolean>;
 }
 
-interface Recovering extends RecoveryDependencies {
+/** The collaborators and the memory of the recovery of runs. */
+interface RunRecoveryState extends RecoveryDependencies {
   /** Runs that were taken over and could not be gone on with. They are tried again. */
   failed: readonly OwnedRun[];
 }
@@ -51,9 +53,9 @@ interface Recovering extends RecoveryDependencies {
  * Creates the takeover of runs whose process is gone, and the sweep that deletes old requests and expired memory and
  * tries failed runs again. `leave` takes this process off the list of owners.
  */
-export function createRecovery(dependencies: RecoveryDependencies): Recovery {
+export function createRecovery(dependencies: RecoveryDependencies): RunRecovery {
   const { store, clock, owner, logger, runs } = dependencies;
-  const recovering: Recovering = { ...dependencies, failed: [] };
+  const recovering: RunRecoveryState = { ...dependencies, failed: [] };
   let cancel: (() => void) | undefined;
   let isStopped = false;
   const owners = createOwnerWatch({
@@ -99,7 +101,7 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
 }
 
 /** Deletes old requests and expired memory, and tries again the runs that could not be gone on with. */
-async function sweepOnce(recovering: Recovering): Promise<void> {
+async function sweepOnce(recovering: RunRecoveryState): Promise<void> {
   const { store, clock, retentionMs } = recovering;
   const now = clock.now();
   await store.requests.deleteBefore(addMs(now, -WORKFLOW_BOUNDS.idempotencyKeptMs), FORGOTTEN_MAX);
@@ -111,7 +113,7 @@ async function sweepOnce(recovering: Recovering): Promise<void> {
  * Tries again to go on with the runs where that failed, if they are still this process's. Another process may have
  * taken them over meanwhile, and this one may have taken them back by a later token.
  */
-async function retryFailedRuns(recovering: Recovering): Promise<void> {
+async function retryFailedRuns(recovering: RunRecoveryState): Promise<void> {
   const { failed, ownRuns } = recovering;
   if (failed.length === 0) return;
   const unknown = new Map((await ownRuns.listUnknown()).map((run) => [run.runId, run]));
@@ -128,7 +130,7 @@ async function retryFailedRuns(recovering: Recovering): Promise<void> {
  * Goes on with a run that was taken over, ends it as an orphan or sleeps until its time. A failure is logged and,
  * unless a log is damaged, kept for a later try, so that it does not hold up other runs.
  */
-async function adoptTakenRun(recovering: Recovering, run: OwnedRun): Promise<void> {
+async function adoptTakenRun(recovering: RunRecoveryState, run: OwnedRun): Promise<void> {
   const { store, clock, logger, orphaned, runs, usage } = recovering;
   const { runId } = run;
   try {
@@ -159,7 +161,7 @@ async function adoptTakenRun(recovering: Recovering, run: OwnedRun): Promise<voi
  * Ends those of this process's child runs whose parent ended while it waited for them. A process may have ended a run
  * and gone before it told the children of that run, which other processes drive.
  */
-async function endOrphanedChildren({ store, ownRuns, orphaned, logger }: Recovering): Promise<void> {
+async function endOrphanedChildren({ store, ownRuns, orphaned, logger }: RunRecoveryState): Promise<void> {
   for (const runId of ownRuns.children())
     try {
       const entry = await store.entry(runId);

@@ -37,7 +37,7 @@ export interface TakingDependencies extends Pick<WorkflowHostDependencies, "stor
 }
 
 /** The taking of one fork's events. It forgets nothing that matters when it is forgotten. */
-export interface Taking {
+export interface SourceEventTaker {
   /** The next events, as they are to be appended; at least one. */
   next(loadedRun: LoadedRun, signal: AbortSignal): Promise<TakenEvents>;
 }
@@ -53,7 +53,7 @@ const PAGE = 1_000;
  * Creates the taking of a fork's events from its source: each call of `next` returns the next ones. Where the source
  * has gone, or the fork diverges from it, they are the events that end the fork.
  */
-export function createSourceTaking(dependencies: TakingDependencies, origin: RunOrigin): Taking {
+export function createSourceTaking(dependencies: TakingDependencies, origin: RunOrigin): SourceEventTaker {
   let askedEffectId: string | undefined;
   let derivesFrom: number | undefined;
   return {
@@ -100,7 +100,8 @@ export function createSourceTaking(dependencies: TakingDependencies, origin: Run
   };
 }
 
-interface Part {
+/** A part of the source's record that is to be replayed, and from which event it is derived. */
+interface PartToReplay {
   readonly recorded: RecordedPart;
   readonly derivesFrom: number;
   readonly askedEffectId: string | undefined;
@@ -110,7 +111,7 @@ interface Part {
 function replayRecordedPart(
   { settings }: TakingDependencies,
   { run, graph }: LoadedRun,
-  { recorded, derivesFrom, askedEffectId }: Part,
+  { recorded, derivesFrom, askedEffectId }: PartToReplay,
 ): ReplayedPart | undefined {
   try {
     return replayPart(run, { graph, settings, derivesFrom, askedEffectId }, recorded);

@@ -1,6 +1,8 @@
 /** Owns: what becomes of an effect whose answer cannot be written down: it has failed, and is not done again. */
 import type { EffectOutcome } from "../../../workflow/node-contract/node-type.ts";
-import type { Deliver, Perform, WaitingEffect } from "./advance-driven.ts";
+import type { EffectPerformer } from "./run-driver-state.ts";
+import type { WaitingEffect } from "./run-driver-state.ts";
+import type { OutcomeSink } from "./run-driver-state.ts";
 
 const UNWRITABLE: EffectOutcome = {
   kind: "failed",
@@ -11,7 +13,7 @@ const UNWRITABLE: EffectOutcome = {
  * Returns `perform` wrapped so that an effect whose outcome is nested too deeply to be written delivers a failure.
  * Asking the model or tool again would give the same.
  */
-export function failUnwritableOutcomes(perform: Perform): Perform {
+export function failUnwritableOutcomes(perform: EffectPerformer): EffectPerformer {
   return async (loadedRun, effect, performing) => {
     const waiting = await replaceUnwritableOutcome(performing.deliver, () =>
       perform(loadedRun, effect, performing),
@@ -28,7 +30,10 @@ function failUnwritableWait({ effect, wait }: WaitingEffect): WaitingEffect {
  * Does the work and returns what it returns; where its outcome cannot be written, delivers a failure in its place and
  * returns `undefined`.
  */
-async function replaceUnwritableOutcome<T>(deliver: Deliver, work: () => Promise<T>): Promise<T | undefined> {
+async function replaceUnwritableOutcome<T>(
+  deliver: OutcomeSink,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
   try {
     return await work();
   } catch (error) {

@@ -28,7 +28,8 @@ export interface OwnerWatchDependencies extends Pick<
 const BEATS_PER_LEASE = 5;
 const LOOKS_PER_LEASE = 10;
 
-interface Watching extends OwnerWatchDependencies {
+/** The collaborators and the memory of the watch over owners of runs. */
+interface OwnerWatchState extends OwnerWatchDependencies {
   readonly silence: SilenceWatch;
   readonly takeOver: TakeOver;
   /** The ids of those that the look before saw. */
@@ -42,7 +43,7 @@ interface Watching extends OwnerWatchDependencies {
  * the runs of processes that are gone.
  */
 export function createOwnerWatch(dependencies: OwnerWatchDependencies): OwnerWatch {
-  const watching: Watching = {
+  const watching: OwnerWatchState = {
     ...dependencies,
     silence: createSilenceWatch(dependencies),
     takeOver: createTakeOver({ ...dependencies, owners: dependencies.store.owners }),
@@ -67,7 +68,7 @@ export function createOwnerWatch(dependencies: OwnerWatchDependencies): OwnerWat
 }
 
 /** Does the work again and again, each time `everyMs` after it has ended; a failure is only logged. */
-function repeatEvery(watching: Watching, everyMs: number, work: () => Promise<void>): void {
+function repeatEvery(watching: OwnerWatchState, everyMs: number, work: () => Promise<void>): void {
   if (watching.isStopped) return;
   const { clock, cancels, logger } = watching;
   const cancel = clock.wakeAt(addMs(clock.now(), everyMs), () => {
@@ -86,7 +87,7 @@ function repeatEvery(watching: Watching, everyMs: number, work: () => Promise<vo
 }
 
 /** Looks once for processes that are gone, takes over their runs and removes their rows. */
-async function takeOverFromGoneOwners(watching: Watching): Promise<void> {
+async function takeOverFromGoneOwners(watching: OwnerWatchState): Promise<void> {
   const { store, owner } = watching;
   // A gateway drives no runs of workflows as a gateway, and its row stays when it has left.
   const others = (await store.owners.beats()).filter(
@@ -102,7 +103,7 @@ async function takeOverFromGoneOwners(watching: Watching): Promise<void> {
 }
 
 /** Takes over and goes on with what nobody drives, also what an owner left that was removed before. */
-async function takeOverRuns(watching: Watching, from: readonly string[]): Promise<void> {
+async function takeOverRuns(watching: OwnerWatchState, from: readonly string[]): Promise<void> {
   const { takeOver, adopt, logger } = watching;
   let runs = 0;
   await takeOver.take({ from }, async (batch) => {

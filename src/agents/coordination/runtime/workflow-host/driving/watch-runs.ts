@@ -17,7 +17,8 @@ const LOOK_MS = 250;
 /** Runs looked at in one go; the others follow with the next. */
 const LOOKS_MAX = 200;
 
-interface Watched {
+/** A run that is watched: who is woken by its growth, and its length at the last look. */
+interface WatchedRun {
   readonly wakes: Set<() => void>;
   length?: number;
 }
@@ -29,7 +30,7 @@ type WatchDependencies = Pick<WorkflowHostDependencies, "store" | "otherRuns" | 
  * first look at a run counts as news.
  */
 export function createRunWatch({ store, otherRuns, clock }: WatchDependencies): RunWatch {
-  const watched = new Map<string, Watched>();
+  const watched = new Map<string, WatchedRun>();
   let cancelLook: (() => void) | undefined;
 
   const notifyWatchers = (runId: string): void => {

@@ -30,9 +30,11 @@ export interface ChildsParent {
   readonly tenant: string;
 }
 
-export type Of<K extends NodeEffect["kind"]> = NodeEffect & { readonly kind: K };
+/** The effect of a node that has this kind. */
+export type EffectOfKind<K extends NodeEffect["kind"]> = NodeEffect & { readonly kind: K };
 
-export interface Act<E> {
+/** An effect that is being performed, and the signal that stops it. */
+export interface EffectAct<E> {
   readonly effect: E;
   readonly signal: AbortSignal;
 }

@@ -31,7 +31,8 @@ export interface JudgeDependencies extends Pick<
   readonly driver: NewestRuns;
 }
 
-export interface Judging {
+/** The effect that has a completed child judged, and how its wait is stopped and traced. */
+export interface JudgementRequest {
   readonly effect: JudgeEffect & { readonly nodeId: string };
   readonly signal: AbortSignal;
   readonly traceparent: string | undefined;
@@ -44,7 +45,7 @@ export interface Judging {
 export async function judgeChild(
   dependencies: JudgeDependencies,
   parent: LoadedRun,
-  judging: Judging,
+  judging: JudgementRequest,
 ): Promise<EffectOutcome | undefined> {
   const judged = await collectJudgements(dependencies, parent, judging);
   return judging.signal.aborted ? undefined : judged;
@@ -54,7 +55,7 @@ export async function judgeChild(
 async function collectJudgements(
   dependencies: JudgeDependencies,
   parent: LoadedRun,
-  judging: Judging,
+  judging: JudgementRequest,
 ): Promise<EffectOutcome> {
   const { effect } = judging;
   const child = await readJudgedChild(dependencies, parent, judging);
@@ -64,7 +65,7 @@ async function collectJudgements(
   const isSelf = verifier !== undefined && [workerId, ...actors].includes(verifier.agentId);
   const mayAsk = verifier !== undefined && (!isSelf || verifier.allowSelfVerification);
   const isAsked = mayAsk && effect.isPlayed !== true;
-  const calls: Call[] = [];
+  const calls: JudgeModelCall[] = [];
   const asking = { ...judging, variables, sensitive, hidden, calls };
   const judgements = isAsked ? await askVerifier(dependencies, parent, { ...asking, verifier }) : [];
   return {
@@ -81,9 +82,11 @@ async function collectJudgements(
   };
 }
 
-type Call = NonNullable<Extract<EffectOutcome, { kind: "child_judged" }>["calls"]>[number];
+/** An answered call of the critic's model, with the model's name and its usage. */
+type JudgeModelCall = NonNullable<Extract<EffectOutcome, { kind: "child_judged" }>["calls"]>[number];
 
-interface Child {
+/** The results of a child run that is judged, and who did its work. */
+interface JudgedChild {
   readonly variables: Values;
   /** The variables as the child's snapshot shows them. */
   readonly shown: Values;
@@ -99,8 +102,8 @@ interface Child {
 async function readJudgedChild(
   dependencies: JudgeDependencies,
   parent: LoadedRun,
-  judging: Judging,
-): Promise<Child | undefined> {
+  judging: JudgementRequest,
+): Promise<JudgedChild | undefined> {
   const { effect, signal } = judging;
   if (effect.peerUrl !== undefined) {
     const ended = await (await dependencies.peers()).awaitEnd(effect.peerUrl, effect.childRunId, signal);
@@ -146,20 +149,21 @@ async function readChild(
   return child?.run.started.owner.tenant === parent.started.owner.tenant ? child : undefined;
 }
 
-type Asking = Judging & {
+/** A judgement that the verifier is asked for, with the child's results. */
+type VerifierRequest = JudgementRequest & {
   readonly verifier: VerifierConfig;
   readonly variables: Values;
   readonly sensitive: readonly string[];
   readonly hidden: readonly string[];
   /** Answers of the critic's model so far. */
-  readonly calls: Call[];
+  readonly calls: JudgeModelCall[];
 };
 
 /** Asks the verifier for all of its checks at once. A check without a verdict counts as `none`, and is logged. */
 async function askVerifier(
   dependencies: JudgeDependencies,
   { run }: LoadedRun,
-  asking: Asking,
+  asking: VerifierRequest,
 ): Promise<readonly Judgement[]> {
   const { effect, verifier, signal, traceparent, calls } = asking;
   const checks = listVerifierChecks(verifier);
@@ -194,7 +198,7 @@ async function askVerifier(
 }
 
 /** Selects the variables that a check may see: a model sees no sensitive ones, and no copies of them in others. */
-function selectShownValues({ kind }: Check, { variables, sensitive, hidden }: Asking): Values {
+function selectShownValues({ kind }: Check, { variables, sensitive, hidden }: VerifierRequest): Values {
   if (kind !== "model") return variables;
   const shown = Object.fromEntries(Object.entries(variables).filter(([name]) => !sensitive.includes(name)));
   return cleanNestedTexts(shown, (text) => maskTexts(text, hidden)) as Values;
@@ -207,7 +211,7 @@ function createJudgement({ verdict, criteria, confidence }: CheckAnswer & { kind
 /** Creates the result that a verifier gets, which is a copy of its own. */
 function createVerifiedResult(
   runId: CoordinationId,
-  effect: Asking["effect"],
+  effect: VerifierRequest["effect"],
   variables: Values,
 ): VerifiedResult {
   const text = JSON.stringify(variables);

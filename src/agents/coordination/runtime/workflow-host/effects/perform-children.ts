@@ -1,6 +1,6 @@
 /** Owns: the children of runs, here and on other hosts: beginning them, and waiting for their ends. */
 import { describeCallingRun, createTraceContext } from "./calling-run.ts";
-import type { Act, ChildsParent, EffectDependencies, Of } from "./effect-dependencies.ts";
+import type { EffectAct, ChildsParent, EffectDependencies, EffectOfKind } from "./effect-dependencies.ts";
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import type { PeerRunEnded } from "../../../ports/outbound.ts";
 import type { ChildEffect, EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
@@ -8,14 +8,16 @@ import { assessConvergence } from "../../../workflow/state/review.ts";
 import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
 import { readVariables } from "../../../workflow/state/values.ts";
 import { createRun } from "../driving/create-run.ts";
-import type { Deliver, Performing, WaitingEffect } from "../driving/advance-driven.ts";
+import type { EffectPerformance } from "../driving/run-driver-state.ts";
+import type { WaitingEffect } from "../driving/run-driver-state.ts";
+import type { OutcomeSink } from "../driving/run-driver-state.ts";
 import { isLeftToOthers } from "../driving/driven-runs.ts";
 import { createChildMemory } from "../records/fork-memory.ts";
 import { convertToFailedOutcome } from "../models/outbound-outcome.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
-export type ChildAct = Act<Of<"run_child">> & { readonly deliver: Deliver };
-type PeerAct = ChildAct & Pick<Performing, "isTakenUp">;
+export type ChildAct = EffectAct<EffectOfKind<"run_child">> & { readonly deliver: OutcomeSink };
+type PeerAct = ChildAct & Pick<EffectPerformance, "isTakenUp">;
 
 /** Creates a child's id from the place of its handoff: trying again after a crash is the same run (D2). */
 function createChildRunId(
@@ -64,7 +66,7 @@ export async function beginChildRun(
  * Returns the effect with empty inputs: they may be as large as the run, and it is kept in memory while its child
  * works.
  */
-function emptyInputs(effect: Of<"run_child">): Of<"run_child"> {
+function emptyInputs(effect: EffectOfKind<"run_child">): EffectOfKind<"run_child"> {
   return { ...effect, inputs: {} };
 }
 
@@ -192,7 +194,7 @@ export async function beginChildOnPeer(
 async function isNodeCancelled(
   { driver }: EffectDependencies,
   { run: { runId } }: LoadedRun,
-  { nodeId }: Of<"run_child">,
+  { nodeId }: EffectOfKind<"run_child">,
 ): Promise<boolean> {
   return (await driver.newest(runId))?.run.nodes.get(nodeId)?.status === "cancelled";
 }
@@ -209,7 +211,7 @@ interface PeerWait {
  */
 function createPeerWait(
   dependencies: EffectDependencies,
-  effect: Of<"run_child">,
+  effect: EffectOfKind<"run_child">,
   { childRunId, mayCancel, signal }: PeerWait,
 ): WaitingEffect {
   const { peerUrl = "" } = effect;
@@ -234,7 +236,7 @@ function createPeerWait(
 /** True for a child of a fork that the fork's source began; ending that is not for the fork. */
 function isChildOfSource(
   { run: { origin, nodes } }: LoadedRun,
-  { childRunId, nodeId }: Of<"run_child">,
+  { childRunId, nodeId }: EffectOfKind<"run_child">,
 ): boolean {
   const began = nodes.get(nodeId)?.handoff?.dispatchedSequence;
   return childRunId !== undefined && origin !== undefined && began !== undefined && began < origin.until;

@@ -1,7 +1,7 @@
 /** Owns: doing what nodes need of the outside: child runs here and on other hosts, memory, models, tools. */
 import { beginChildRun, beginChildOnPeer } from "./perform-children.ts";
 import { describeCallingRun, createTraceContext } from "./calling-run.ts";
-import type { Act, EffectDependencies, Of } from "./effect-dependencies.ts";
+import type { EffectAct, EffectDependencies, EffectOfKind } from "./effect-dependencies.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import { NOT_PLAYED } from "../../../workflow/node-contract/conformance-parts.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
@@ -9,7 +9,8 @@ import { REPLAY_SOURCE_MISSING } from "../../../workflow/node-failure.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import { askModel } from "../models/ask-model.ts";
 import { addTurnMessage } from "./ask-turn.ts";
-import { type Deliver, type Perform } from "../driving/advance-driven.ts";
+import { type EffectPerformer } from "../driving/run-driver-state.ts";
+import { type OutcomeSink } from "../driving/run-driver-state.ts";
 import { listRunMemory } from "../records/fork-memory.ts";
 import { judgeChild } from "./judge-child.ts";
 import { callMcpTool, sendA2aMessage, type ToolAct } from "./perform-tools.ts";
@@ -21,7 +22,7 @@ import { readWorkspaceFiles, writeWorkspaceFile } from "../records/run-workspace
  * Creates the function that performs a node's effect outside of the run and delivers the outcome. It resolves with the
  * wait for a child that was begun, else with `undefined`.
  */
-export function createEffectPerformer(dependencies: EffectDependencies): Perform {
+export function createEffectPerformer(dependencies: EffectDependencies): EffectPerformer {
   return async (loadedRun, effect, { signal, deliver, isTakenUp }) => {
     if (isOutcomeMissing(loadedRun, effect)) {
       await deliver([MISSING]);
@@ -113,13 +114,15 @@ const UNPLAYED: EffectOutcome = {
   error: { code: NOT_PLAYED, message: "this host has no conformance play, which causes this side effect" },
 };
 
-type OtherAct = Act<Exclude<NodeEffect, { readonly kind: "run_child" }>> & { readonly deliver: Deliver };
+type OtherAct = EffectAct<Exclude<NodeEffect, { readonly kind: "run_child" }>> & {
+  readonly deliver: OutcomeSink;
+};
 
 /** Creates the act of calling a tool or an agent, with what the other side is told of the run. */
-function createToolAct<E extends Of<"call_tool" | "send_message">>(
+function createToolAct<E extends EffectOfKind<"call_tool" | "send_message">>(
   dependencies: EffectDependencies,
   loadedRun: LoadedRun,
-  { effect, signal }: Act<E>,
+  { effect, signal }: EffectAct<E>,
 ): ToolAct<E> {
   const { nodeId, kind } = effect;
   const cause = kind === "call_tool" ? "mcp-tool-call" : "a2a-message";
@@ -135,7 +138,7 @@ function createToolAct<E extends Of<"call_tool" | "send_message">>(
 function createAgentAct(
   dependencies: EffectDependencies,
   loadedRun: LoadedRun,
-  { effect, signal }: Act<AgentAct["effect"]>,
+  { effect, signal }: EffectAct<AgentAct["effect"]>,
 ): AgentAct {
   const { nodeId, id } = effect;
   return {
@@ -173,7 +176,7 @@ export function clampEntryCount(limit: number = WORKFLOW_BOUNDS.memoryListMax): 
 async function readMemory(
   dependencies: EffectDependencies,
   { run }: LoadedRun,
-  { scopes, tag, limit }: Of<"read_memory">,
+  { scopes, tag, limit }: EffectOfKind<"read_memory">,
 ): Promise<EffectOutcome> {
   const entries: (readonly Values[])[] = [];
   for (const scope of scopes) {
@@ -191,7 +194,7 @@ async function readMemory(
 async function askNodeModel(
   dependencies: EffectDependencies,
   loadedRun: LoadedRun,
-  { effect, signal }: Act<Of<"ask_model">>,
+  { effect, signal }: EffectAct<EffectOfKind<"ask_model">>,
 ): Promise<EffectOutcome> {
   const { traceparent } = createTraceContext(dependencies, loadedRun, effect);
   const request = await addTurnMessage(dependencies, loadedRun, effect.request);
@@ -203,7 +206,7 @@ async function askNodeModel(
 async function readWorkspace(
   { store }: EffectDependencies,
   { run }: LoadedRun,
-  { sequence, paths }: Of<"read_workspace">,
+  { sequence, paths }: EffectOfKind<"read_workspace">,
 ): Promise<EffectOutcome> {
   const read = await readWorkspaceFiles(store, run, { before: sequence, paths });
   if ("error" in read) return { kind: "failed", error: read.error };

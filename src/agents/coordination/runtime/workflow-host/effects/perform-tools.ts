@@ -17,7 +17,8 @@ export interface ToolAct<E> {
   readonly trace: TraceContext;
 }
 
-type Of<K extends NodeEffect["kind"]> = NodeEffect & { readonly kind: K };
+/** The effect of a node that has this kind. */
+type EffectOfKind<K extends NodeEffect["kind"]> = NodeEffect & { readonly kind: K };
 
 /**
  * Calls a tool over MCP for a node, and returns the outcome. A call that scopes or the rate deny is not made and is a
@@ -26,7 +27,7 @@ type Of<K extends NodeEffect["kind"]> = NodeEffect & { readonly kind: K };
 export async function callMcpTool(
   dependencies: ToolDependencies,
   run: WorkflowRun,
-  { effect, signal, parent, trace }: ToolAct<Of<"call_tool">>,
+  { effect, signal, parent, trace }: ToolAct<EffectOfKind<"call_tool">>,
 ): Promise<EffectOutcome> {
   const { url, peerUrl, tool, args, id } = effect;
   const denied = countOrDenyCall(dependencies, run, { toolName: tool, tool: { tool, url } });
@@ -50,7 +51,7 @@ export async function callMcpTool(
 export async function sendA2aMessage(
   dependencies: ToolDependencies,
   run: WorkflowRun,
-  { effect, signal, parent, trace }: ToolAct<Of<"send_message">>,
+  { effect, signal, parent, trace }: ToolAct<EffectOfKind<"send_message">>,
 ): Promise<EffectOutcome> {
   const { url, peerUrl, skill, message, id } = effect;
   const denied = countOrDenyCall(dependencies, run, { toolName: `a2a:${skill}`, tool: {} });

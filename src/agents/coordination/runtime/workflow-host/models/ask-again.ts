@@ -56,7 +56,8 @@ export async function checkRecordedModelCall(
     : draftDivergenceAtRefusal(run, { sourceRunId, nodeId, original, replayed });
 }
 
-type Compared =
+/** The request to a model that was recorded, or the event that names another one. */
+type ComparedRequest =
   | { readonly kind: "same"; readonly request: ModelAsk }
   /** The event names the recorded request, which is not the one that would be made now. */
   | { readonly kind: "other"; readonly event: WorkflowEvent };
@@ -66,7 +67,7 @@ function findRecordedRequest(
   dependencies: AskAgainDependencies,
   loadedRun: LoadedRun,
   { effect, recorded }: RecordedCall,
-): Compared {
+): ComparedRequest {
   const { request, nodeId } = effect;
   // How the run stood is put before the model by the host, in words of its own; it follows from the log.
   if (request.turn) return { kind: "same", request };

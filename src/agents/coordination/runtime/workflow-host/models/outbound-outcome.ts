@@ -2,7 +2,8 @@
 import type { OutboundFailure } from "../../../ports/outbound.ts";
 import type { EffectOutcome } from "../../../workflow/node-contract/node-type.ts";
 
-type Failed = EffectOutcome & { readonly kind: "failed" };
+/** The outcome of an effect that failed. */
+type FailedOutcome = EffectOutcome & { readonly kind: "failed" };
 
 /**
  * Returns the failed outcome of an effect whose outbound call failed, with the other side's own error code where it
@@ -10,7 +11,7 @@ type Failed = EffectOutcome & { readonly kind: "failed" };
  */
 export function convertToFailedOutcome(
   { code, errorCode, message }: OutboundFailure,
-  more: Omit<Failed, "kind" | "error"> = {},
-): Failed {
+  more: Omit<FailedOutcome, "kind" | "error"> = {},
+): FailedOutcome {
   return { kind: "failed", error: { code: errorCode ?? code, message }, ...more };
 }

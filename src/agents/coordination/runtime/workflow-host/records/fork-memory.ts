@@ -71,7 +71,8 @@ export function listRunMemory(
   return listMemoryThroughForks(dependencies, { at: { tenant, scope }, home: findMemoryHome(run), query });
 }
 
-interface Reading {
+/** A query of a memory scope, and the fork whose memory it is read through. */
+interface ForkMemoryQuery {
   readonly at: MemoryScope;
   readonly home: CoordinationId | undefined;
   readonly query: MemoryQuery;
@@ -80,7 +81,7 @@ interface Reading {
 /** Lists a fork's own entries, then those that its source had where the fork began, and so on. */
 async function listMemoryThroughForks(
   dependencies: HashedStore,
-  { at, home, query }: Reading,
+  { at, home, query }: ForkMemoryQuery,
 ): Promise<MemoryEntry[]> {
   const { memory } = dependencies.store;
   if (home === undefined) return memory.list(at, query);
@@ -100,7 +101,8 @@ async function listMemoryThroughForks(
   return [...ownEntries, ...sourceEntries.filter(({ id }) => !ownIds.has(id))].slice(0, limit);
 }
 
-export interface Lineage {
+/** The run that a fork comes from, where it left that run and whose memory that run had. */
+export interface ForkLineage {
   readonly sourceRunId: CoordinationId;
   readonly until: number;
   /** Whose memory the source had. */
@@ -114,7 +116,7 @@ export interface Lineage {
 export async function readForkLineage(
   { store }: Pick<HashedStore, "store">,
   home: CoordinationId,
-): Promise<Lineage> {
+): Promise<ForkLineage> {
   const origin = (await store.entry(home))?.origin;
   if (!origin) return { sourceRunId: home, until: 0, below: undefined };
   const { sourceRunId, until } = origin;

@@ -4,14 +4,14 @@
  */
 import type { RequestLog } from "../../../ports/workflow-store.ts";
 import { maskText, maskValue, type Secrets } from "./mask-secrets.ts";
-import type { Answered, CreateRun, ForkRun, TenantWorkspace, WorkflowHost } from "./workflow-host.ts";
+import type { HostAnswer, CreateRun, ForkRun, TenantWorkspace, WorkflowHost } from "./workflow-host.ts";
 
 /**
  * Wraps a workflow host: secrets are masked in requests of callers, in refusals and in answers that are kept for
  * repeated requests.
  */
 export function createMaskedHost(host: WorkflowHost, secrets: Secrets): WorkflowHost {
-  const maskAnswer = async <T>(answering: Promise<Answered<T>>): Promise<Answered<T>> => {
+  const maskAnswer = async <T>(answering: Promise<HostAnswer<T>>): Promise<HostAnswer<T>> => {
     const answered = await answering;
     return answered.kind === "refused" ? maskValue(answered, secrets) : answered;
   };
@@ -37,7 +37,7 @@ export function createMaskedHost(host: WorkflowHost, secrets: Secrets): Workflow
   };
 }
 
-type MaskAnswer = <T>(answering: Promise<Answered<T>>) => Promise<Answered<T>>;
+type MaskAnswer = <T>(answering: Promise<HostAnswer<T>>) => Promise<HostAnswer<T>>;
 
 function maskWorkspaceRefusals(workspace: TenantWorkspace, maskAnswer: MaskAnswer): TenantWorkspace {
   return {

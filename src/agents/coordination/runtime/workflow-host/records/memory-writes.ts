@@ -1,7 +1,7 @@
 /** Owns: what of a node's memory is kept: with the time of the write, and without secrets (SR-1, MAE-2). */
 import { addMs, formatTimestamp } from "../../../contracts/ids.ts";
 import type { MemoryWrite } from "../../../ports/workflow-store.ts";
-import type { Progress } from "../../../workflow/advance-run.ts";
+import type { RunProgress } from "../../../workflow/advance-run.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { findWriteScope } from "./fork-memory.ts";
 import { maskText, SECRET_CHARS_MIN } from "./mask-secrets.ts";
@@ -14,7 +14,7 @@ import type { WorkflowHostDependencies } from "./workflow-dependencies.ts";
 export function createMemoryWrites(
   { secrets, clock, sha256 }: Pick<WorkflowHostDependencies, "secrets" | "clock" | "sha256">,
   run: WorkflowRun,
-  notes: Progress["memory"],
+  notes: RunProgress["memory"],
 ): MemoryWrite[] {
   const now = clock.now();
   return notes.map(({ scope, id, content, tags, ttlMs, sequence }) => ({

@@ -4,7 +4,7 @@
  */
 import type {
   Ancestry,
-  Answered,
+  HostAnswer,
   Caller,
   CreatedRun,
   EventPage,
@@ -18,29 +18,29 @@ import type {
 
 /** Runs of another kind. `undefined`: the caller knows no such run. */
 export interface OtherRuns {
-  snapshot(caller: Caller, runId: string): Promise<Answered<RunSnapshot> | undefined>;
+  snapshot(caller: Caller, runId: string): Promise<HostAnswer<RunSnapshot> | undefined>;
   events(
     caller: Caller,
     runId: string,
     range: { readonly from: number; readonly limit: number },
-  ): Promise<Answered<EventPage> | undefined>;
+  ): Promise<HostAnswer<EventPage> | undefined>;
   /** Returns how many events the log of a run has. Cheap: whoever watches a run asks again and again. */
   length(runId: string): Promise<number | undefined>;
-  ancestry(caller: Caller, runId: string): Promise<Answered<Ancestry> | undefined>;
-  cancel(caller: Caller, runId: string): Promise<Answered<CreatedRun> | undefined>;
+  ancestry(caller: Caller, runId: string): Promise<HostAnswer<Ancestry> | undefined>;
+  cancel(caller: Caller, runId: string): Promise<HostAnswer<CreatedRun> | undefined>;
   /** Returns the oldest open question that the place names. */
   question(
     caller: Caller,
     runId: string,
     question: QuestionPlace,
-  ): Promise<Answered<OpenInterrupt> | undefined>;
+  ): Promise<HostAnswer<OpenInterrupt> | undefined>;
   /** Answers it. */
   resolve(
     caller: Caller,
     runId: string,
     question: QuestionPlace,
     resumeValue: unknown,
-  ): Promise<Answered<ResolvedInterrupt> | undefined>;
+  ): Promise<HostAnswer<ResolvedInterrupt> | undefined>;
 }
 
 const UNPAUSABLE = {
@@ -89,9 +89,9 @@ export function withOtherRuns(host: WorkflowHost, others: OtherRuns): WorkflowHo
 
 /** Returns the first answer; where it is that there is no such run, the other one, if there is any. */
 async function askOtherIfUnknown<T>(
-  first: Promise<Answered<T>>,
-  other: () => Promise<Answered<T> | undefined>,
-): Promise<Answered<T>> {
+  first: Promise<HostAnswer<T>>,
+  other: () => Promise<HostAnswer<T> | undefined>,
+): Promise<HostAnswer<T>> {
   const answered = await first;
   if (answered.kind === "done" || answered.code !== "not_found") return answered;
   return (await other()) ?? answered;

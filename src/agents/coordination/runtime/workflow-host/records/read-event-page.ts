@@ -4,10 +4,11 @@ import type { StoredRun } from "../../../ports/run-store.ts";
 import type { EventPage, HostEvent } from "./workflow-host.ts";
 
 interface ReadStore {
-  read(runId: CoordinationId, range: Range): Promise<readonly HostEvent[]>;
+  read(runId: CoordinationId, range: LogRange): Promise<readonly HostEvent[]>;
 }
 
-interface Range {
+/** A range of events in a log, by its first sequence and its length. */
+interface LogRange {
   readonly from: number;
   readonly limit: number;
 }
@@ -19,7 +20,7 @@ interface Range {
 export async function readEventPage(
   store: ReadStore,
   { runId, length, hasEnded }: StoredRun<unknown> & { readonly hasEnded: boolean },
-  { from, limit }: Range,
+  { from, limit }: LogRange,
 ): Promise<EventPage> {
   // Whoever waits at the end of a log asks often.
   const events = from < length ? await store.read(runId, { from, limit }) : [];

@@ -57,7 +57,7 @@ const GRAPHS_MAX = 1_000;
  * were used last.
  */
 export function createRunBook(dependencies: BookDependencies): RunBook {
-  const book: Book = {
+  const book: RunBookState = {
     ...dependencies,
     runs: new Map(),
     chars: 0,
@@ -92,7 +92,8 @@ export function createRunBook(dependencies: BookDependencies): RunBook {
 
 type BookDependencies = Pick<WorkflowHostDependencies, "store" | "sha256" | "definitions" | "conformance">;
 
-interface Book extends BookDependencies {
+/** The collaborators and the memory of one run book. */
+interface RunBookState extends BookDependencies {
   readonly runs: Map<CoordinationId, LoadedRun>;
   /** Characters of their values. */
   chars: number;
@@ -104,7 +105,7 @@ interface Book extends BookDependencies {
 }
 
 /** Keeps a run in memory as the newest, and forgets the oldest ones where there is no room. */
-function keepRun(book: Book, loadedRun: LoadedRun): void {
+function keepRun(book: RunBookState, loadedRun: LoadedRun): void {
   const { runId, chars } = loadedRun.run;
   forgetRun(book, runId);
   book.chars += chars;
@@ -115,12 +116,15 @@ function keepRun(book: Book, loadedRun: LoadedRun): void {
   }
 }
 
-function forgetRun(book: Book, runId: CoordinationId): void {
+function forgetRun(book: RunBookState, runId: CoordinationId): void {
   book.chars -= book.runs.get(runId)?.run.chars ?? 0;
   book.runs.delete(runId);
 }
 
-function compileDefinition({ sha256 }: Book, definition: WorkflowDefinition): ReturnType<RunBook["compile"]> {
+function compileDefinition(
+  { sha256 }: RunBookState,
+  definition: WorkflowDefinition,
+): ReturnType<RunBook["compile"]> {
   const text = JSON.stringify(definition);
   const compiled = compileWorkflow(definition, sha256(text));
   return compiled.ok
@@ -132,7 +136,7 @@ function compileDefinition({ sha256 }: Book, definition: WorkflowDefinition): Re
  * Returns the run from memory, where it may be older than its log, or from its log; `undefined` where the ledger does
  * not have it any more.
  */
-async function loadRun(book: Book, runId: CoordinationId): Promise<LoadedRun | undefined> {
+async function loadRun(book: RunBookState, runId: CoordinationId): Promise<LoadedRun | undefined> {
   // Another process may have ended it since, and any may have pruned it then.
   const entry = await book.store.entry(runId);
   if (!entry) {
@@ -147,14 +151,14 @@ async function loadRun(book: Book, runId: CoordinationId): Promise<LoadedRun | u
   return run && { run, graph: await loadGraph(book, run.started.definition) };
 }
 
-async function catchUpRun(book: Book, { run, graph }: LoadedRun): Promise<LoadedRun> {
+async function catchUpRun(book: RunBookState, { run, graph }: LoadedRun): Promise<LoadedRun> {
   let newest = run;
   for await (const page of readLog(book.store, run.runId, { from: run.nextSequence }))
     newest = page.reduce<WorkflowRun>(evolveWorkflow, newest);
   return { run: newest, graph };
 }
 
-async function loadGraph(book: Book, sha256: string): Promise<NodeGraph> {
+async function loadGraph(book: RunBookState, sha256: string): Promise<NodeGraph> {
   const cachedGraph = book.graphs.get(sha256);
   if (cachedGraph) return cachedGraph;
   const { graph } = await loadRunnableWorkflow(book, sha256);
@@ -176,7 +180,7 @@ export async function loadRunnableWorkflow(
 }
 
 async function findRegisteredWorkflow(
-  book: Book,
+  book: RunBookState,
   tenant: string,
   workflowId: string,
 ): Promise<RunnableWorkflow | undefined> {
@@ -197,7 +201,7 @@ function compileStoredDefinition(text: string | undefined, sha256: string): Runn
 
 /** Writes a definition to the ledger once; with a tenant, registers it for that one, too. */
 async function storeDefinition(
-  { store: on, stored }: Book,
+  { store: on, stored }: RunBookState,
   { graph: { definition: sha256, workflowId }, text }: RunnableWorkflow,
   tenant?: string,
 ): Promise<void> {

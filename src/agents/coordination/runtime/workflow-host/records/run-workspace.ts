@@ -25,7 +25,7 @@ import type { WorkflowHostDependencies } from "./workflow-dependencies.ts";
 export type WorkspaceDependencies = Pick<WorkflowHostDependencies, "store" | "clock" | "secrets">;
 
 /** A layer of versions; the one below shows where it has no version of a file. */
-interface Layer {
+interface WorkspaceLayer {
   readonly at: WorkspaceScope;
   readonly asOf?: WorkspaceAsOf;
 }
@@ -40,14 +40,14 @@ async function listWorkspaceLayers(
   store: WorkflowStore,
   run: WorkflowRun,
   before?: number,
-): Promise<[Layer, ...Layer[]]> {
+): Promise<[WorkspaceLayer, ...WorkspaceLayer[]]> {
   const { tenant } = run.started.owner;
   const home = findMemoryHome(run);
   const asOf = before === undefined ? undefined : { runId: run.runId, sequence: before };
-  const ownLayer: Layer = { at: createLayerScope(tenant, home), ...(asOf && { asOf }) };
+  const ownLayer: WorkspaceLayer = { at: createLayerScope(tenant, home), ...(asOf && { asOf }) };
   // Before the place of the fork, a fork's own events are its source's.
   let sequence = home === run.runId ? (before ?? Infinity) : Infinity;
-  const under: Layer[] = [];
+  const under: WorkspaceLayer[] = [];
   for (let fork = home; fork !== undefined;) {
     const { sourceRunId, until, below } = await readForkLineage({ store }, fork);
     sequence = Math.min(sequence, until);
@@ -65,8 +65,9 @@ function createLayerScope(tenant: string, home: CoordinationId | undefined): Wor
 
 export type WorkspaceFile = Extract<WorkspaceListed, { readonly kind: "file" }>;
 
-interface Seen {
-  readonly layer: Layer;
+/** A file that a run sees, and the layer that shows it. */
+interface LayeredFile {
+  readonly layer: WorkspaceLayer;
   readonly file: WorkspaceFile;
 }
 
@@ -76,9 +77,9 @@ async function listFilesBefore(
   run: WorkflowRun,
   before: number,
   most: Pick<WorkspaceListing, "scanMax"> = {},
-): Promise<Seen[] | undefined> {
+): Promise<LayeredFile[] | undefined> {
   const layers = await listWorkspaceLayers(store, run, before);
-  const filesByPath = new Map<string, Seen | undefined>();
+  const filesByPath = new Map<string, LayeredFile | undefined>();
   for (const layer of layers) {
     const { at, asOf } = layer;
     const withRemoved = layers.length > 1;
@@ -109,7 +110,8 @@ export async function listFilesAtStart(
 
 export type ReadFiles = { readonly files: readonly TurnFile[] } | { readonly error: NodeError };
 
-interface Reading {
+/** The files that are wanted of a workspace, as they were before an event of the run. */
+interface WorkspaceQuery {
   /** An event of the run. */
   readonly before: number;
   /** Those, and what begins with one that ends with a slash; none: all. */
@@ -125,7 +127,7 @@ interface Reading {
 export async function readWorkspaceFiles(
   store: WorkflowStore,
   run: WorkflowRun,
-  { before, paths, contentsMax = Infinity }: Reading,
+  { before, paths, contentsMax = Infinity }: WorkspaceQuery,
 ): Promise<ReadFiles> {
   const wanted = (await listFilesBefore(store, run, before))?.filter(({ file }) =>
     isAmongPaths(file.path, paths),
@@ -142,7 +144,7 @@ export async function readWorkspaceFiles(
 
 async function readFileContents(
   { workspace }: WorkflowStore,
-  seen: readonly Seen[],
+  seen: readonly LayeredFile[],
 ): Promise<{ readonly texts: readonly string[] } | { readonly error: NodeError }> {
   const texts: string[] = [];
   let chars = 0;
@@ -174,7 +176,8 @@ function isAmongPaths(path: string, paths: readonly string[]): boolean {
 }
 
 type WriteEffect = NodeEffect & { readonly kind: "write_workspace" };
-type Deliver = (outcomes: readonly EffectOutcome[]) => Promise<void>;
+/** A function that takes the outcomes of an effect into the run's log. */
+type OutcomeSink = (outcomes: readonly EffectOutcome[]) => Promise<void>;
 
 /** Others may write the same file at the same time: then it is the version after theirs. */
 const WRITES_MAX = 8;
@@ -186,7 +189,7 @@ const WRITES_MAX = 8;
 export async function writeWorkspaceFile(
   dependencies: WorkspaceDependencies,
   run: WorkflowRun,
-  { effect, deliver }: { readonly effect: WriteEffect; readonly deliver: Deliver },
+  { effect, deliver }: { readonly effect: WriteEffect; readonly deliver: OutcomeSink },
 ): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     const planned = await planFileWrite(dependencies, run, effect);
@@ -230,7 +233,8 @@ async function planFileWrite(
   };
 }
 
-interface Newest {
+/** The newest version of a file that the layers show, and that of the own layer. */
+interface NewestVersions {
   /** The version in the own layer, 0 where it has none. */
   readonly ownVersion: number;
   readonly seen?: WorkspaceVersion;
@@ -239,9 +243,9 @@ interface Newest {
 /** Finds the version of a file that the layers show, and that of the own layer. */
 async function findNewestVersion(
   { workspace }: WorkflowStore,
-  layers: readonly Layer[],
+  layers: readonly WorkspaceLayer[],
   path: string,
-): Promise<Newest> {
+): Promise<NewestVersions> {
   let ownVersion: number | undefined;
   for (const { at, asOf } of layers) {
     const seen = await workspace.get(at, path, asOf && { asOf });

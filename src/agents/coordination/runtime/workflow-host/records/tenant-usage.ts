@@ -39,7 +39,8 @@ export interface CountedRun {
   readonly forget: () => void;
 }
 
-interface Tenant {
+/** The counts of one tenant: its runs, their characters, its work and its newest forks. */
+interface TenantCounts {
   runs: number;
   chars: number;
   work: number;
@@ -53,10 +54,11 @@ interface LiveRun {
   chars: number;
 }
 
-interface Usage {
+/** The quotas, and the counts of all tenants that are held against them. */
+interface TenantUsageState {
   readonly quotas: Quotas;
   readonly clock: Clock;
-  readonly tenants: Map<string, Tenant>;
+  readonly tenants: Map<string, TenantCounts>;
   readonly live: Map<string, LiveRun>;
   readonly roots: Map<string, { made: number; live: number }>;
 }
@@ -68,7 +70,7 @@ const MINUTE_MS = 60_000;
  * be over the quotas.
  */
 export function createTenantUsage(quotas: Quotas, clock: Clock): TenantUsage {
-  const usage: Usage = { quotas, clock, tenants: new Map(), live: new Map(), roots: new Map() };
+  const usage: TenantUsageState = { quotas, clock, tenants: new Map(), live: new Map(), roots: new Map() };
   return {
     begin: (runId, newUsage) => admitRun(usage, runId, newUsage),
     forget: (runId) => {
@@ -88,16 +90,16 @@ export function createTenantUsage(quotas: Quotas, clock: Clock): TenantUsage {
   };
 }
 
-function findOrAddTenant({ tenants }: Usage, name: string): Tenant {
+function findOrAddTenant({ tenants }: TenantUsageState, name: string): TenantCounts {
   const had = tenants.get(name);
   if (had) return had;
-  const created: Tenant = { runs: 0, chars: 0, work: 0, forks: 0, forksSinceMs: 0 };
+  const created: TenantCounts = { runs: 0, chars: 0, work: 0, forks: 0, forksSinceMs: 0 };
   tenants.set(name, created);
   return created;
 }
 
 /** Counts a run that begins, or refuses it where a quota of its tenant is reached. */
-function admitRun(usage: Usage, runId: string, newUsage: NewUsage): HostRefusal | CountedRun {
+function admitRun(usage: TenantUsageState, runId: string, newUsage: NewUsage): HostRefusal | CountedRun {
   // Asking for a run that is there is reading it.
   if (usage.live.has(runId)) return { kind: "counted", forget: () => undefined };
   const tenant = findOrAddTenant(usage, newUsage.tenant);
@@ -113,13 +115,13 @@ function admitRun(usage: Usage, runId: string, newUsage: NewUsage): HostRefusal 
 }
 
 /** Returns the run of the request that this one comes of. */
-function findRootId({ live }: Usage, runId: string, { from }: NewUsage): string {
+function findRootId({ live }: TenantUsageState, runId: string, { from }: NewUsage): string {
   return from === undefined ? runId : (live.get(from)?.root.runId ?? from);
 }
 
 function findReachedQuota(
-  { quotas, roots }: Usage,
-  { runs, chars }: Tenant,
+  { quotas, roots }: TenantUsageState,
+  { runs, chars }: TenantCounts,
   rootId: string,
 ): HostRefusal | undefined {
   if (runs >= quotas.liveRuns) return createQuotaRefusal(quotas, "liveRuns");
@@ -131,8 +133,8 @@ function findReachedQuota(
 
 /** Refuses a fork beyond a minute's number, and a request beside too much work at once. */
 function refuseTooFast(
-  { quotas, clock }: Usage,
-  tenant: Tenant,
+  { quotas, clock }: TenantUsageState,
+  tenant: TenantCounts,
   { isFork = false, isRequest }: NewUsage,
 ): HostRefusal | undefined {
   const nowMs = clock.now();
@@ -148,7 +150,7 @@ function refuseTooFast(
   return isRequest && tenant.work >= quotas.workAtOnce ? createQuotaRefusal(quotas, "workAtOnce") : undefined;
 }
 
-function addRun(usage: Usage, runId: string, live: LiveRun): void {
+function addRun(usage: TenantUsageState, runId: string, live: LiveRun): void {
   const { runId: rootId, number } = live.root;
   const root = usage.roots.get(rootId) ?? { made: 0, live: 0 };
   root.made = Math.max(root.made, number);
@@ -159,7 +161,7 @@ function addRun(usage: Usage, runId: string, live: LiveRun): void {
 }
 
 /** Counts the run by its summary on disk; one that has ended is not counted any more. */
-function noteRun(usage: Usage, runId: string, summary: WorkflowSummary): void {
+function noteRun(usage: TenantUsageState, runId: string, summary: WorkflowSummary): void {
   if (hasRunEnded(summary.status)) {
     removeRun(usage, runId);
     return;
@@ -172,7 +174,7 @@ function noteRun(usage: Usage, runId: string, summary: WorkflowSummary): void {
   live.chars = chars;
 }
 
-function removeRun(usage: Usage, runId: string): void {
+function removeRun(usage: TenantUsageState, runId: string): void {
   const live = usage.live.get(runId);
   if (!live) return;
   usage.live.delete(runId);

@@ -54,7 +54,8 @@ export interface HostRefusal {
   readonly resolved?: ResolvedInterrupt;
 }
 
-export type Answered<T> = { readonly kind: "done"; readonly value: T } | HostRefusal;
+/** The value that a request to the host is answered with, or its refusal. */
+export type HostAnswer<T> = { readonly kind: "done"; readonly value: T } | HostRefusal;
 
 export interface CreateRun {
   readonly workflowId: string;
@@ -215,13 +216,13 @@ export interface WorkflowSeams {
   /** Forgets both. */
   forget(caller: Caller): void;
   /** The files that each turn of a run's supervisor was given, in the order of the turns. */
-  turnWorkspaces(caller: Caller, runId: string): Promise<Answered<readonly TurnWorkspace[]>>;
+  turnWorkspaces(caller: Caller, runId: string): Promise<HostAnswer<readonly TurnWorkspace[]>>;
   /** Sets variables of a run from outside. */
   setVariables(
     caller: Caller,
     runId: string,
     variables: Readonly<Record<string, unknown>>,
-  ): Promise<Answered<{ readonly runId: string }>>;
+  ): Promise<HostAnswer<{ readonly runId: string }>>;
 }
 
 export interface TurnWorkspace {
@@ -253,22 +254,22 @@ export type FileCondition = Pick<NewWorkspaceFile, "ifMatch">;
 
 /** The files that a tenant's runs share (RFC 0059). */
 export interface TenantWorkspace {
-  list(query: { readonly prefix?: string }): Promise<Answered<readonly WorkspaceFileInfo[]>>;
-  read(path: string, version?: number): Promise<Answered<WorkspaceFile>>;
-  write(path: string, file: NewWorkspaceFile): Promise<Answered<WorkspaceFile>>;
-  remove(path: string, when: FileCondition): Promise<Answered<{ readonly version: number }>>;
+  list(query: { readonly prefix?: string }): Promise<HostAnswer<readonly WorkspaceFileInfo[]>>;
+  read(path: string, version?: number): Promise<HostAnswer<WorkspaceFile>>;
+  write(path: string, file: NewWorkspaceFile): Promise<HostAnswer<WorkspaceFile>>;
+  remove(path: string, when: FileCondition): Promise<HostAnswer<{ readonly version: number }>>;
 }
 
 export interface WorkflowHost {
   readonly hostId: string;
-  create(caller: Caller, request: CreateRun): Promise<Answered<CreatedRun>>;
-  snapshot(caller: Caller, runId: string): Promise<Answered<RunSnapshot>>;
+  create(caller: Caller, request: CreateRun): Promise<HostAnswer<CreatedRun>>;
+  snapshot(caller: Caller, runId: string): Promise<HostAnswer<RunSnapshot>>;
   /** Events from a sequence on, at most `limit`. */
   events(
     caller: Caller,
     runId: string,
     range: { readonly from: number; readonly limit: number },
-  ): Promise<Answered<EventPage>>;
+  ): Promise<HostAnswer<EventPage>>;
   /**
    * Calls `wake` whenever the run may have new events, also those of other processes, until the returned function is
    * called. Costs nothing while nothing happens.
@@ -277,28 +278,32 @@ export interface WorkflowHost {
   /** Tells that this process appended to a run which this host does not drive: a coordination. */
   changed(runId: string): void;
   /** A new run out of the events of another one (docs/adr/0013). */
-  fork(caller: Caller, request: ForkRun): Promise<Answered<ForkedRun>>;
-  cancel(caller: Caller, runId: string, request: { readonly reason?: string }): Promise<Answered<CreatedRun>>;
-  pause(caller: Caller, runId: string, request: PauseRun): Promise<Answered<CreatedRun>>;
-  resume(caller: Caller, runId: string): Promise<Answered<CreatedRun>>;
+  fork(caller: Caller, request: ForkRun): Promise<HostAnswer<ForkedRun>>;
+  cancel(
+    caller: Caller,
+    runId: string,
+    request: { readonly reason?: string },
+  ): Promise<HostAnswer<CreatedRun>>;
+  pause(caller: Caller, runId: string, request: PauseRun): Promise<HostAnswer<CreatedRun>>;
+  resume(caller: Caller, runId: string): Promise<HostAnswer<CreatedRun>>;
   /** Returns the open question that is named, without a token; refused where it is settled, or the node asks none. */
-  question(caller: Caller, runId: string, question: QuestionPlace): Promise<Answered<OpenInterrupt>>;
+  question(caller: Caller, runId: string, question: QuestionPlace): Promise<HostAnswer<OpenInterrupt>>;
   /** Answers an open question; refused where the one that is named is settled, whatever its node asks now. */
   resolve(
     caller: Caller,
     runId: string,
     question: QuestionPlace,
     resumeValue: unknown,
-  ): Promise<Answered<ResolvedInterrupt>>;
+  ): Promise<HostAnswer<ResolvedInterrupt>>;
   /** The token is the authority. */
-  inspectToken(token: string): Promise<Answered<OpenInterrupt>>;
-  resolveToken(token: string, resumeValue: unknown): Promise<Answered<ResolvedInterrupt>>;
-  ancestry(caller: Caller, runId: string): Promise<Answered<Ancestry>>;
-  workflow(caller: Caller, workflowId: string): Promise<Answered<WorkflowDefinition>>;
+  inspectToken(token: string): Promise<HostAnswer<OpenInterrupt>>;
+  resolveToken(token: string, resumeValue: unknown): Promise<HostAnswer<ResolvedInterrupt>>;
+  ancestry(caller: Caller, runId: string): Promise<HostAnswer<Ancestry>>;
+  workflow(caller: Caller, workflowId: string): Promise<HostAnswer<WorkflowDefinition>>;
   /** Ids of the workflows that everybody may run. */
   workflowIds(): readonly string[];
   /** Registers a workflow for a tenant (a test seam of the protocol). */
-  register(caller: Caller, definition: unknown): Promise<Answered<{ readonly workflowId: string }>>;
+  register(caller: Caller, definition: unknown): Promise<HostAnswer<{ readonly workflowId: string }>>;
   memory(
     caller: Caller,
     scope: string,
@@ -310,7 +315,7 @@ export interface WorkflowHost {
    * Starts the agent's run, and resolves when it has ended or waits for people. An abort ends the waiting only: the run goes on,
    * and `cancel` ends it.
    */
-  runAgent(caller: Caller, agentRun: AgentRunAsked, signal: AbortSignal): Promise<Answered<AgentRun>>;
+  runAgent(caller: Caller, agentRun: AgentRunAsked, signal: AbortSignal): Promise<HostAnswer<AgentRun>>;
   /** `owner`: for tests, of a workspace of its own within the tenant. */
   workspace(caller: Caller, owner?: string): TenantWorkspace;
   readonly requests: RequestLog;

@@ -14,19 +14,19 @@ import { isEndedPhase, type WorkflowRun } from "../../../workflow/state/workflow
 import { RETRY_MS } from "../driving/advance-driven.ts";
 import { refuse } from "../driving/create-run.ts";
 import type { RequestDrafts } from "../driving/request-drafts.ts";
-import type { Hosting } from "./hosting.ts";
+import type { HostCollaborators } from "./hosting.ts";
 import { pickIdAndStatus, findOwnRun } from "./read-runs.ts";
 import { refuseUnknownRun } from "./shared-refusals.ts";
 import type { LoadedRun } from "../records/run-book.ts";
-import type { Answered, Caller, CreatedRun, HostRefusal, PauseRun } from "../records/workflow-host.ts";
+import type { HostAnswer, Caller, CreatedRun, HostRefusal, PauseRun } from "../records/workflow-host.ts";
 
 /** Puts a request to a run of the caller's tenant. Returns its id and status then, or the refusal. */
 async function submitRunRequest(
-  hosting: Hosting,
+  hosting: HostCollaborators,
   caller: Caller,
   runId: string,
   request: (loadedRun: LoadedRun) => RequestDrafts<HostRefusal>,
-): Promise<Answered<CreatedRun>> {
+): Promise<HostAnswer<CreatedRun>> {
   if (!(await findOwnRun(hosting, caller, runId))) return refuseUnknownRun(runId);
   const answered = await hosting.runs.ask(runId as CoordinationId, request);
   if (!answered) return refuseUnknownRun(runId);
@@ -38,11 +38,11 @@ async function submitRunRequest(
  * running, and a second request that is not for a pause at once.
  */
 export function requestPause(
-  hosting: Hosting,
+  hosting: HostCollaborators,
   caller: Caller,
   runId: string,
   { drainPolicy = "drain-current-node", reason }: PauseRun,
-): Promise<Answered<CreatedRun>> {
+): Promise<HostAnswer<CreatedRun>> {
   return submitRunRequest(hosting, caller, runId, ({ run }) => {
     const status = computeRunStatus(run);
     if (status !== "running") return refusePause(run, `a run that is ${status} cannot be paused`);
@@ -63,10 +63,10 @@ function refusePause(run: WorkflowRun, message: string): RequestDrafts<HostRefus
  * returns a refusal for any other run.
  */
 export function requestResume(
-  hosting: Hosting,
+  hosting: HostCollaborators,
   caller: Caller,
   runId: string,
-): Promise<Answered<CreatedRun>> {
+): Promise<HostAnswer<CreatedRun>> {
   const { settings } = hosting;
   return submitRunRequest(hosting, caller, runId, ({ run, graph }) => {
     if (run.phase.kind === "paused" || run.pauseRequested)
@@ -85,7 +85,8 @@ function describePauseState(run: WorkflowRun): Readonly<Record<string, unknown>>
   };
 }
 
-interface Cancelling {
+/** A request to cancel a run, and why. */
+interface RunCancellation {
   readonly runId: string;
   readonly reason?: string | undefined;
   /** The run whose cancellation this follows from. */
@@ -94,10 +95,10 @@ interface Cancelling {
 
 /** Cancels a run and returns its status, or the refusal. One that has ended stays as it ended, which is no refusal. */
 export function requestCancel(
-  hosting: Hosting,
+  hosting: HostCollaborators,
   caller: Caller,
-  { runId, reason, parentRunId }: Cancelling,
-): Promise<Answered<CreatedRun>> {
+  { runId, reason, parentRunId }: RunCancellation,
+): Promise<HostAnswer<CreatedRun>> {
   const by = {
     cancelledBy: caller.principal,
     ...(reason !== undefined && { reason }),
@@ -112,7 +113,7 @@ export function requestCancel(
  * Cancels the children that nobody waits for after a run ended. It does not throw: a failure is warned of, and all is
  * tried again in `RETRY_MS`.
  */
-export async function cancelChildren(hosting: Hosting, run: WorkflowRun): Promise<void> {
+export async function cancelChildren(hosting: HostCollaborators, run: WorkflowRun): Promise<void> {
   try {
     await cancelEachChild(hosting, run);
   } catch (error) {
@@ -128,7 +129,7 @@ export async function cancelChildren(hosting: Hosting, run: WorkflowRun): Promis
   }
 }
 
-async function cancelEachChild(hosting: Hosting, run: WorkflowRun): Promise<void> {
+async function cancelEachChild(hosting: HostCollaborators, run: WorkflowRun): Promise<void> {
   const children = [...run.nodes.values()].flatMap(({ handoff, status }) =>
     status === "cancelled" && handoff?.childRunId !== undefined ? [handoff.childRunId] : [],
   );
@@ -140,7 +141,7 @@ async function cancelEachChild(hosting: Hosting, run: WorkflowRun): Promise<void
   }
 }
 
-async function isChildOf({ store }: Hosting, runId: string, parentRunId: string): Promise<boolean> {
+async function isChildOf({ store }: HostCollaborators, runId: string, parentRunId: string): Promise<boolean> {
   const entry = await store.entry(runId as CoordinationId);
   return entry?.summary.parent?.runId === parentRunId;
 }
@@ -149,7 +150,10 @@ async function isChildOf({ store }: Hosting, runId: string, parentRunId: string)
  * Cancels a run whose parent on this host ended while nobody was there to tell it. Returns whether it did; false where
  * the parent goes on or is on another host.
  */
-export async function endOrphan(hosting: Hosting, { runId, summary }: WorkflowEntry): Promise<boolean> {
+export async function endOrphan(
+  hosting: HostCollaborators,
+  { runId, summary }: WorkflowEntry,
+): Promise<boolean> {
   const { parent, tenant } = summary;
   if (!isParentOnThisHost(parent)) return false;
   const above = await hosting.store.entry(parent.runId as CoordinationId);
@@ -157,7 +161,8 @@ export async function endOrphan(hosting: Hosting, { runId, summary }: WorkflowEn
   return hasEnded && endAbandonedChild(hosting, { runId, tenant, parentRunId: parent.runId });
 }
 
-interface Child {
+/** A child run whose parent may have ended without it. */
+interface AbandonedChild {
   readonly runId: CoordinationId;
   readonly tenant: string;
   readonly parentRunId: string;
@@ -168,8 +173,8 @@ interface Child {
  * that its parent does not leave.
  */
 export async function endAbandonedChild(
-  hosting: Hosting,
-  { runId, tenant, parentRunId }: Child,
+  hosting: HostCollaborators,
+  { runId, tenant, parentRunId }: AbandonedChild,
 ): Promise<boolean> {
   // A fork may wait for a child that is its source's.
   const begunBy = (await hosting.store.entry(runId))?.summary.parent;

@@ -15,13 +15,13 @@ import { createRunWatch } from "../driving/watch-runs.ts";
 import { createTenantUsage } from "../records/tenant-usage.ts";
 import { DEFAULT_QUOTAS } from "../../../contracts/workflows/quotas.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
-import type { Hosting } from "./hosting.ts";
+import type { HostCollaborators } from "./hosting.ts";
 
 /**
  * Creates the parts of a workflow host, such as its stores, its driver and its watch, and connects them: watchers hear
  * of appends, and the end of a run cancels its children.
  */
-export function createHosting(dependencies: WorkflowHostDependencies): Hosting {
+export function createHosting(dependencies: WorkflowHostDependencies): HostCollaborators {
   const book = createRunBook(dependencies);
   const usage = createTenantUsage({ ...DEFAULT_QUOTAS, ...dependencies.quotas }, dependencies.clock);
   const agentHost = dependencies.agents ?? NO_AGENTS;
@@ -50,7 +50,7 @@ export function createHosting(dependencies: WorkflowHostDependencies): Hosting {
     },
   });
   const perform = failUnwritableOutcomes(performing);
-  const hosting: Hosting = {
+  const hosting: HostCollaborators = {
     ...dependencies,
     book,
     usage,

@@ -6,9 +6,10 @@ import { completeOverlay } from "../../../workflow/state/model-options.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import { findOptionRefusal, findUnkeptOptionRefusal, refuse } from "../driving/create-run.ts";
 import type { ForkRun, HostRefusal } from "../records/workflow-host.ts";
-import type { Hosting } from "./hosting.ts";
+import type { HostCollaborators } from "./hosting.ts";
 
-type Started = WorkflowPayloads["run.started"];
+/** The payload of a run's first event. */
+type RunStartedPayload = WorkflowPayloads["run.started"];
 
 interface OptionsOfFork {
   readonly request: ForkRun;
@@ -20,14 +21,18 @@ interface OptionsOfFork {
  * them; the request itself where it overlays no options. The overlay is recorded, so that the fork's log folds as the
  * logs of earlier releases do: name by name.
  */
-export function completeForkOverlay(request: ForkRun, source: WorkflowEntry, started: Started): ForkRun {
+export function completeForkOverlay(
+  request: ForkRun,
+  source: WorkflowEntry,
+  started: RunStartedPayload,
+): ForkRun {
   const { overlay } = request;
   if (!overlay?.configurable) return request;
   const configurable = completeOverlay(readSourceOptions(source, started), overlay.configurable);
   return { ...request, overlay: { ...overlay, configurable } };
 }
 
-function readSourceOptions({ origin }: WorkflowEntry, { configurable }: Started) {
+function readSourceOptions({ origin }: WorkflowEntry, { configurable }: RunStartedPayload) {
   return { ...configurable, ...origin?.configurable };
 }
 
@@ -44,9 +49,9 @@ function omitNullOptions(options: Values): Values {
  * would be ignored; `undefined` where they fit, and for a replay.
  */
 export async function findBrokenOptionsRefusal(
-  forking: Pick<Hosting, "book" | "settings" | "contract">,
+  forking: Pick<HostCollaborators, "book" | "settings" | "contract">,
   { request: { mode, overlay = {} }, place }: OptionsOfFork,
-  started: Started,
+  started: RunStartedPayload,
 ): Promise<HostRefusal | undefined> {
   if (mode === "replay") return undefined;
   const { definition, inputs } = started;

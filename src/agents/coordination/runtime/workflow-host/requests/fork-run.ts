@@ -20,24 +20,25 @@ import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import { beginWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import { refuse } from "../driving/create-run.ts";
 import { completeForkOverlay, findBrokenOptionsRefusal, findUnreadableStartRefusal } from "./fork-options.ts";
-import type { Hosting } from "./hosting.ts";
+import type { HostCollaborators } from "./hosting.ts";
 import type { CountedRun } from "../records/tenant-usage.ts";
-import type { Answered, Caller, ForkedRun, ForkRun, HostRefusal } from "../records/workflow-host.ts";
+import type { HostAnswer, Caller, ForkedRun, ForkRun, HostRefusal } from "../records/workflow-host.ts";
 import { refuseUnknownRun, findPlayedForkRefusal } from "./shared-refusals.ts";
 
 type ForkDependencies = Pick<
-  Hosting,
+  HostCollaborators,
   "store" | "book" | "runs" | "clock" | "newRunId" | "settings" | "contract" | "retentionMs" | "usage"
 >;
 
-type Started = Extract<WorkflowEvent, { type: "run.started" }>;
+/** The first event of a run. */
+type RunStartedEvent = Extract<WorkflowEvent, { type: "run.started" }>;
 
 /** Begins a fork of a run of the caller's tenant; the same request again returns the fork that is there. */
 export async function forkRun(
   forking: ForkDependencies,
   caller: Caller,
   request: ForkRun,
-): Promise<Answered<ForkedRun>> {
+): Promise<HostAnswer<ForkedRun>> {
   const source = await forking.store.entry(request.sourceRunId as CoordinationId);
   if (source?.summary.tenant !== caller.tenant) return refuseUnknownRun(request.sourceRunId);
   const place = checkForkPlace(request, source);
@@ -62,9 +63,9 @@ export async function forkRun(
  */
 async function forgetUnlessForked(
   { forget }: CountedRun,
-  fork: () => Promise<Answered<ForkedRun>>,
-): Promise<Answered<ForkedRun>> {
-  let forked: Answered<ForkedRun> | undefined;
+  fork: () => Promise<HostAnswer<ForkedRun>>,
+): Promise<HostAnswer<ForkedRun>> {
+  let forked: HostAnswer<ForkedRun> | undefined;
   try {
     forked = await fork();
     return forked;
@@ -75,7 +76,7 @@ async function forgetUnlessForked(
 
 interface CountedFork {
   readonly request: ForkRun;
-  readonly place: Place;
+  readonly place: ForkPlace;
   readonly runId: CoordinationId;
 }
 
@@ -84,7 +85,7 @@ async function makeCountedFork(
   forking: ForkDependencies,
   caller: Caller,
   { request, place, runId }: CountedFork,
-): Promise<Answered<ForkedRun>> {
+): Promise<HostAnswer<ForkedRun>> {
   const { source } = place;
   const refusal =
     (await refuseAfterRetention(forking, place)) ??
@@ -95,14 +96,15 @@ async function makeCountedFork(
   return "kind" in begun ? begun : beginFork(forking, begun, place);
 }
 
-interface Place {
+/** The place where a fork leaves its source, and its mode. */
+interface ForkPlace {
   readonly source: WorkflowEntry;
   readonly mode: ForkRun["mode"];
   readonly fromSeq: number;
 }
 
 /** Returns the place where the fork leaves its source; refuses a request that is wrong or names no place. */
-function checkForkPlace(request: ForkRun, source: WorkflowEntry): Place | HostRefusal {
+function checkForkPlace(request: ForkRun, source: WorkflowEntry): ForkPlace | HostRefusal {
   const { mode, fromSeq = 0 } = request;
   const problem = findRequestProblem(request) ?? findOverlayProblem(request);
   if (problem !== undefined) return refuse("validation_error", problem);
@@ -144,8 +146,8 @@ function isTakingSourceEvents({ origin, length, summary }: WorkflowEntry): boole
 async function answerForExistingRun(
   { runs }: ForkDependencies,
   { runId, origin, summary }: WorkflowEntry,
-  { caller, place }: { readonly caller: Caller; readonly place: Place },
-): Promise<Answered<ForkedRun>> {
+  { caller, place }: { readonly caller: Caller; readonly place: ForkPlace },
+): Promise<HostAnswer<ForkedRun>> {
   // The try that wrote it may have ended before the ledger showed it, with nobody who goes on with it.
   if (!hasRunEnded(summary.status)) await runs.adoptUnknown(runId);
   const isSame =
@@ -179,7 +181,7 @@ async function refuseTooDeepFork(
 }
 
 function refuseUnavailableSource(
-  { source, fromSeq }: Place,
+  { source, fromSeq }: ForkPlace,
   reason: "retention_expired" | "event_log_unavailable",
   { message, ...details }: { readonly message: string } & Readonly<Record<string, unknown>>,
 ): HostRefusal {
@@ -194,7 +196,7 @@ function refuseUnavailableSource(
 /** Refuses to fork a run that ended longer ago than its retention. */
 async function refuseAfterRetention(
   forking: ForkDependencies,
-  place: Place,
+  place: ForkPlace,
 ): Promise<HostRefusal | undefined> {
   const { runId, summary, length } = place.source;
   if (!hasRunEnded(summary.status)) return undefined;
@@ -230,7 +232,7 @@ async function readEventAt(
  */
 async function refuseDamagedSource(
   forking: ForkDependencies,
-  place: Place,
+  place: ForkPlace,
 ): Promise<HostRefusal | undefined> {
   const { source, mode, fromSeq } = place;
   const before = mode === "branch" ? Math.max(1, fromSeq) : source.length;
@@ -249,17 +251,21 @@ async function refuseDamagedSource(
 interface ForkToBegin {
   readonly caller: Caller;
   readonly request: ForkRun;
-  readonly place: Place;
+  readonly place: ForkPlace;
   readonly runId: CoordinationId;
 }
 
-interface Beginning {
+/** The origin of a fork and its first event. */
+interface PlannedFork {
   readonly origin: RunOrigin;
-  readonly first: Started;
+  readonly first: RunStartedEvent;
 }
 
 /** Returns the fork's origin and its first event, or why its source or its caller do not allow it. */
-async function planFork(forking: ForkDependencies, forkAsked: ForkToBegin): Promise<Beginning | HostRefusal> {
+async function planFork(
+  forking: ForkDependencies,
+  forkAsked: ForkToBegin,
+): Promise<PlannedFork | HostRefusal> {
   const { source } = forkAsked.place;
   const first = await readEventAt(forking, source.runId, 0);
   if (first?.type !== "run.started") {
@@ -287,7 +293,7 @@ async function planFork(forking: ForkDependencies, forkAsked: ForkToBegin): Prom
  */
 function refuseBeyondCaller(
   { caller, place }: ForkToBegin,
-  { scopes = [] }: Started["payload"],
+  { scopes = [] }: RunStartedEvent["payload"],
 ): HostRefusal | undefined {
   const isWithin = place.mode === "replay" || scopes.every((scope) => caller.scopes?.includes(scope));
   return isWithin
@@ -352,8 +358,8 @@ async function findRecordedEnd(
 function createBranchFirstEvent(
   forking: ForkDependencies,
   { request: { overlay = {} }, runId }: ForkToBegin,
-  first: Started,
-): Started {
+  first: RunStartedEvent,
+): RunStartedEvent {
   const { configurable, ...payload } = first.payload;
   const merged: WorkflowPayloads["run.started"]["configurable"] = {
     ...configurable,
@@ -376,9 +382,9 @@ function createBranchFirstEvent(
 /** Begins the fork, or answers with the one that another request makes by the same id. */
 async function beginFork(
   forking: ForkDependencies,
-  { origin, first }: Beginning,
-  place: Place,
-): Promise<Answered<ForkedRun>> {
+  { origin, first }: PlannedFork,
+  place: ForkPlace,
+): Promise<HostAnswer<ForkedRun>> {
   const { graph } = await forking.book.runnable(first.payload.definition);
   const { runId } = first;
   const begun = await forking.runs.begin(first, { run: beginWorkflow(first, origin), graph });

@@ -8,7 +8,8 @@ import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { WorkflowSeams } from "../records/workflow-host.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
-export interface Hosting extends WorkflowHostDependencies {
+/** The collaborators of one running host of workflows. */
+export interface HostCollaborators extends WorkflowHostDependencies {
   readonly book: RunBook;
   readonly agentBook: AgentBook;
   readonly runs: RunDriver;

@@ -18,7 +18,7 @@ import { findAskingNode, computeRunStatus } from "../../../workflow/state/run-vi
 import {
   isAtFork,
   isEndedPhase,
-  type Answer as RecordedAnswer,
+  type InterruptAnswer as RecordedAnswer,
   type Interrupt,
   type NodeRun,
   type WorkflowRun,
@@ -30,7 +30,7 @@ import type { RequestDrafts } from "../driving/request-drafts.ts";
 import type { RunDriver } from "../driving/drive-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type {
-  Answered,
+  HostAnswer,
   HostRefusal,
   OpenInterrupt,
   QuestionPlace,
@@ -59,7 +59,8 @@ export function describeOpenInterrupt(
   );
 }
 
-interface Place {
+/** A node and the open question that it asks. */
+interface NodeInterrupt {
   readonly node: NodeRun;
   readonly interrupt: Interrupt;
 }
@@ -68,7 +69,7 @@ interface Place {
 function createOpenInterrupt(
   dependencies: InterruptDependencies,
   { runId }: WorkflowRun,
-  { node: { nodeId }, interrupt }: Place,
+  { node: { nodeId }, interrupt }: NodeInterrupt,
   intent: TokenPayload["intent"],
 ): OpenInterrupt {
   const { interruptId, kind, key, data, atMs, resumeSchema } = interrupt;
@@ -100,7 +101,8 @@ function computeTokenExpiry({ clock }: InterruptDependencies, { atMs, timeoutMs 
   return Math.min(expiresAt, timeoutMs ? atMs + timeoutMs : expiresAt) as EpochMs;
 }
 
-export interface Answer extends QuestionPlace {
+/** An answer to an open question of a node, and who gives it. */
+export interface NodeAnswer extends QuestionPlace {
   readonly runId: CoordinationId;
   readonly value: unknown;
   readonly by: string;
@@ -114,8 +116,8 @@ export interface Answer extends QuestionPlace {
  */
 export async function recordQuestionAnswer(
   dependencies: InterruptDependencies,
-  answerRequest: Answer,
-): Promise<Answered<ResolvedInterrupt>> {
+  answerRequest: NodeAnswer,
+): Promise<HostAnswer<ResolvedInterrupt>> {
   const loadedRun = await dependencies.driver.newest(answerRequest.runId);
   if (
     !loadedRun ||
@@ -160,7 +162,7 @@ function findOpenInterrupt(
   run: WorkflowRun,
   { nodeId, interruptId }: QuestionPlace,
   now: EpochMs,
-): Place | HostRefusal {
+): NodeInterrupt | HostRefusal {
   const node = run.nodes.get(nodeId);
   if (!node || (node.interrupts === 0 && !node.interrupt)) return refuseUnaskedNode(nodeId);
   const { interrupt } = node;
@@ -174,10 +176,11 @@ function findOpenInterrupt(
   return { node, interrupt };
 }
 
-type Spoken = QuestionPlace & Omit<AnswerRequest, "node" | "interrupt">;
+/** An answer to a question that is settled, perhaps by the same answer. */
+type RepeatedAnswer = QuestionPlace & Omit<AnswerRequest, "node" | "interrupt">;
 
 /** Adds to the refusal of a repeated answer what that answer came to, where it settled the question. */
-function addSettledOutcome(refusal: HostRefusal, run: WorkflowRun, spoken: Spoken): HostRefusal {
+function addSettledOutcome(refusal: HostRefusal, run: WorkflowRun, spoken: RepeatedAnswer): HostRefusal {
   const { nodeId, interruptId } = spoken;
   const node = run.nodes.get(nodeId);
   const recorded = node && findRecordedAnswer(node, interruptId);
@@ -210,7 +213,7 @@ function isQuestionExpired(run: WorkflowRun, { atMs, timeoutMs = 0 }: Interrupt,
 async function refuseUnfitAnswer(
   { contract, clock }: InterruptDependencies,
   { run }: LoadedRun,
-  answerRequest: Answer,
+  answerRequest: NodeAnswer,
 ): Promise<HostRefusal | undefined> {
   const place = findOpenInterrupt(run, answerRequest, clock.now());
   // A question that is settled is refused as that, with what the answer came to.
@@ -263,10 +266,11 @@ function describeChoices({ enum: choices }: Readonly<Record<string, unknown>>): 
   );
 }
 
-type Opened = { readonly payload: TokenPayload } | HostRefusal;
+/** The payload of an interrupt token, or the refusal of the token. */
+type OpenedToken = { readonly payload: TokenPayload } | HostRefusal;
 
 /** Returns the payload of a token; refuses one that was not signed here or has expired. */
-function openToken({ tokens, clock }: InterruptDependencies, token: string): Opened {
+function openToken({ tokens, clock }: InterruptDependencies, token: string): OpenedToken {
   const payload = tokens.read(token);
   if (!payload) return refuse("interrupt_not_found", "there is no such interrupt");
   return clock.now() > payload.expiresAt
@@ -286,7 +290,7 @@ interface QuestionOfTenant extends QuestionPlace {
 export async function findOpenQuestion(
   dependencies: InterruptDependencies,
   { runId, tenant, ...place }: QuestionOfTenant,
-): Promise<Answered<OpenInterrupt>> {
+): Promise<HostAnswer<OpenInterrupt>> {
   const loadedRun = await dependencies.driver.newest(runId);
   return loadedRun?.run.started.owner.tenant === tenant
     ? inspectQuestion(dependencies, loadedRun, place)
@@ -297,7 +301,7 @@ function inspectQuestion(
   dependencies: InterruptDependencies,
   { run }: LoadedRun,
   question: QuestionPlace,
-): Answered<OpenInterrupt> {
+): HostAnswer<OpenInterrupt> {
   const place = findOpenInterrupt(run, question, dependencies.clock.now());
   return "kind" in place
     ? place
@@ -311,7 +315,7 @@ function inspectQuestion(
 export async function inspectToken(
   dependencies: InterruptDependencies,
   token: string,
-): Promise<Answered<OpenInterrupt>> {
+): Promise<HostAnswer<OpenInterrupt>> {
   const opened = openToken(dependencies, token);
   if ("kind" in opened) return opened;
   const { runId, nodeId, interruptId } = opened.payload;
@@ -329,7 +333,7 @@ export async function resolveToken(
   dependencies: InterruptDependencies,
   token: string,
   value: unknown,
-): Promise<Answered<ResolvedInterrupt>> {
+): Promise<HostAnswer<ResolvedInterrupt>> {
   const opened = openToken(dependencies, token);
   if ("kind" in opened) return opened;
   const { runId, nodeId, interruptId, intent } = opened.payload;

@@ -8,12 +8,12 @@ import {
   type ChildRun,
 } from "../../../workflow/state/run-view.ts";
 import { isEndedPhase, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
-import type { Hosting } from "./hosting.ts";
+import type { HostCollaborators } from "./hosting.ts";
 import { describeOpenInterrupt } from "./interrupts.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type {
   Ancestry,
-  Answered,
+  HostAnswer,
   Caller,
   CreatedRun,
   EventPage,
@@ -39,7 +39,7 @@ export function describeAcceptedRun(loadedRun: LoadedRun): CreatedRun {
 
 /** Returns the newest state of a run; `undefined` where there is none, or it is not of the caller's tenant. */
 export async function findOwnRun(
-  hosting: Hosting,
+  hosting: HostCollaborators,
   { tenant }: Caller,
   runId: string,
 ): Promise<LoadedRun | undefined> {
@@ -52,10 +52,10 @@ export async function findOwnRun(
  * with; a refusal where the caller's tenant has no such run.
  */
 export async function readRunSnapshot(
-  hosting: Hosting,
+  hosting: HostCollaborators,
   caller: Caller,
   runId: string,
-): Promise<Answered<RunSnapshot>> {
+): Promise<HostAnswer<RunSnapshot>> {
   const loadedRun = await findOwnRun(hosting, caller, runId);
   if (!loadedRun) return refuseUnknownRun(runId);
   const { run, graph } = loadedRun;
@@ -86,7 +86,11 @@ interface TreeReading {
 }
 
 /** Reads the runs that a run waits for, and those that these wait for: how deep runs are nested has a bound. */
-async function readChildRuns(hosting: Hosting, run: WorkflowRun, reading: TreeReading): Promise<ChildRun[]> {
+async function readChildRuns(
+  hosting: HostCollaborators,
+  run: WorkflowRun,
+  reading: TreeReading,
+): Promise<ChildRun[]> {
   const children = await Promise.all(
     listAwaitedChildRuns(run).map(async (runId) => {
       const summary = (await hosting.store.entry(runId as CoordinationId))?.summary;
@@ -104,7 +108,11 @@ async function readChildRuns(hosting: Hosting, run: WorkflowRun, reading: TreeRe
  * Reads the status of a child run; as far as looks are left, by its log where its summary says neither that it has
  * ended nor that it waits: it may wait for somebody by a run of its own.
  */
-async function readChildRun(hosting: Hosting, child: ChildRun, reading: TreeReading): Promise<ChildRun> {
+async function readChildRun(
+  hosting: HostCollaborators,
+  child: ChildRun,
+  reading: TreeReading,
+): Promise<ChildRun> {
   const isSettled = hasRunEnded(child.status) || child.status.startsWith("waiting-");
   if (isSettled || reading.looksLeft === 0) return child;
   reading.looksLeft -= 1;
@@ -117,11 +125,11 @@ async function readChildRun(hosting: Hosting, child: ChildRun, reading: TreeRead
 
 /** Returns a page of a run's events; a refusal where the caller's tenant has no such run. */
 export async function readRunEvents(
-  { store }: Hosting,
+  { store }: HostCollaborators,
   caller: Caller,
   runId: string,
   range: { readonly from: number; readonly limit: number },
-): Promise<Answered<EventPage>> {
+): Promise<HostAnswer<EventPage>> {
   const entry = await store.entry(runId as CoordinationId);
   if (entry?.summary.tenant !== caller.tenant) return refuseUnknownRun(runId);
   const hasEnded = hasRunEnded(entry.summary.status);
@@ -133,10 +141,10 @@ export async function readRunEvents(
  * tenant has no such run.
  */
 export async function readAncestry(
-  hosting: Hosting,
+  hosting: HostCollaborators,
   caller: Caller,
   runId: string,
-): Promise<Answered<Ancestry>> {
+): Promise<HostAnswer<Ancestry>> {
   const entry = await hosting.store.entry(runId as CoordinationId);
   if (entry?.summary.tenant !== caller.tenant) return refuseUnknownRun(runId);
   const { hostId } = hosting.settings;

@@ -7,7 +7,7 @@ import { isRecord } from "../../../std/is-record.ts";
 import { expandDefinition } from "./abbreviated-definition.ts";
 import { findWorkflowRefusal, refuse, type AdmissionRules } from "../driving/create-run.ts";
 import type { RunBook } from "../records/run-book.ts";
-import type { Answered, Caller, HostRefusal, WorkflowSeams } from "../records/workflow-host.ts";
+import type { HostAnswer, Caller, HostRefusal, WorkflowSeams } from "../records/workflow-host.ts";
 
 export interface RegisterDependencies extends AdmissionRules {
   readonly book: RunBook;
@@ -23,7 +23,7 @@ export async function registerWorkflow(
   { book, settings, agentBook, seams }: RegisterDependencies,
   { tenant }: Caller,
   value: unknown,
-): Promise<Answered<{ readonly workflowId: string }>> {
+): Promise<HostAnswer<{ readonly workflowId: string }>> {
   const wholeDefinition = expandDefinition(value);
   // Before the rest is looked at: a client that lacks the capability learns that, and not what else is wrong.
   const missing = refuseMissingCapability(wholeDefinition, seams);

@@ -1,7 +1,7 @@
 /** Owns: the refusals that runs of both kinds have in common: no such run, no such question, a question that is settled. */
 import { needsPlay, NOT_PLAYED } from "../../../workflow/node-contract/conformance-parts.ts";
 import { refuse } from "../driving/create-run.ts";
-import type { Hosting } from "./hosting.ts";
+import type { HostCollaborators } from "./hosting.ts";
 import type { HostRefusal } from "../records/workflow-host.ts";
 
 /** Returns the refusal of a request about a run that is not there, or that is another tenant's. */
@@ -24,7 +24,7 @@ export function refuseSettledQuestion(nodeId: string): HostRefusal {
  * fork derives what its source did.
  */
 export async function findPlayedForkRefusal(
-  { book, settings }: Pick<Hosting, "book" | "settings">,
+  { book, settings }: Pick<HostCollaborators, "book" | "settings">,
   definition: string,
 ): Promise<HostRefusal | undefined> {
   if (settings.play || !needsPlay((await book.runnable(definition)).graph)) return undefined;

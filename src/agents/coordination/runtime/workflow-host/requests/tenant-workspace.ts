@@ -13,7 +13,7 @@ import type { WorkspaceEntry, WorkspaceWritten } from "../../../ports/workspace-
 import { refuse } from "../driving/create-run.ts";
 import { maskText } from "../records/mask-secrets.ts";
 import type {
-  Answered,
+  HostAnswer,
   HostRefusal,
   NewWorkspaceFile,
   TenantWorkspace,
@@ -35,7 +35,8 @@ export function createTenantWorkspace(
   };
 }
 
-interface Place {
+/** A file of a workspace, by its path. */
+interface WorkspacePath {
   readonly at: WorkspaceScope;
   readonly path: string;
 }
@@ -44,7 +45,7 @@ async function listTenantFiles(
   { store }: WorkspaceDependencies,
   at: WorkspaceScope,
   prefix: string,
-): Promise<Answered<readonly WorkspaceFileInfo[]>> {
+): Promise<HostAnswer<readonly WorkspaceFileInfo[]>> {
   const listed = (await store.workspace.list(at)) ?? [];
   const files = listed.flatMap((each) =>
     each.kind === "file" && each.path.startsWith(prefix) ? [createFileInfo(each)] : [],
@@ -54,9 +55,9 @@ async function listTenantFiles(
 
 async function readTenantFile(
   { store }: WorkspaceDependencies,
-  { at, path }: Place,
+  { at, path }: WorkspacePath,
   version: number | undefined,
-): Promise<Answered<WorkspaceFile>> {
+): Promise<HostAnswer<WorkspaceFile>> {
   const invalid = refuseInvalidPath(path);
   if (invalid) return invalid;
   const found = await store.workspace.get(at, path, version === undefined ? {} : { version });
@@ -66,9 +67,9 @@ async function readTenantFile(
 
 async function writeTenantFile(
   { store, clock, secrets }: WorkspaceDependencies,
-  { at, path }: Place,
+  { at, path }: WorkspacePath,
   { content: contentGiven, contentType = WORKSPACE_CONTENT_TYPE, ifMatch }: NewWorkspaceFile,
-): Promise<Answered<WorkspaceFile>> {
+): Promise<HostAnswer<WorkspaceFile>> {
   const invalid =
     refuseInvalidPath(path) ?? refuseInvalidType(contentType) ?? refuseInvalidText(contentGiven);
   if (invalid) return invalid;
@@ -83,9 +84,9 @@ async function writeTenantFile(
 
 async function removeTenantFile(
   { store, clock }: WorkspaceDependencies,
-  { at, path }: Place,
+  { at, path }: WorkspacePath,
   ifMatch: NewWorkspaceFile["ifMatch"],
-): Promise<Answered<{ readonly version: number }>> {
+): Promise<HostAnswer<{ readonly version: number }>> {
   const invalid = refuseInvalidPath(path);
   if (invalid) return invalid;
   const updatedAt = formatTimestamp(clock.now());

@@ -142,6 +142,10 @@ export default defineConfig({
       rules: { "language/comment-sentences": "error" },
     },
     {
+      files: ["src/**/*.ts"],
+      rules: { "language/type-names": "error" },
+    },
+    {
       files: ["test/**/*.ts", "scripts/**/*.ts"],
       rules: { "max-lines-per-function": "off", "typescript/no-non-null-assertion": "off" },
     },

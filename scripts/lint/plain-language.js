@@ -2,7 +2,7 @@
  * Owns: the rules of our language that a machine can hold (docs: CONTRIBUTING.md, "Language").
  *
  * A function's name begins with a verb, or with `is`, `has` or `can`; `xOf` and `xFromY` name what they return. `refuseX`
- * returns the refusal, and one that throws and returns nothing is `assertX`. No variable is called by a pronoun or a bare participle. An object literal is not spread into an object literal. No sentence of a comment
+ * returns the refusal, and one that throws and returns nothing is `assertX`. No variable is called by a pronoun or a bare participle, and no type by a bare participle or a preposition. An object literal is not spread into an object literal. No sentence of a comment
  * begins with "What" or "Of". Contracts, ports and hooks, which other authors read first, have a docstring on every export.
  */
 import { FIRST_WORDS } from "./verbs.js";
@@ -84,6 +84,27 @@ const variableNames = {
   },
 };
 
+/** A participle, a preposition or the like: a reader cannot tell what a value of the type is. */
+const VAGUE_TYPE_NAME =
+  /^(?:[A-Z][a-z]+(?:ed|ing)|About|Again|Around|Begun|Both|Done|Due|Found|Held|Kept|Left|Loose|Made|Of|Past|Place|Seen|Sent|Shown|Told|Under|Which|Wrong)$/u;
+/** Nouns of that form, and names that plugins import by now. */
+const TYPE_NAMES = new Set("Escalated Finding Found Heading Nothing Parsed Planned Wiring".split(" "));
+
+const typeNames = {
+  meta: {
+    type: "suggestion",
+    schema: [],
+    messages: { noun: "`{{name}}` is no noun of the domain: say what a value of this type is." },
+  },
+  create(context) {
+    const check = ({ id }) => {
+      if (VAGUE_TYPE_NAME.test(id.name) && !TYPE_NAMES.has(id.name))
+        context.report({ node: id, messageId: "noun", data: { name: id.name } });
+    };
+    return { TSInterfaceDeclaration: check, TSTypeAliasDeclaration: check };
+  },
+};
+
 const literalSpreads = {
   meta: {
     type: "suggestion",
@@ -156,6 +177,7 @@ export default {
   rules: {
     "function-names": functionNames,
     "variable-names": variableNames,
+    "type-names": typeNames,
     "literal-spreads": literalSpreads,
     "comment-sentences": commentSentences,
     "public-docstrings": publicDocstrings,

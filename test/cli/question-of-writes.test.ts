@@ -32,14 +32,15 @@ const print = async (...args: string[]): Promise<string> => {
 test("lists who stands against it, and what is to be written, however long its name is", async () => {
   const lines = (await print()).split("\n");
   const at = lines.indexOf("  step review (step-1): others stand against its write");
-  expect(lines[at + 1]).toMatch(/^ {2}against draft, about "file:\/repo\/deep\/.*…$/u);
-  expect(lines).toContain(`  against draft, about "${NOTES}"`);
+  expect(lines[at + 1]).toMatch(/^ {2}about "file:\/repo\/deep\/.*…$/u);
+  expect(lines[at + 2]).toBe('  against "draft"');
+  expect(lines).toContain(`  about "${NOTES}"`);
 });
 
 test("tells all of it about one question, safe for a terminal, and with --json by its fields", async () => {
   const id = `${SPAWNS}:escalation-`;
   expect(await print("show", `${id}1`)).toMatch(
-    /about +step review \(step-1\): others stand against its write; against draft, about "file:\/repo\/notes\.md"\n/u,
+    /about +step review \(step-1\): others stand against its write; about "file:\/repo\/notes\.md"; against "draft"\n/u,
   );
   const hostile = await print("show", `${id}2`);
   for (const hidden of ["\u001b", "\u0007", "\u202e"]) expect(hostile).not.toContain(hidden);

@@ -5,7 +5,7 @@ import { prepareClaimReads, prepareClaimWrites } from "../../src/infra/sqlite/da
 import { prepareLedgerReads } from "../../src/infra/sqlite/database/write-statements.ts";
 import { openRun, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { createAcquired } from "./ledger-store-claim-play.ts";
+import { createAcquired, createReleased } from "./ledger-store-claim-play.ts";
 
 async function createLedgerIn(folder: TempFolder): Promise<string> {
   const path = folder.file("ledger.sqlite");
@@ -91,6 +91,8 @@ describe("claims in a ledger file", () => {
     expect(refused).toMatchObject({ status: "rejected", reason: corrupt });
     expect(appended).toEqual({ status: "fulfilled", value: undefined });
     expect(basis.isVoid).toBe(true);
+    // A claim can end all the same.
+    await store.append({ ...openRun("a").author.append(spawnOf("y")), claims: [createReleased(1)] });
     other.exec("drop trigger claim_token_no_replace; insert into claim_token values (1, 2)");
     other.exec(sql);
     await store.append({ ...author.append(spawnOf("x")), claims });

@@ -87,6 +87,21 @@ describe("a child's contested write where the host can ask nobody", () => {
     expect(s.events("resource.changed").at(-1)).toMatchObject({ stepId: "step-1", token: 2 });
   });
 
+  it("stays refused where the claim of its approval was released, also with a claim on the folder", async () => {
+    const s = await openAskedScene();
+    await using _ = s;
+    const a = await s.child("a");
+    s.put("dist/notes.md", "1");
+    await s.does(createOutputCall(s, a, "dist"));
+    await s.does(read(s, a, "dist/notes.md"));
+    s.put("dist/notes.md", "of somebody outside");
+    const call = write(s, a, { "dist/notes.md": "a" });
+    requireRefused(await s.ask(call));
+    expect(await answerQuestion(s, "approve")).toBe("approved");
+    expect(await s.coordinator.arbiter.release(2)).toEqual({ runId: "co-1" });
+    expect((await s.ask({ ...call, callKey: "again" })).kind).toBe("refused");
+  });
+
   it("takes it also from a step of another coordination", async () => {
     const s = await openAskedScene();
     await using _ = s;

@@ -54,9 +54,9 @@ describe("a spawn with privileges of a process that died before it knew the chil
     const { childSessionKey } = world.host.spawn(spawnOf({ task: "t" }));
     const next = await startNext(world);
     const { privileges } = next;
-    expect(await privileges.hasChildlessSpawn()).toBe(true);
+    expect(await privileges.hasChildlessSpawn(undefined)).toBe(true);
     await next.start();
-    expect(await privileges.hasChildlessSpawn()).toBe(false);
+    expect(await privileges.hasChildlessSpawn(undefined)).toBe(false);
     const { bounds } = await privileges.boundsOf(childSessionKey, () => undefined);
     expect(bounds.map(({ privilege }) => privilege)).toEqual([READ_ONLY]);
   });
@@ -74,7 +74,7 @@ describe("a spawn with privileges of a process that died before it knew the chil
     void second.start();
     await world.clock.advance(1_000);
     expect(world.host.asked).toHaveLength(1);
-    expect(await second.privileges.hasChildlessSpawn()).toBe(true);
+    expect(await second.privileges.hasChildlessSpawn(undefined)).toBe(true);
   });
 
   it("may have a child while it is recorded and not on disk: its session cannot be found yet", async () => {
@@ -93,7 +93,7 @@ describe("a spawn with privileges of a process that died before it knew the chil
     }));
     void next.start();
     await writing.promise;
-    const answer = next.privileges.hasChildlessSpawn();
+    const answer = next.privileges.hasChildlessSpawn(undefined);
     const early = await Promise.race([answer, new Promise((resolve) => setImmediate(resolve, "waits"))]);
     written.resolve(true);
     expect(early).not.toBe(false);
@@ -105,14 +105,14 @@ describe("no spawn may have a child that the ledger does not know", () => {
   it("where those of the process before had no privileges", async () => {
     const world = createWorldOfHost("nothing");
     await admit(world.start(), { isBounded: false });
-    expect(await (await startNext(world)).privileges.hasChildlessSpawn()).toBe(false);
+    expect(await (await startNext(world)).privileges.hasChildlessSpawn(undefined)).toBe(false);
   });
 
   it("where it is begun since: its process waits for the child itself", async () => {
     const world = createWorldOfHost("nothing");
     const coordinator = world.start();
     await admit(coordinator);
-    expect(await coordinator.privileges.hasChildlessSpawn()).toBe(false);
+    expect(await coordinator.privileges.hasChildlessSpawn(undefined)).toBe(false);
   });
 
   it("where a plan dispatched the step: the session of its agent was chosen before", async () => {
@@ -126,7 +126,7 @@ describe("no spawn may have a child that the ledger does not know", () => {
     expect(listEvents(world, "step.admitted").map(({ payload }) => payload.privilege)).toEqual([
       { asked: READ_ONLY },
     ]);
-    expect(await (await startNext(world)).privileges.hasChildlessSpawn()).toBe(false);
+    expect(await (await startNext(world)).privileges.hasChildlessSpawn(undefined)).toBe(false);
   });
 
   it("where another gateway of the ledger began it, whose sessions are not here", async () => {
@@ -135,10 +135,32 @@ describe("no spawn may have a child that the ledger does not know", () => {
     await admit(office.coordinator);
     await gateways.clock.advance(5);
     const home = await gateways.start("home");
-    expect(await home.coordinator.privileges.hasChildlessSpawn()).toBe(false);
+    expect(await home.coordinator.privileges.hasChildlessSpawn(undefined)).toBe(false);
     office.kill();
     const again = await gateways.start("office");
-    expect(await again.coordinator.privileges.hasChildlessSpawn()).toBe(true);
+    expect(await again.coordinator.privileges.hasChildlessSpawn(undefined)).toBe(true);
+  });
+
+  it("for a child of another session; for one of nobody knows whom there may be", async () => {
+    const world = createWorldOfHost("nothing");
+    await admit(world.start());
+    const { privileges } = await startNext(world);
+    expect(await privileges.hasChildlessSpawn("agent:main:other" as SessionKey)).toBe(false);
+    expect(await privileges.hasChildlessSpawn(OWNER)).toBe(true);
+    expect(await privileges.hasChildlessSpawn(undefined)).toBe(true);
+  });
+
+  it("in a coordination whose summary is unreadable, unless its log tells of one", async () => {
+    const world = createWorldOfHost("nothing");
+    const first = world.start();
+    await admit(first, { task: "bounded" });
+    const spoil = (store: MemoryStore): MemoryStore => ({
+      ...store,
+      list: () => Promise.reject(new CoordinationError("LEDGER_CORRUPT", "not a summary")),
+      listUnproven: async (query) =>
+        (await store.listUnproven(query)).map(({ summary: _, ...entry }) => entry),
+    });
+    expect(await (await startNext(world, spoil)).privileges.hasChildlessSpawn(OWNER)).toBe(true);
   });
 
   it("as far as undamaged logs tell", async () => {
@@ -149,9 +171,9 @@ describe("no spawn may have a child that the ledger does not know", () => {
       ...store,
       read: (runId, range) => (runId === damaged ? Promise.reject(UNREADABLE) : store.read(runId, range)),
     });
-    expect(await (await startNext(world, spoil)).privileges.hasChildlessSpawn()).toBe(false);
+    expect(await (await startNext(world, spoil)).privileges.hasChildlessSpawn(undefined)).toBe(false);
     await admit(first, { task: "whole" });
-    expect(await (await startNext(world, spoil)).privileges.hasChildlessSpawn()).toBe(true);
+    expect(await (await startNext(world, spoil)).privileges.hasChildlessSpawn(undefined)).toBe(true);
   });
 
   it("once that was found, without another look at the ledger; a ledger that failed is looked at again", async () => {
@@ -159,13 +181,14 @@ describe("no spawn may have a child that the ledger does not know", () => {
     let lists = 0;
     const { privileges } = await startNext(world, (store) => ({
       ...store,
-      list: (query) => {
+      listUnproven: (query) => {
         lists += 1;
-        return lists === 1 ? Promise.reject(new Error("busy")) : store.list(query);
+        return lists === 1 ? Promise.reject(new Error("busy")) : store.listUnproven(query);
       },
     }));
-    await expect(privileges.hasChildlessSpawn()).rejects.toThrow("busy");
-    for (let calls = 0; calls < 3; calls += 1) expect(await privileges.hasChildlessSpawn()).toBe(false);
+    await expect(privileges.hasChildlessSpawn(undefined)).rejects.toThrow("busy");
+    for (let calls = 0; calls < 3; calls += 1)
+      expect(await privileges.hasChildlessSpawn(undefined)).toBe(false);
     expect(lists).toBe(2);
   });
 });

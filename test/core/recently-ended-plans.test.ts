@@ -50,8 +50,8 @@ function listDamagedLogFirst(store: MemoryStore, code: "EVENT_UNREADABLE" | "LED
   const damagedId = "other-1" as CoordinationId;
   return {
     ...store,
-    list: async (query) => {
-      const [entry, ...rest] = await store.list(query);
+    listUnproven: async (query) => {
+      const [entry, ...rest] = await store.listUnproven(query);
       return entry ? [{ ...entry, runId: damagedId, length: 2 }, entry, ...rest] : [];
     },
     read: (runId, range) =>
@@ -73,8 +73,8 @@ function listOthersFirst(store: MemoryStore, count: number): MemoryStore {
   const isOther = (runId: CoordinationId): boolean => runId.startsWith("other-");
   return {
     ...store,
-    list: async (query) => {
-      const entries = await store.list(query);
+    listUnproven: async (query) => {
+      const entries = await store.listUnproven(query);
       const [entry] = entries;
       if (!entry) return [];
       const others = Array.from({ length: count }, (_, index) => ({

@@ -1,25 +1,51 @@
 /** Owns: that a search of the page from a time on does not read the older runs of workflows, and misses none. */
 import { expect, it } from "vitest";
+import type { RunOrigin } from "../../src/agents/coordination/contracts/workflows/run-origin.ts";
 import type { RunsPage } from "../../src/plugins/page/contract/runs.ts";
 import { listRunsPage } from "../../src/plugins/page/server/list-runs.ts";
 import type { PageRequest } from "../../src/plugins/page/server/page-dependencies.ts";
-import { createRunStarted, createWorkflowAuthor, timeAt } from "../contract/workflow-store-tested.ts";
+import {
+  createRunStarted,
+  createWorkflowAuthor,
+  nameWorkflowRun,
+  timeAt,
+} from "../contract/workflow-store-tested.ts";
 import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
 
 const HOUR_MS = 3_600_000;
+const SOURCE = nameWorkflowRun("0");
+const REPLAY: RunOrigin = {
+  mode: "replay",
+  sourceRunId: SOURCE,
+  fromSeq: 0,
+  until: 1,
+  identity: SOURCE,
+  ids: [{ before: 1, runId: SOURCE }],
+};
 
 interface Found extends RunsPage {
   /** How often a part of the listing of workflow runs was read. */
   readonly reads: number;
 }
 
+interface SearchOptions {
+  readonly limit?: number;
+  /** So many of the last are replays of the first run, with its time. */
+  readonly forks?: number;
+}
+
 /** Lists a ledger of workflow runs that were opened at these times, in milliseconds of the test. */
-async function searchRuns(openedAt: readonly number[], sinceMs: number, limit?: number): Promise<Found> {
+async function searchRuns(
+  openedAt: readonly number[],
+  sinceMs: number,
+  { limit, forks = 0 }: SearchOptions = {},
+): Promise<Found> {
   using folder = createTempFolder();
   const store = await openTestLedger(folder.file("ledger.sqlite"));
   const { workflows } = store;
   const appends = openedAt.map((atMs, index) => {
-    const append = createWorkflowAuthor(String(index)).append([createRunStarted()]);
+    const origin = index < openedAt.length - forks ? undefined : REPLAY;
+    const append = createWorkflowAuthor(String(index), origin).append([createRunStarted()]);
     return { ...append, summary: { ...append.summary, createdAtMs: timeAt(atMs) } };
   });
   await Promise.all(appends.map((append) => workflows.append(append)));
@@ -57,6 +83,12 @@ it("finds a run behind others of a process whose clock is half an hour behind", 
 
 it("finds what lies behind a run that was recorded long after it was opened", async () => {
   const openedAt = [25 * HOUR_MS, 0, ...repeat(26 * HOUR_MS, 99)];
-  const { runs } = await searchRuns(openedAt, 24 * HOUR_MS, 200);
+  const { runs } = await searchRuns(openedAt, 24 * HOUR_MS, { limit: 200 });
   expect(runs).toHaveLength(100);
+});
+
+it("finds what lies behind a hundred replays of an old run, which have its time", async () => {
+  const openedAt = [0, 25 * HOUR_MS, ...repeat(0, 100)];
+  const { runs } = await searchRuns(openedAt, 24 * HOUR_MS, { forks: 100 });
+  expect(runs).toMatchObject([{ id: "run-1" }]);
 });

@@ -5,6 +5,7 @@
 import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { readHealthBeside } from "../../src/plugins/ledger-reader.ts";
 import { joinLedgerPath } from "../../src/plugins/ledger-setting.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
@@ -168,11 +169,19 @@ describe("a child that the ledger does not know goes on at once", () => {
     const before = await first.beforeSpawn(spawn, createCallContext(OWNER));
     const details = { status: "accepted", childSessionKey: "agent:main:subagent:known", runId: "child-run" };
     await first.afterSpawn({ ...spawn, ...before, result: { details } }, createCallContext(OWNER));
+    // The reload comes before this one's child is recorded, and the host has told it.
+    const bounded = createCallEvent("sessions_spawn", { task: "Look closer.", ...READ_ONLY });
+    await first.beforeSpawn(bounded, createCallContext(OWNER));
+    const narrowed = accessNarrowedSpawns();
+    expect([...narrowed.values()]).toMatchObject([{ parent: OWNER }]);
+    for (const [call, spawned] of narrowed)
+      narrowed.set(call, { ...spawned, child: "agent:main:subagent:next" });
     const rows = holdRows(host);
     const second = await startGateway(host);
     await rows.asking;
     expect(await callExec(second)).toBeUndefined();
     rows.answer();
     await second.stop();
+    narrowed.clear();
   });
 });

@@ -79,7 +79,7 @@ export function describeCause(question: AskedQuestion): string {
 export function listCauses(question: AskedQuestion): string[] {
   const reason = describeReason(question);
   const { cause, contested, differences = [] } = question;
-  if (contested) return [reason, describeContest(contested)];
+  if (contested) return [reason, ...listContestants(contested)];
   const isOther = classifySubject(question) === "result" && cause !== "mismatch";
   return isOther && differences.length > 0 ? [reason, describeMismatch(question)] : [reason];
 }
@@ -111,10 +111,10 @@ function describeReason(question: AskedQuestion): string {
   }
 }
 
-/** The resource stands last and in quotes: agents choose its name, and a terminal cuts the end of a long line. */
-function describeContest({ resource, by }: ContestedWrite): string {
-  const against = by.length === 0 ? "" : `against ${by.join(", ")}, `;
-  return `${against}about ${JSON.stringify(describeShownResource(resource))}`;
+/** Agents choose these names: they are in quotes, and none stands before another where a terminal cuts a long line. */
+function listContestants({ resource, by }: ContestedWrite): string[] {
+  const about = `about ${JSON.stringify(describeShownResource(resource))}`;
+  return by.length === 0 ? [about] : [about, `against ${by.map((name) => JSON.stringify(name)).join(", ")}`];
 }
 
 function describeMismatch({ differences = [] }: AskedQuestion): string {

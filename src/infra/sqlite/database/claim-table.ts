@@ -61,8 +61,8 @@ export function listClaims(
 }
 
 /**
- * Returns the error of an append whose changes of claims cannot be made, also because the counter of tokens is gone;
- * `undefined` where they can. Writes nothing.
+ * Returns the error of an append whose changes of claims cannot be made; `undefined` where they can. Where the counter of
+ * tokens is gone nothing can be claimed, and claims can end all the same. Writes nothing.
  */
 export function findClaimChangeConflict(
   statements: ClaimWrites,
@@ -70,8 +70,9 @@ export function findClaimChangeConflict(
   now: number,
 ): CoordinationError | undefined {
   if (!request.claims?.length) return undefined;
-  const newest = statements.newest.get();
-  if (newest === undefined) return createLostCounterError();
+  const newest = statements.newest.get() ?? LOST_COUNTER;
+  if (newest === LOST_COUNTER && request.claims.some(({ kind }) => kind === "acquired"))
+    return createLostCounterError();
   const holderOf = (token: number) => statements.holder.get(token);
   return findClaimConflict(request, { newest, now, holderOf });
 }
@@ -93,6 +94,8 @@ export function writeClaimChanges(
     else statements.release.run(claim.token);
   }
 }
+
+const LOST_COUNTER = -1;
 
 function createLostCounterError(): CoordinationError {
   return new CoordinationError("LEDGER_CORRUPT", "the newest token of claims is gone");

@@ -248,8 +248,8 @@ async function readRecordedBounds(
 }
 
 /**
- * Waits up to 3 seconds for the bounds of a child whose spawn may not be recorded yet: that of a bounded spawn, and any
- * while an earlier process may have left one. Returns those of any other at once. @throws as `boundsOf`
+ * Waits up to 3 seconds for the bounds of a child whose spawn may not be recorded yet: that of a bounded spawn of its
+ * parent, which an earlier process may have left. Returns those of any other at once. @throws as `boundsOf`
  */
 async function awaitRecordedBounds(
   runtime: SharedRuntime,
@@ -260,10 +260,11 @@ async function awaitRecordedBounds(
   const untilMs = performance.now() + UNRECORDED_MS_MAX;
   for (;;) {
     // Asked first: the child may be recorded while its bounds are read.
-    const isAnyChildless = await privileges.hasChildlessSpawn();
+    const parent = parentOf(session);
+    const isSpawnChildless = await privileges.hasChildlessSpawn(parent);
     const found = await privileges.boundsOf(session, parentOf);
     if (found.isKnown) return found;
-    if (!isAnyChildless && !isNarrowedChild(session, parentOf(session))) return found;
+    if (!isSpawnChildless && !isNarrowedChild(session, parent)) return found;
     if (performance.now() >= untilMs) {
       runtime.logger.info(
         { session },

@@ -105,7 +105,7 @@ const READ_AT_ONCE = 100;
 /**
  * Clocks of processes that share a ledger are taken to be no further apart. Runs lie in the order in which they were
  * recorded, with the times of those clocks: where all that were read at once are older than a time by this, so are those
- * behind them.
+ * behind them. Forks tell nothing of that: they have the times of their sources.
  */
 const CLOCKS_APART_MS = 3_600_000;
 
@@ -142,7 +142,9 @@ function createListingSources(
       isOver: (kind !== undefined && kind !== "run") || isOfAgents || cursor.workflows === null,
       read: async (after) => {
         const entries = await reader.workflows.list({ limit: READ_AT_ONCE, ...(after && { after }) });
-        const areOlder = entries.every(({ summary }) => summary.createdAtMs < oldestMs);
+        const areOlder = entries.every(
+          ({ origin, summary }) => origin === undefined && summary.createdAtMs < oldestMs,
+        );
         return { entries, isLast: entries.length < READ_AT_ONCE || areOlder };
       },
       placeOf: ({ ordinal }) => ({ ordinal }),

@@ -246,7 +246,8 @@ function isApprovedByPeople(
   { resource, current }: ResourceRequest,
   { held: requesterClaim, contest }: Opposition,
 ): boolean {
-  if (!requesterClaim || !contest) return false;
+  // An approval ends with the claim that it was given, not with one on a folder around the file.
+  if (requesterClaim?.resource !== resource || !contest) return false;
   const others = contest.claims.filter(
     (claim) => claim.stepId !== stepId || claim.coordinationId !== undefined,
   );

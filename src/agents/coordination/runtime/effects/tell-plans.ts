@@ -24,14 +24,14 @@ export function showPlan({ onPlan, runs, homes }: ShowPlanDependencies, state: C
 
 /**
  * Shows once more the plans among the `RECENT_MAX` newest coordinations that ended whose log has grown within
- * `RECENT_MS`, because a killed process may never have shown them as ended. Damaged logs are skipped. Does nothing
+ * `RECENT_MS`, because a killed process may never have shown them as ended. Damaged ones are skipped. Does nothing
  * without `onPlan`. @throws CoordinationError where the ledger cannot be used right now
  */
 export async function showRecentlyEndedPlans(dependencies: ShowPlanDependencies): Promise<void> {
   const { onPlan, store, runs, clock } = dependencies;
   if (!onPlan) return;
   const earliest = addMs(clock.now(), -RECENT_MS);
-  for (const { runId, length } of await store.list({ limit: RECENT_MAX, status: "ended" })) {
+  for (const { runId, length } of await store.listUnproven({ limit: RECENT_MAX, status: "ended" })) {
     // One event tells the time; whole logs may be long.
     const [newest] = (await store.read(runId, { from: length - 1, limit: 1 }).catch(ignoreDamage)) ?? [];
     if (!newest || epochMsOf(newest.timestamp) < earliest) continue;

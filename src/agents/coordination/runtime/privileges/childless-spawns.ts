@@ -1,5 +1,5 @@
 /** Owns: spawns with privileges of which an earlier process died before it had recorded their children. */
-import type { CoordinationId, EpochMs } from "../../contracts/ids.ts";
+import type { CoordinationId, EpochMs, SessionKey } from "../../contracts/ids.ts";
 import { findSessionOfPhase, listOpenSteps, type Coordination, type Step } from "../../ledger/state.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import { createOnceLoader } from "../../std/load-once.ts";
@@ -8,7 +8,7 @@ import { readUnlessDamaged } from "../log/read-state.ts";
 import type { RunLog } from "../log/run-log.ts";
 
 export interface ChildlessSpawnDependencies {
-  readonly store: Pick<LedgerStore, "list">;
+  readonly store: Pick<LedgerStore, "listUnproven">;
   readonly runs: Pick<RunLog, "findOnDisk">;
   /** When this process began: it waits by itself for the children of its own spawns. */
   readonly beganAtMs: EpochMs;
@@ -17,42 +17,53 @@ export interface ChildlessSpawnDependencies {
 }
 
 /**
- * Returns a function that is true while a spawn with privileges that an earlier process began may have a child that the
- * ledger does not know. It lists the coordinations with such spawns once and then looks only at those: no more can come up.
+ * Returns a function that is true while a spawn with privileges that an earlier process began, and that this session made,
+ * may have a child that the ledger does not know; where nobody knows who made the child, while any such spawn may. It lists
+ * the coordinations with such spawns once and then looks only at those: no more can come up.
  */
-export function createChildlessSpawnFinder(dependencies: ChildlessSpawnDependencies): () => Promise<boolean> {
+export function createChildlessSpawnFinder(
+  dependencies: ChildlessSpawnDependencies,
+): (parent: SessionKey | undefined) => Promise<boolean> {
   const listOnce = createOnceLoader(() => listCoordinations(dependencies));
   let remaining: readonly CoordinationId[] | undefined;
-  return async () => {
+  return async (parent) => {
     const found: CoordinationId[] = [];
-    for (const coordinationId of remaining ?? (await listOnce()))
-      if (await hasChildlessSpawn(dependencies, coordinationId)) found.push(coordinationId);
+    let isOfParent = false;
+    for (const coordinationId of remaining ?? (await listOnce())) {
+      const sources = await listSourcesOfChildless(dependencies, coordinationId);
+      if (sources.length > 0) found.push(coordinationId);
+      isOfParent ||= sources.some((source) => parent === undefined || source === parent);
+    }
     remaining = found;
-    return found.length > 0;
+    return isOfParent;
   };
 }
 
 async function listCoordinations(dependencies: ChildlessSpawnDependencies): Promise<CoordinationId[]> {
   const found: CoordinationId[] = [];
-  for await (const { runId, summary } of listRuns(dependencies.store, { status: "running" }))
-    if (summary.steps.open > 0 && (await hasChildlessSpawn(dependencies, runId))) found.push(runId);
+  const store = { list: dependencies.store.listUnproven };
+  for await (const { runId, summary } of listRuns(store, { status: "running" })) {
+    if (summary?.steps.open === 0) continue;
+    if ((await listSourcesOfChildless(dependencies, runId)).length > 0) found.push(runId);
+  }
   return found;
 }
 
 /**
- * True where a coordination has such a spawn. D1: a child that is recorded and not on disk yet cannot be found by its
- * session. One that a damaged log may hide is nobody's: nothing will ever be recorded there.
+ * Lists the sessions that made such spawns of a coordination. D1: a child that is recorded and not on disk yet cannot be
+ * found by its session. One that a damaged log may hide is nobody's: nothing will ever be recorded there.
  */
-async function hasChildlessSpawn(
+async function listSourcesOfChildless(
   { runs, beganAtMs, isAway }: ChildlessSpawnDependencies,
   coordinationId: CoordinationId,
-): Promise<boolean> {
-  const find = (state: Coordination): true | undefined => {
+): Promise<readonly SessionKey[]> {
+  const find = (state: Coordination): readonly SessionKey[] | undefined => {
     // The agents of a plan, and so what they spawn, may be in any gateway.
     if (state.kind !== "open" || (!state.plan && isAway(state))) return undefined;
-    return listOpenSteps(state).some((step) => isChildless(step, beganAtMs)) || undefined;
+    const childless = listOpenSteps(state).filter((step) => isChildless(step, beganAtMs));
+    return childless.length === 0 ? undefined : childless.map(({ spec }) => spec.sourceSession);
   };
-  return (await readUnlessDamaged(() => runs.findOnDisk(coordinationId, find))) === true;
+  return (await readUnlessDamaged(() => runs.findOnDisk(coordinationId, find))) ?? [];
 }
 
 /** True of a spawn of a model: where we choose the session of an attempt, its dispatch names it. */

@@ -26,11 +26,11 @@ export interface GlobFolders {
 
 export interface PrivilegeGuard {
   /**
-   * True while a spawn with privileges that an earlier process began may have a child that the ledger does not know: a
-   * session of which `boundsOf`, asked afterwards, knows nothing may be that child. @throws CoordinationError where it
-   * cannot be told
+   * True while a spawn with privileges that an earlier process began, and that this parent made, may have a child that the
+   * ledger does not know: a session of the parent of which `boundsOf`, asked afterwards, knows nothing may be that child.
+   * `undefined`: nobody knows the parent. @throws CoordinationError where it cannot be told
    */
-  hasChildlessSpawn(): Promise<boolean>;
+  hasChildlessSpawn(parent: SessionKey | undefined): Promise<boolean>;
   /** @throws CoordinationError where it cannot be told; the caller must not let the call happen then. */
   boundsOf(session: SessionKey, parentOf: ParentOf): Promise<SessionBounds>;
   /** `undefined`: the call may change all that it changes. */

@@ -175,7 +175,7 @@ describe("a child that the ledger does not know goes on at once", () => {
     const narrowed = accessNarrowedSpawns();
     expect([...narrowed.values()]).toMatchObject([{ parent: OWNER }]);
     for (const [call, spawned] of narrowed)
-      narrowed.set(call, { ...spawned, child: "agent:main:subagent:next" });
+      narrowed.set(call, { ...spawned, child: "agent:main:subagent:next" as SessionKey });
     const rows = holdRows(host);
     const second = await startGateway(host);
     await rows.asking;

@@ -111,7 +111,7 @@ function describeReason(question: AskedQuestion): string {
   }
 }
 
-/** Agents choose these names: they are in quotes, and none stands before another where a terminal cuts a long line. */
+/** Agents choose these names: they are in quotes, and each kind has a line of its own where a terminal cuts long ones. */
 function listContestants({ resource, by }: ContestedWrite): string[] {
   const about = `about ${JSON.stringify(describeShownResource(resource))}`;
   return by.length === 0 ? [about] : [about, `against ${by.map((name) => JSON.stringify(name)).join(", ")}`];

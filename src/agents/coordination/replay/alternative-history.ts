@@ -40,7 +40,7 @@ export interface AlternativeHistory {
 }
 
 /** Creates the history that begins as the recorded one, under another policy. */
-export function createOtherHistory(before: Coordination, under: AppliedPolicy): AlternativeHistory {
+export function createAlternativeHistory(before: Coordination, under: AppliedPolicy): AlternativeHistory {
   return {
     state: before.kind === "open" ? applyPolicyToState(before, under) : before,
     parted: new Map(),

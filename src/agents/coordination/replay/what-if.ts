@@ -14,7 +14,7 @@ import { planDispatch, type Effect } from "../dispatch/effects/next-effects.ts";
 import { recordFacts } from "../dispatch/record.ts";
 import type { Coordination, Step } from "../ledger/state.ts";
 import {
-  createOtherHistory,
+  createAlternativeHistory,
   notePoint,
   splitSession,
   splitStep,
@@ -68,7 +68,7 @@ export function createCounterfactual(under: AppliedPolicy): Counterfactual {
   let world: AlternativeHistory | undefined;
   return {
     take: (decided) => {
-      world ??= createOtherHistory(decided.before, under);
+      world ??= createAlternativeHistory(decided.before, under);
       world.now = epochMsOf(decided.facts[0].timestamp);
       takeDecision(world, decided, under);
     },

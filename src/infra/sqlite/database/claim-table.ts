@@ -70,11 +70,11 @@ export function findClaimChangeConflict(
   now: number,
 ): CoordinationError | undefined {
   if (!request.claims?.length) return undefined;
-  const newest = statements.newest.get() ?? LOST_COUNTER;
-  if (newest === LOST_COUNTER && request.claims.some(({ kind }) => kind === "acquired"))
+  const newest = statements.newest.get();
+  if (newest === undefined && request.claims.some(({ kind }) => kind === "acquired"))
     return createLostCounterError();
   const holderOf = (token: number) => statements.holder.get(token);
-  return findClaimConflict(request, { newest, now, holderOf });
+  return findClaimConflict(request, { newest: newest ?? 0, now, holderOf });
 }
 
 /**
@@ -94,8 +94,6 @@ export function writeClaimChanges(
     else statements.release.run(claim.token);
   }
 }
-
-const LOST_COUNTER = -1;
 
 function createLostCounterError(): CoordinationError {
   return new CoordinationError("LEDGER_CORRUPT", "the newest token of claims is gone");

@@ -6,6 +6,7 @@ import type { DrivenDependencies } from "./driven-here.ts";
 import type { FailureLog } from "./log-failures.ts";
 import type { EffectDependencies } from "./performer-dependencies.ts";
 
+/** The collaborators of a dispatcher. */
 export interface DispatcherDependencies
   extends
     Omit<EffectDependencies, "stopping" | "lookAt" | "giveBack" | "lookAfter" | "halt">,
@@ -14,6 +15,8 @@ export interface DispatcherDependencies
   /** Hears at every sweep of each coordination that is open here, whoever opened it. */
   readonly onOpen: (state: OpenCoordination) => void;
 }
+
+/** A dispatcher: its collaborators and its memory. */
 export interface DispatcherState {
   readonly dependencies: DispatcherDependencies;
   readonly memory: DispatcherMemory;

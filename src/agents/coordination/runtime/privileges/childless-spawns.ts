@@ -2,6 +2,7 @@
 import type { CoordinationId, EpochMs, SessionKey } from "../../contracts/ids.ts";
 import { findSessionOfPhase, listOpenSteps, type Coordination, type Step } from "../../ledger/state.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { ListQuery } from "../../ports/run-store.ts";
 import { createOnceLoader } from "../../std/load-once.ts";
 import { listRuns } from "../log/read-pages.ts";
 import { readUnlessDamaged } from "../log/read-state.ts";
@@ -19,7 +20,7 @@ export interface ChildlessSpawnDependencies {
 /**
  * Returns a function that is true while a spawn with privileges that an earlier process began, and that this session made,
  * may have a child that the ledger does not know; where nobody knows who made the child, while any such spawn may. It lists
- * the coordinations with such spawns once and then looks only at those: no more can come up.
+ * the coordinations once, and looks only at those that had such a spawn when it last looked: no more can come up.
  */
 export function createChildlessSpawnFinder(
   dependencies: ChildlessSpawnDependencies,
@@ -39,13 +40,12 @@ export function createChildlessSpawnFinder(
   };
 }
 
-async function listCoordinations(dependencies: ChildlessSpawnDependencies): Promise<CoordinationId[]> {
+/** Lists the coordinations that may have open steps; one whose summary is unreadable may. */
+async function listCoordinations({ store }: ChildlessSpawnDependencies): Promise<CoordinationId[]> {
   const found: CoordinationId[] = [];
-  const store = { list: dependencies.store.listUnproven };
-  for await (const { runId, summary } of listRuns(store, { status: "running" })) {
-    if (summary?.steps.open === 0) continue;
-    if ((await listSourcesOfChildless(dependencies, runId)).length > 0) found.push(runId);
-  }
+  const listed = { list: (query: ListQuery) => store.listUnproven(query) };
+  for await (const { runId, summary } of listRuns(listed, { status: "running" }))
+    if (summary?.steps.open !== 0) found.push(runId);
   return found;
 }
 

@@ -119,7 +119,12 @@ export default defineConfig({
         "typescript/require-array-sort-compare": "off",
         "typescript/return-await": ["error", "error-handling-correctness-only"],
         "no-useless-rename": "error",
-        ...listErrors(["language/function-names", "language/variable-names", "language/literal-spreads"]),
+        ...listErrors([
+          "language/function-names",
+          "language/variable-names",
+          "language/type-names",
+          "language/literal-spreads",
+        ]),
       },
     },
     {
@@ -140,10 +145,6 @@ export default defineConfig({
     {
       files: ["src/**/*.ts", "scripts/**/*.ts", "test/**/*.ts"],
       rules: { "language/comment-sentences": "error" },
-    },
-    {
-      files: ["src/**/*.ts"],
-      rules: { "language/type-names": "error" },
     },
     {
       files: ["test/**/*.ts", "scripts/**/*.ts"],

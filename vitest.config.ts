@@ -9,7 +9,7 @@ const TIMED = [
   "test/cli/plan.test.ts",
   "test/contract/{lane-runner-properties,output-contract,sqlite-file,verifier,verifier-commands,query-times}.test.ts",
   "test/core/{arbiter-many-claims,contracts-hostile,give-way,many-questions,matches-pattern}.test.ts",
-  "test/core/{plan-read-outputs,plan-size,plan-under-policy,stated-confidence}.test.ts",
+  "test/core/{plan-read-outputs,plan-size,plan-under-policy,sensitive-texts,stated-confidence}.test.ts",
   "test/openwop/{levels-streams,metrics-large,page-large}.test.ts",
   "test/plugin/{many-questions,writes-edit,writes-patch,writes-read-tool-call}.test.ts",
 ];

@@ -74,14 +74,14 @@ async function bundleProgram(): Promise<OutputChunk[]> {
   return listChunks(output);
 }
 
-interface Bundled {
+interface BundleOptions {
   readonly entries: readonly string[];
   readonly external?: readonly (RegExp | string)[];
   /** False where each lazily loaded module has to have a chunk of its own. */
   readonly isMerged?: boolean;
 }
 
-function openBundle({ entries, external = [], isMerged = true }: Bundled): Promise<RolldownBuild> {
+function openBundle({ entries, external = [], isMerged = true }: BundleOptions): Promise<RolldownBuild> {
   return rolldown({
     cwd: ROOT,
     input: Object.fromEntries(entries.map((entry) => [entry, join("src", `${entry}.ts`)])),

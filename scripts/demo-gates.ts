@@ -49,7 +49,8 @@ export const GATES_RULES: readonly Rule[] = [
   },
 ];
 
-export interface Approving {
+/** How long the demo waits for a person to approve a result, and where it reports. */
+export interface ApprovalOptions {
   /** How long a person has to answer on the page before the demo does, in ms. */
   readonly personMs: number;
   readonly report: (line: string) => void;
@@ -59,7 +60,7 @@ export interface Approving {
 export async function approveWhile(
   gateway: Gateway,
   ended: Promise<unknown>,
-  { personMs, report }: Approving,
+  { personMs, report }: ApprovalOptions,
 ): Promise<void> {
   let isOver = false;
   void ended.finally(() => (isOver = true)).catch(() => undefined);

@@ -2,7 +2,7 @@
  * Owns: the rules of our language that a machine can hold (docs: CONTRIBUTING.md, "Language").
  *
  * A function's name begins with a verb, or with `is`, `has` or `can`; `xOf` and `xFromY` name what they return. `refuseX`
- * returns the refusal, and one that throws and returns nothing is `assertX`. No variable is called by a pronoun or a bare participle, and no type by a bare participle or a preposition. An object literal is not spread into an object literal. No sentence of a comment
+ * returns the refusal, and one that throws and returns nothing is `assertX`. No variable is called by a pronoun or a bare participle, and no type by a bare participle, a preposition or a word that says as little. An object literal is not spread into an object literal. No sentence of a comment
  * begins with "What" or "Of". Contracts, ports and hooks, which other authors read first, have a docstring on every export.
  */
 import { FIRST_WORDS } from "./verbs.js";
@@ -84,9 +84,9 @@ const variableNames = {
   },
 };
 
-/** A participle, a preposition or the like: a reader cannot tell what a value of the type is. */
+/** A participle, a preposition, an adjective or the like: a reader cannot tell what a value of the type is. */
 const VAGUE_TYPE_NAME =
-  /^(?:[A-Z][a-z]+(?:ed|ing)|About|Again|Around|Begun|Both|Done|Due|Found|Held|Kept|Left|Loose|Made|Of|Past|Place|Seen|Sent|Shown|Told|Under|Which|Wrong)$/u;
+  /^(?:[A-Z][a-z]+(?:ed|ing)|About|Again|Around|Begun|Beside|Both|Chosen|Done|Due|Found|Given|Gone|Heard|Held|Idle|Kept|Known|Left|Loose|Lost|Made|More|Of|Older|Past|Place|Ran|Raw|Said|Seen|Sent|Shown|Shrunk|Small|Spoilt|Taken|Three|Told|Under|What|Which|Who|Written|Wrong)$/u;
 /** Nouns of that form, and names that plugins import by now. */
 const TYPE_NAMES = new Set("Escalated Finding Found Heading Nothing Parsed Planned Wiring".split(" "));
 

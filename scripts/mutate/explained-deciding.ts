@@ -1,8 +1,8 @@
 /** Mutants of the files of `dispatch` that decide on claims, questions and ends, which change nothing that anybody could notice. */
-import type { Explained } from "./tally-mutants.ts";
+import type { ExplainedMutants } from "./tally-mutants.ts";
 
 /** Explained mutants, their files from the folder of the area on. */
-export const DECIDING: readonly Explained[] = [
+export const DECIDING: readonly ExplainedMutants[] = [
   {
     file: "decide-questions.ts",
     code: "...(answerMs !== undefined && { answerMs }),",

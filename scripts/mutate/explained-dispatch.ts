@@ -1,8 +1,8 @@
 /** Mutants of `dispatch` that change nothing which anybody could notice, each with the reason. */
-import type { Explained } from "./tally-mutants.ts";
+import type { ExplainedMutants } from "./tally-mutants.ts";
 
 /** Explained mutants, their files from the folder of the area on. */
-export const DISPATCH: readonly Explained[] = [
+export const DISPATCH: readonly ExplainedMutants[] = [
   {
     file: "next-attempt.ts",
     code: 'const isCancelled = cancelledBy !== undefined || (command.type === "failStep" && command.cancelled);',

@@ -1,8 +1,8 @@
 /** Mutants of the files of `dispatch` that record facts, which change nothing that anybody could notice, each with the reason. */
-import type { Explained } from "./tally-mutants.ts";
+import type { ExplainedMutants } from "./tally-mutants.ts";
 
 /** Explained mutants, their files from the folder of the area on. */
-export const RECORDING: readonly Explained[] = [
+export const RECORDING: readonly ExplainedMutants[] = [
   {
     file: "decide-progress.ts",
     code: "if (nextAtMs !== undefined && now < nextAtMs)",

@@ -1,8 +1,8 @@
 /** Mutants of nodes, of their contract and of replays that change nothing which anybody could notice, each with the reason. */
-import type { Explained } from "./tally-mutants.ts";
+import type { ExplainedMutants } from "./tally-mutants.ts";
 
 /** Explained mutants, their files from the folder of the area on. */
-export const WORKFLOW_NODES: readonly Explained[] = [
+export const WORKFLOW_NODES: readonly ExplainedMutants[] = [
   {
     file: "replay-workflow.ts",
     code: "while (count > 0 && events[count - 1]?.timestamp === timestamp) count -= 1;",

@@ -1,8 +1,8 @@
 /** Mutants of the folder `state` of `workflow` that change nothing which anybody could notice, each with the reason. */
-import type { Explained } from "./tally-mutants.ts";
+import type { ExplainedMutants } from "./tally-mutants.ts";
 
 /** Explained mutants, their files from the folder of the area on. */
-export const WORKFLOW_STATE: readonly Explained[] = [
+export const WORKFLOW_STATE: readonly ExplainedMutants[] = [
   {
     file: "state/edges.ts",
     code: "if (!next.some(({ node }) => node.isLooped)) return next;",

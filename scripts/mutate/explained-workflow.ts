@@ -1,8 +1,8 @@
 /** Mutants of `workflow`, its folders `nodes` and `state` left out, that change nothing which anybody could notice, each with the reason. */
-import type { Explained } from "./tally-mutants.ts";
+import type { ExplainedMutants } from "./tally-mutants.ts";
 
 /** Explained mutants, their files from the folder of the area on. */
-export const WORKFLOW: readonly Explained[] = [
+export const WORKFLOW: readonly ExplainedMutants[] = [
   {
     file: "advance-run.ts",
     code: "const advance: RunAdvance = { ...context, run, events: [], memory: [] };",

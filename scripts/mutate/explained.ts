@@ -6,9 +6,9 @@ import { RECORDING } from "./explained-recording.ts";
 import { WORKFLOW_NODES } from "./explained-workflow-nodes.ts";
 import { WORKFLOW_STATE } from "./explained-workflow-state.ts";
 import { WORKFLOW } from "./explained-workflow.ts";
-import type { Explained } from "./tally-mutants.ts";
+import type { ExplainedMutants } from "./tally-mutants.ts";
 
-const LANES: readonly Explained[] = [
+const LANES: readonly ExplainedMutants[] = [
   {
     file: "binary-heap.ts",
     code: "if (parent === undefined || compare(item, parent) >= 0) return;",
@@ -80,7 +80,7 @@ const LANES: readonly Explained[] = [
   },
 ];
 
-const ARBITRATION: readonly Explained[] = [
+const ARBITRATION: readonly ExplainedMutants[] = [
   {
     file: "arbitrate.ts",
     code: "default:",
@@ -107,7 +107,7 @@ const ARBITRATION: readonly Explained[] = [
   },
 ];
 
-const GATES: readonly Explained[] = [
+const GATES: readonly ExplainedMutants[] = [
   {
     file: "placeholder.ts",
     code: 'return PLACEHOLDER.exec(text)?.groups?.["name"];',
@@ -122,7 +122,7 @@ const GATES: readonly Explained[] = [
   },
 ];
 
-const LEDGER: readonly Explained[] = [
+const LEDGER: readonly ExplainedMutants[] = [
   {
     file: "evolve-claims.ts",
     code: "default:",
@@ -293,13 +293,13 @@ const LEDGER: readonly Explained[] = [
   },
 ];
 
-function placeIn(area: string, explained: readonly Explained[]): Explained[] {
+function placeIn(area: string, explained: readonly ExplainedMutants[]): ExplainedMutants[] {
   const folder = AREAS[area]!.folder;
   return explained.map(({ file, code, changes, why }) => ({ file: `${folder}/${file}`, code, changes, why }));
 }
 
 /** The explained mutants of all areas. */
-export const EXPLAINED: readonly Explained[] = [
+export const EXPLAINED: readonly ExplainedMutants[] = [
   ...placeIn("lanes", LANES),
   ...placeIn("arbitration", ARBITRATION),
   ...placeIn("gates", GATES),

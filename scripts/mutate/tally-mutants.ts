@@ -13,7 +13,7 @@ export interface Mutant {
 }
 
 /** Mutants of one source line that no test can kill, because they change nothing that anybody could notice. */
-export interface Explained {
+export interface ExplainedMutants {
   readonly file: string;
   /** The source line on which they begin, trimmed. */
   readonly code: string;
@@ -43,7 +43,7 @@ export interface Tally {
 }
 
 /** Tallies mutants; an explained one is no survivor, but lowers the score like one. */
-export function tallyMutants(mutants: readonly Mutant[], explained: readonly Explained[]): Tally {
+export function tallyMutants(mutants: readonly Mutant[], explained: readonly ExplainedMutants[]): Tally {
   const countStatus = (status: string): number => mutants.filter((each) => each.status === status).length;
   const alive = mutants.filter(({ status }) => status === "Survived" || status === "NoCoverage");
   const survivors = alive
@@ -65,7 +65,7 @@ export function tallyMutants(mutants: readonly Mutant[], explained: readonly Exp
   };
 }
 
-function isExplainedBy(mutant: Mutant, { file, code, changes }: Explained): boolean {
+function isExplainedBy(mutant: Mutant, { file, code, changes }: ExplainedMutants): boolean {
   return (
     mutant.file === file &&
     mutant.code === code &&

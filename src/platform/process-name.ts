@@ -4,6 +4,7 @@
  */
 import { hash } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
+import { readSystemErrorCode } from "./system-error.ts";
 
 const NAME_DIGITS = 24;
 /** Form of `/etc/machine-id`, which may also be empty or say that there is none yet. */
@@ -70,7 +71,7 @@ function readProcessStat(pid: string): ProcessStat | "none" | undefined {
   try {
     text = readFileSync(`/proc/${pid}/stat`, "utf8");
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = readSystemErrorCode(error);
     return code === "ENOENT" || code === "ESRCH" ? "none" : undefined;
   }
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");

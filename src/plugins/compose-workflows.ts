@@ -36,6 +36,7 @@ import type { SafeFetch } from "../infra/http/safe-fetch.ts";
 import { resolveTokens, type ResolvedTokens } from "../infra/http/tokens.ts";
 import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { createTokenSigner } from "../infra/tokens/interrupt-tokens.ts";
+import { listKeyForms } from "./known-secrets.ts";
 import { openLedgerStore } from "./open-ledger-store.ts";
 import type { NoteAppend } from "./metrics/time-appends.ts";
 import { WAIT_MS } from "./openwop/runs/run-access.ts";
@@ -171,12 +172,28 @@ function resolvePeerTokens(options: WorkflowOptions): ResolvedTokens {
   return resolved;
 }
 
-/** @throws CoordinationError as `openDatabase`, `readInterruptKey` and `resolvePeerTokens` do. */
+/**
+ * Opens the ledger of workflow runs and returns the host over it; closes the ledger again where that fails.
+ * @throws CoordinationError as `openDatabase`, `readInterruptKey` and `resolvePeerTokens` do.
+ */
 export async function openWorkflowHost(options: WorkflowOptions): Promise<RunningWorkflows> {
-  const { baseUrl, conformance } = options;
   assertConfidenceSettings(options);
   const peerTokens = resolvePeerTokens(options);
   const ledger = await openOrShareLedger(options);
+  try {
+    return createRunningWorkflows(options, ledger, peerTokens);
+  } catch (error) {
+    await ledger.close();
+    throw error;
+  }
+}
+
+function createRunningWorkflows(
+  options: WorkflowOptions,
+  ledger: UsedLedger,
+  peerTokens: ResolvedTokens,
+): RunningWorkflows {
+  const { baseUrl, conformance } = options;
   const key = readInterruptKey(options);
   const processName = readProcessName();
   const secrets = new Map([...options.secrets, ...listKeyForms(key)]);
@@ -223,7 +240,7 @@ export async function openWorkflowHost(options: WorkflowOptions): Promise<Runnin
     },
   });
   return {
-    host: createMaskedHost(addCoordinationRuns(host, otherRuns), secrets),
+    host: createMaskedHost(otherRuns ? withOtherRuns(host, otherRuns) : host, secrets),
     logger,
     runs: ledger.workflows,
     contract,
@@ -238,15 +255,6 @@ async function closeHostAndLedger(host: WorkflowHost, ledger: UsedLedger): Promi
   } finally {
     await ledger.close();
   }
-}
-
-/** Lists the key of interrupt tokens in the forms that texts may have it in, so that they are masked. */
-function listKeyForms(key: Uint8Array): (readonly [name: string, form: string])[] {
-  const bytes = Buffer.from(key);
-  return (["hex", "base64", "base64url"] as const).map((form) => [
-    `signing-key-${form}`,
-    bytes.toString(form),
-  ]);
 }
 
 /** Returns what agents work with. The server that nodes call without naming one is one of theirs, too. */
@@ -282,11 +290,6 @@ function createRunsOfCoordinations(
   settings: { readonly hostId: string },
 ): OtherRuns | undefined {
   return coordinations && createCoordinationRuns({ ...coordinations, hostId: () => settings.hostId });
-}
-
-/** Returns a host that also shows OpenClaw's coordinations as runs, where there are any. */
-function addCoordinationRuns(host: WorkflowHost, otherRuns: OtherRuns | undefined): WorkflowHost {
-  return otherRuns ? withOtherRuns(host, otherRuns) : host;
 }
 
 /** RFC 0039: no host lets a decision pass that is worse than a coin's. */

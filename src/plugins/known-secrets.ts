@@ -139,3 +139,12 @@ function readConfiguredText(member: unknown): string | undefined {
   if (!isRecord(member) || member["source"] !== "env" || typeof member["id"] !== "string") return undefined;
   return `\${${member["id"]}}`;
 }
+
+/** Lists the key of interrupt tokens in the forms that texts may have it in, so that they are masked. */
+export function listKeyForms(key: Uint8Array): (readonly [name: string, form: string])[] {
+  const bytes = Buffer.from(key);
+  return (["hex", "base64", "base64url"] as const).map((form) => [
+    `signing-key-${form}`,
+    bytes.toString(form),
+  ]);
+}

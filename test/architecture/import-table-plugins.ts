@@ -107,7 +107,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     packages: "node:* openclaw zod",
   },
   "plugins/cli/terminal": {
-    folders: "core/contracts core/std",
+    folders: "core/contracts core/std plugins/cli/files",
     types: "core/runtime/log plugins/openclaw/host",
     packages: "commander node:*",
   },

@@ -132,7 +132,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/plans": {
     folders:
-      "core/contracts core/ledger core/plan core/gates core/dispatch core/replay core/runtime/log core/runtime/environment core/runtime/held-results core/runtime/privileges core/runtime/attempts core/runtime/questions core/std",
+      "core/contracts core/ledger core/plan core/gates core/dispatch core/replay core/runtime/log core/runtime/environment core/runtime/held-results core/runtime/privileges core/runtime/attempts core/runtime/questions core/runtime/spawns core/std",
     types: "core/contracts/config core/ports",
   },
   "core/runtime/workflow-host/effects": {

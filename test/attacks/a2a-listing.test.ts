@@ -13,7 +13,7 @@ const WORD_CHARS = 100_000;
 const TURN_MS_MAX = 100;
 const TRIES = 3;
 
-interface Listing {
+interface TaskListing {
   readonly tasks: readonly { readonly id: string; readonly artifacts?: readonly unknown[] }[];
   readonly nextPageToken: string;
   readonly pageSize: number;
@@ -58,10 +58,10 @@ afterAll(async () => {
 const createBody = (params: object): string =>
   JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ListTasks", params });
 
-async function post(params: object): Promise<{ readonly text: string; readonly result: Listing }> {
+async function post(params: object): Promise<{ readonly text: string; readonly result: TaskListing }> {
   const body = createBody(params);
   const text = await (await fetch(`${world.baseUrl}/v1/a2a`, { method: "POST", headers, body })).text();
-  return { text, result: (JSON.parse(text) as { readonly result: Listing }).result };
+  return { text, result: (JSON.parse(text) as { readonly result: TaskListing }).result };
 }
 
 describe("a listing of tasks with large outputs", () => {

@@ -10,9 +10,9 @@ import {
   describeSent,
   findAnswerFault,
   runCampaign,
-  type Answered,
+  type TimedAnswer,
   type Sender,
-  type Sent,
+  type HostileRequest,
 } from "../support/hostile-requests.ts";
 import {
   createHostileText,
@@ -128,7 +128,7 @@ function createParams(random: Random, version: Version, chance: number): Fields 
   };
 }
 
-function createRequest(random: Random): Sent {
+function createRequest(random: Random): HostileRequest {
   const version = pickOne<Version>(random, ["1.0", "0.3"]);
   const chance = pickOne(random, [0, 0.03, 0.1, 0.3]);
   const method = pickOne(random, METHODS[version]);
@@ -175,7 +175,7 @@ function rememberTask(text: string): void {
   if (taskIds.length < TASKS_KNOWN_MAX) taskIds.push(id);
 }
 
-function findFault(answered: Answered): string | undefined {
+function findFault(answered: TimedAnswer): string | undefined {
   const { text } = answered;
   const fault = findAnswerFault(answered);
   return fault !== undefined || text === "" ? fault : findRpcFault(text);

@@ -15,7 +15,7 @@ import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { pickOne, type Random } from "../support/hostile-values.ts";
 import { createRandom } from "../support/random.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
-import { damageBytes, forgeRows, spoilFile, type Forged } from "./hostile-files.ts";
+import { damageBytes, forgeRows, spoilFile, type ForgedChange } from "./hostile-files.ts";
 import { recordLedgers } from "./hostile-ledgers.ts";
 import { findOutputFault } from "./judge-output.ts";
 
@@ -89,7 +89,7 @@ async function findWrongProof(
     : "the proof says that it is whole, and its events are others";
 }
 
-function damage(random: Random, path: string): Forged {
+function damage(random: Random, path: string): ForgedChange {
   return random() < 0.5
     ? { words: damageBytes(random, path), isEventChanged: false }
     : forgeRows(random, path);

@@ -12,9 +12,9 @@ import {
   findAnswerFault,
   findRefusalFault,
   runCampaign,
-  type Answered,
+  type TimedAnswer,
   type Sender,
-  type Sent,
+  type HostileRequest,
 } from "../support/hostile-requests.ts";
 import {
   createFromSchema,
@@ -82,7 +82,7 @@ function listOperations(document: unknown): Operation[] {
   );
 }
 
-function createRequest(random: Random, { method, path, queries, body }: Operation): Sent {
+function createRequest(random: Random, { method, path, queries, body }: Operation): HostileRequest {
   const pickName = (): string => (random() < 0.6 ? pickOne(random, names) : createHostileText(random));
   const filled = path.replaceAll(/\{\w+\}/gu, () => encode(pickName().slice(0, 2_000)));
   const query = queries
@@ -112,7 +112,7 @@ function encode(text: string): string {
 }
 
 /** Describes why an answer is not what a caller may expect. */
-function findFault(answered: Answered, { path, statuses }: Operation): string | undefined {
+function findFault(answered: TimedAnswer, { path, statuses }: Operation): string | undefined {
   // A poll waits for what is not there yet.
   const fault = findAnswerFault(answered, { mayWait: path.endsWith("/poll") });
   if (fault !== undefined) return fault;

@@ -12,9 +12,9 @@ import {
   findAnswerFault,
   findRefusalFault,
   runCampaign,
-  type Answered,
+  type TimedAnswer,
   type Sender,
-  type Sent,
+  type HostileRequest,
 } from "../support/hostile-requests.ts";
 import {
   createFromSchema,
@@ -148,7 +148,7 @@ describe("messages to the MCP server over HTTP", () => {
   let session: string;
   let answeredCalls = 0;
 
-  const post = (body: Sent["body"], headers: Readonly<Record<string, string>>): Sent => ({
+  const post = (body: HostileRequest["body"], headers: Readonly<Record<string, string>>): HostileRequest => ({
     method: "POST",
     path: "/v1/mcp",
     headers: {
@@ -190,7 +190,7 @@ describe("messages to the MCP server over HTTP", () => {
     await world[Symbol.asyncDispose]();
   });
 
-  const createRequest = (random: Random): Sent => {
+  const createRequest = (random: Random): HostileRequest => {
     const choice = random();
     const text = spoilText(random, createContent(random), pickOne(random, [0, 0, 0.1]));
     const sessionId = choice < 0.93 ? session : encodeURIComponent(createHostileText(random).toWellFormed());
@@ -206,7 +206,7 @@ describe("messages to the MCP server over HTTP", () => {
     return random() < 0.02 && sessionId !== session ? { ...request, method: "DELETE" } : request;
   };
 
-  const findFault = (answered: Answered): string | undefined => {
+  const findFault = (answered: TimedAnswer): string | undefined => {
     const { status, text, type } = answered;
     const fault = findAnswerFault(answered);
     if (fault !== undefined || text === "") return fault;

@@ -14,7 +14,7 @@ import {
   findRefusalFault,
   runCampaign,
   type Sender,
-  type Sent,
+  type HostileRequest,
 } from "../support/hostile-requests.ts";
 import {
   createHostileText,
@@ -100,7 +100,7 @@ function createBody(random: Random): string | Uint8Array {
   return spoilText(random, spoil(body), chance / 3);
 }
 
-function createRequest(random: Random): Sent {
+function createRequest(random: Random): HostileRequest {
   const isRead = random() < 0.5;
   const action = pickOne(random, ACTION_ROUTES);
   const method = isRead ? "GET" : action.method;

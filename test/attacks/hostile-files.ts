@@ -89,13 +89,14 @@ const OTHER_CHANGES: readonly string[] = [
   "update migration set sha256 = ''",
 ];
 
-export interface Forged {
+/** The statement that forged rows of a ledger. */
+export interface ForgedChange {
   readonly words: string;
   /** Whether an event is another one now. */
   readonly isEventChanged: boolean;
 }
 
-export function forgeRows(random: Random, path: string): Forged {
+export function forgeRows(random: Random, path: string): ForgedChange {
   const isEventChanged = random() < 0.6;
   const words = pickOne(random, isEventChanged ? EVENT_CHANGES : OTHER_CHANGES);
   if (isEventChanged)

@@ -76,12 +76,13 @@ export async function recordLedgers(folder: TempFolder): Promise<readonly string
   return paths;
 }
 
-export interface Poisoned {
+/** The runs of a ledger in which hostile texts stand. */
+export interface PoisonedLedger {
   readonly runIds: readonly string[];
 }
 
 /** Copies a ledger and puts hostile texts in place of some that are in it. */
-export function createPoisonedLedger(random: Random, from: string, to: string): Poisoned {
+export function createPoisonedLedger(random: Random, from: string, to: string): PoisonedLedger {
   mkdirSync(dirname(to), { recursive: true });
   copyFileSync(from, to);
   const runIds: string[] = [];

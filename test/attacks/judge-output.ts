@@ -11,14 +11,15 @@ const PAINT = /\u001b\[[\d;]*m/gu;
 const HARMFUL = /(?!\n|\u200d|\ufe0f)[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{DI}]/u;
 const STACK = /\n\s+at .+:\d+:\d+|INVARIANT_VIOLATED|\bTypeError\b|\bRangeError\b|SqliteError/u;
 
-export interface Printed extends CliResult {
+/** The output of a command, how long it took, and the forms that it may have. */
+export interface PrintedOutput extends CliResult {
   readonly ms: number;
   readonly isJson: boolean;
   readonly isPainted: boolean;
 }
 
 /** Describes what is wrong with it. */
-export function findOutputFault(printed: Printed): string | undefined {
+export function findOutputFault(printed: PrintedOutput): string | undefined {
   const { stdout, stderr, ms, isPainted, isJson } = printed;
   if (ms > COMMAND_MS_MAX) return `it took ${Math.round(ms)} ms`;
   const text = isPainted ? (stdout + stderr).replaceAll(PAINT, "") : stdout + stderr;
@@ -51,7 +52,7 @@ function isJsonText(text: string): boolean {
   }
 }
 
-function findSilence({ stdout, stderr, exitCode }: Printed): string | undefined {
+function findSilence({ stdout, stderr, exitCode }: PrintedOutput): string | undefined {
   return exitCode !== 0 && (stdout + stderr).trim().length < 20
     ? `it fails with ${exitCode} and no word`
     : undefined;

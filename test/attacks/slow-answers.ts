@@ -10,12 +10,13 @@ import { createManualClock, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 const SECRET = "the secret of operations";
 const QUESTION = "co-1:escalation-2";
 
-export interface Told {
+/** The status of a response, and its connection header. */
+export interface ResponseHead {
   readonly status: number;
   readonly connection?: string;
 }
 
-interface Sending {
+interface RequestHead {
   readonly url?: string;
   /** In place of the right ones. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
@@ -23,9 +24,9 @@ interface Sending {
 
 export interface SlowAnswers {
   /** A signed answer. */
-  readonly send: () => Promise<Told>;
+  readonly send: () => Promise<ResponseHead>;
   /** Headers of one, and a body that never ends. */
-  readonly hang: (sending: Sending) => Promise<Told>;
+  readonly hang: (sending: RequestHead) => Promise<ResponseHead>;
   /** Lets time pass. */
   readonly pass: (ms: number) => Promise<void>;
 }
@@ -44,7 +45,7 @@ export function startSlowAnswers(): SlowAnswers {
     work(plans as never, undefined as never);
   const doNothing = (): void => undefined;
   const logger = { debug: doNothing, info: doNothing, warn: doNothing, error: doNothing };
-  const ask = async (sending: Sending, isWhole: boolean): Promise<Told> => {
+  const ask = async (sending: RequestHead, isWhole: boolean): Promise<ResponseHead> => {
     const stream = new PassThrough();
     if (isWhole) stream.end(BODY);
     const report: { status: number; connection?: string } = { status: 0 };

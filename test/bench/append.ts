@@ -28,7 +28,7 @@ import {
   type BenchOptions,
   type BenchRow,
 } from "./bench-row.ts";
-import { keepEventsOnly, readRecording, runRaw, type Recording } from "./raw-writes.ts";
+import { keepEventsOnly, readRecording, runRaw, type WriteRecording } from "./raw-writes.ts";
 
 const BATCH = 100;
 /** admitted, decided, dispatched, dispatch.began */
@@ -197,7 +197,7 @@ async function confirm(coordinator: Coordinator, claim: SpawnClaim, session: Ses
 }
 
 /** Runs the runtime once, not measured, and notes what it wrote in which transaction. */
-async function record(path: string, run: Run): Promise<Recording> {
+async function record(path: string, run: Run): Promise<WriteRecording> {
   let commits = 0;
   // The store asks for the time once per transaction.
   const countCommitAndTellTime = (): EpochMs => {

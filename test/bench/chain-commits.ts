@@ -10,7 +10,7 @@ import { createTempFolder } from "../support/temp-ledger.ts";
 import { alternate, findMedian, round, spreadOf, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import { runPlan } from "./measure-plans.ts";
 import { openPlanHost, planOf } from "./plan-host.ts";
-import { readRecording, runRaw, type Recording } from "./raw-writes.ts";
+import { readRecording, runRaw, type WriteRecording } from "./raw-writes.ts";
 
 const STEPS = 100;
 /** As configured by default. */
@@ -48,7 +48,7 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
 }
 
 interface RecordedChain {
-  readonly recording: Recording;
+  readonly recording: WriteRecording;
   /** How many of its transactions are those of an earlier plan, with the texts that all plans share. */
   readonly before: number;
 }

@@ -50,13 +50,13 @@ async function fillLedger(folder: TempFolder, runs: number): Promise<string> {
   return path;
 }
 
-interface Timed {
+interface ProgramTimes {
   readonly bare: readonly number[];
   readonly times: readonly number[];
   readonly target: number;
 }
 
-function createRow(name: string, { bare, times, target }: Timed): BenchRow {
+function createRow(name: string, { bare, times, target }: ProgramTimes): BenchRow {
   const ratios = times.map((ms, index) => ms / (bare[index] ?? Number.NaN));
   return {
     name,

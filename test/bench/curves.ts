@@ -27,11 +27,11 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   ];
 }
 
-interface Coordinating extends AsyncDisposable {
+interface DisposableCoordinator extends AsyncDisposable {
   readonly coordinator: Coordinator;
 }
 
-async function openCoordinator(folder: TempFolder, name: string): Promise<Coordinating> {
+async function openCoordinator(folder: TempFolder, name: string): Promise<DisposableCoordinator> {
   const store = await openTestLedger(folder.file(`${name}.sqlite`), { clock: systemClock });
   let coordinations = 0;
   const coordinator = testCoordinator({

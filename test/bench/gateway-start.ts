@@ -12,7 +12,7 @@ import { alternate, findMedian, round, spreadOf, type BenchOptions, type BenchRo
 
 type Variant = "on" | "off" | "none";
 
-interface Starting {
+interface GatewaySetup {
   readonly modelBaseUrl: string;
   readonly pluginDir: string;
 }
@@ -39,7 +39,7 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   }
 }
 
-async function measureStartMs({ modelBaseUrl, pluginDir }: Starting, variant: Variant): Promise<number> {
+async function measureStartMs({ modelBaseUrl, pluginDir }: GatewaySetup, variant: Variant): Promise<number> {
   const gateway = await startGateway({
     modelBaseUrl,
     plugin: variant === "none" ? { kind: "none" } : { kind: "path", dir: pluginDir },
@@ -54,14 +54,14 @@ async function measureStartMs({ modelBaseUrl, pluginDir }: Starting, variant: Va
   return readyMs;
 }
 
-interface Compared {
+interface StartTimes {
   readonly times: readonly number[];
   readonly none: readonly number[];
   /** Ratios of two equal gateways without the plugin. */
   readonly noise: readonly number[];
 }
 
-function createRow(how: string, { times, none, noise }: Compared): BenchRow {
+function createRow(how: string, { times, none, noise }: StartTimes): BenchRow {
   const ratios = divideEach(times, none);
   const { lowest: noiseLowest, highest: noiseHighest } = spreadOf(noise);
   return {

@@ -33,7 +33,7 @@ const MEMORY_SAMPLES = 5;
 const OWNER_SAYS = "Ask two helpers.";
 const MEGABYTE = 1_000_000;
 
-interface Found {
+interface GatewayFigures {
   readonly idleMb: number;
   readonly spawnedMb: number;
   readonly turns: readonly Turn[];
@@ -45,7 +45,7 @@ interface Turn {
   readonly toolsMs: number;
 }
 
-type Findings = Record<Variant, Found[]>;
+type Findings = Record<Variant, GatewayFigures[]>;
 
 export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   const folder = mkdtempSync(join(tmpdir(), "coordination-bench-"));
@@ -74,7 +74,7 @@ interface Look {
   readonly turns: number;
 }
 
-async function look({ model, pluginDir, variant, turns }: Look): Promise<Found> {
+async function look({ model, pluginDir, variant, turns }: Look): Promise<GatewayFigures> {
   const inspectorPort = await findFreePort();
   const gateway = await startGateway({
     modelBaseUrl: model.baseUrl,

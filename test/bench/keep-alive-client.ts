@@ -15,7 +15,7 @@ export interface KeepAliveClient {
   close(): void;
 }
 
-interface Waiting {
+interface PendingRequest {
   readonly resolve: (answer: HttpAnswer) => void;
   readonly reject: (error: Error) => void;
 }
@@ -46,7 +46,7 @@ function connectSocket(hostname: string, port: number): Promise<Socket> {
 }
 
 function createAsk(socket: Socket): (request: string) => Promise<HttpAnswer> {
-  let waiting: Waiting | undefined;
+  let waiting: PendingRequest | undefined;
   let received = "";
   const fail = (error: Error): void => {
     waiting?.reject(error);

@@ -29,12 +29,12 @@ const FLAT_RATIO = 2;
 const RUN = nameWorkflowRun("filled");
 const NOW = TEST_EPOCH_MS as EpochMs;
 
-interface Sized {
+interface FilledLedger {
   readonly entries: number;
   readonly path: string;
 }
 
-interface Opened extends Sized {
+interface OpenFilledLedger extends FilledLedger {
   readonly ledger: SqliteLedger;
   readonly store: WorkflowStore;
 }
@@ -43,7 +43,7 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   using folder = createTempFolder();
   const ledgers = await fill(folder, quick ? SIZES.quick : SIZES.full);
   const opened = await Promise.all(
-    ledgers.map(async (sized): Promise<Opened> => {
+    ledgers.map(async (sized): Promise<OpenFilledLedger> => {
       const ledger = await openTestLedger(sized.path, { clock: systemClock });
       return { ...sized, ledger, store: ledger.workflows };
     }),
@@ -55,12 +55,12 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   return [...rows, createBytesRow(ledgers)];
 }
 
-async function fill(folder: TempFolder, sizes: readonly number[]): Promise<Sized[]> {
+async function fill(folder: TempFolder, sizes: readonly number[]): Promise<FilledLedger[]> {
   const growing = folder.file("growing.sqlite");
   const store = await openTestLedger(growing);
   await store.workflows.append(createWorkflowAuthor("filled").append([createRunStarted()]));
   await store.close();
-  const ledgers: Sized[] = [];
+  const ledgers: FilledLedger[] = [];
   let entries = 0;
   for (const size of sizes) {
     fillMemory(growing, { from: entries, to: size });
@@ -74,10 +74,10 @@ async function fill(folder: TempFolder, sizes: readonly number[]): Promise<Sized
   return ledgers;
 }
 
-type Call = (ledger: Opened, number: number) => Promise<void>;
+type Call = (ledger: OpenFilledLedger, number: number) => Promise<void>;
 
 /** Another place of the newer half each time. */
-function placeIn({ entries }: Opened, number: number): number {
+function placeIn({ entries }: OpenFilledLedger, number: number): number {
   const half = Math.floor(entries / 2);
   return half + ((number * 7_919) % half);
 }
@@ -123,7 +123,7 @@ const CALLS: Readonly<Record<string, Call>> = {
 };
 
 async function measureFlatness(
-  opened: readonly Opened[],
+  opened: readonly OpenFilledLedger[],
   { subject, call, quick }: { readonly subject: string; readonly call: Call; readonly quick: boolean },
 ): Promise<BenchRow> {
   let number = 0;
@@ -151,7 +151,7 @@ async function measureFlatness(
   };
 }
 
-function createBytesRow(ledgers: readonly Sized[]): BenchRow {
+function createBytesRow(ledgers: readonly FilledLedger[]): BenchRow {
   const { path, entries } = ledgers.at(-1) ?? { path: "", entries: 0 };
   const database = new Database(path);
   database.pragma("wal_checkpoint(truncate)");

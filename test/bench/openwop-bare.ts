@@ -8,7 +8,7 @@ import { findMedian, round, spreadOf, type BenchRow } from "./bench-row.ts";
 import type { FixedAnswer } from "./hono-server.ts";
 import { runIdOf } from "./openwop-ids.ts";
 import type { Load, LoadFigures } from "./openwop-load.ts";
-import { putLoad, startHono, startHost, type Running } from "./openwop-servers.ts";
+import { putLoad, startHono, startHost, type ServerProcess } from "./openwop-servers.ts";
 import { LONG, TOKEN } from "./openwop-workflows.ts";
 
 const TARGET = 0.5;
@@ -25,7 +25,7 @@ interface Read {
 }
 
 /** With the answer of the host that Hono repeats. */
-interface Answered extends Read {
+interface AnsweredRead extends Read {
   readonly answer: FixedAnswer;
 }
 
@@ -42,7 +42,7 @@ export async function compareWithHono(
 ): Promise<BenchRow[]> {
   const host = await startHost(ledger, folder);
   try {
-    const reads: Answered[] = [];
+    const reads: AnsweredRead[] = [];
     for (const read of await listReads(host, runs))
       reads.push({ ...read, answer: await askOnce(host, read) });
     const file = folder.file("answers.json");
@@ -60,7 +60,7 @@ export async function compareWithHono(
   }
 }
 
-async function listReads(host: Running, runs: number): Promise<Read[]> {
+async function listReads(host: ServerProcess, runs: number): Promise<Read[]> {
   const longRun = await runLongWorkflow(host);
   const events = `/v1/runs/${longRun}/events/poll?lastSequence=0&timeout=0`;
   const count = runs.toLocaleString("en");
@@ -81,7 +81,7 @@ async function listReads(host: Running, runs: number): Promise<Read[]> {
 }
 
 /** Returns the id of a run that has ended. */
-async function runLongWorkflow({ baseUrl }: Running): Promise<string> {
+async function runLongWorkflow({ baseUrl }: ServerProcess): Promise<string> {
   const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
   const body = JSON.stringify({ workflowId: LONG.id });
   const created = await fetch(`${baseUrl}/v1/runs`, { method: "POST", headers, body });
@@ -95,7 +95,7 @@ async function runLongWorkflow({ baseUrl }: Running): Promise<string> {
   }
 }
 
-async function signIn({ baseUrl, telling }: Running): Promise<string> {
+async function signIn({ baseUrl, telling }: ServerProcess): Promise<string> {
   const [, link] = String(telling["page"]).split("#link=");
   const answer = await fetch(`${baseUrl}/api/session`, {
     method: "POST",
@@ -106,7 +106,7 @@ async function signIn({ baseUrl, telling }: Running): Promise<string> {
   return token;
 }
 
-async function askOnce({ baseUrl }: Running, { path, token }: Read): Promise<FixedAnswer> {
+async function askOnce({ baseUrl }: ServerProcess, { path, token }: Read): Promise<FixedAnswer> {
   const answer = await fetch(`${baseUrl}${path}`, { headers: { authorization: `Bearer ${token}` } });
   const body = await answer.text();
   if (answer.status !== 200) throw new Error(`${path} was answered ${answer.status}: ${body}`);
@@ -115,9 +115,9 @@ async function askOnce({ baseUrl }: Running, { path, token }: Read): Promise<Fix
 }
 
 interface Sides {
-  readonly host: Running;
-  readonly hono: Running;
-  readonly read: Answered;
+  readonly host: ServerProcess;
+  readonly hono: ServerProcess;
+  readonly read: AnsweredRead;
   readonly quick: boolean;
 }
 

@@ -20,7 +20,7 @@ const FLAT_RATIO = 1.5;
 /** The budget of a ledger of coordinations. */
 const OPENING_MS = 1_000;
 
-interface Sized {
+interface FilledLedger {
   readonly path: string;
   readonly runs: number;
 }
@@ -34,13 +34,13 @@ interface Sample {
 export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   using folder = createTempFolder();
   const ledgers = await fill(folder, quick ? SIZES.quick : SIZES.full);
-  const samples = new Map<Sized, Sample[]>(ledgers.map((ledger) => [ledger, []]));
+  const samples = new Map<FilledLedger, Sample[]>(ledgers.map((ledger) => [ledger, []]));
   for (let index = 0; index < (quick ? 1 : 5); index += 1)
     for (const [ledger, found] of samples) found.push(await sample(ledger, folder, quick));
   const [smallest] = ledgers;
   const largest = ledgers.at(-1);
   if (!smallest || !largest) return [];
-  const findMedianOf = (ledger: Sized, figure: (sample: Sample) => number): number =>
+  const findMedianOf = (ledger: FilledLedger, figure: (sample: Sample) => number): number =>
     findMedian((samples.get(ledger) ?? []).map(figure));
   const sides = { ledgers, smallest, largest, of: findMedianOf };
   return [
@@ -52,9 +52,9 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   ];
 }
 
-async function fill(folder: TempFolder, sizes: readonly number[]): Promise<Sized[]> {
+async function fill(folder: TempFolder, sizes: readonly number[]): Promise<FilledLedger[]> {
   const growing = folder.file("growing.sqlite");
-  const ledgers: Sized[] = [];
+  const ledgers: FilledLedger[] = [];
   let filled = 0;
   for (const runs of sizes) {
     await runForJson(FILL, [growing, String(filled), String(runs)]);
@@ -68,7 +68,7 @@ async function fill(folder: TempFolder, sizes: readonly number[]): Promise<Sized
 }
 
 /** The host is started anew each time, so that none has the runs of another round in memory. */
-async function sample({ path, runs }: Sized, folder: TempFolder, quick: boolean): Promise<Sample> {
+async function sample({ path, runs }: FilledLedger, folder: TempFolder, quick: boolean): Promise<Sample> {
   const opened = await runForJson<{ openMs: number }>(FILL, [path, String(runs), String(runs)]);
   const host = await startHost(path, folder);
   try {
@@ -92,10 +92,10 @@ async function sample({ path, runs }: Sized, folder: TempFolder, quick: boolean)
 }
 
 interface Sides {
-  readonly ledgers: readonly Sized[];
-  readonly smallest: Sized;
-  readonly largest: Sized;
-  readonly of: (ledger: Sized, figure: (sample: Sample) => number) => number;
+  readonly ledgers: readonly FilledLedger[];
+  readonly smallest: FilledLedger;
+  readonly largest: FilledLedger;
+  readonly of: (ledger: FilledLedger, figure: (sample: Sample) => number) => number;
 }
 
 function createOpeningRow({ ledgers, largest, of }: Sides): BenchRow {
@@ -126,11 +126,14 @@ function createFlatRow(
   };
 }
 
-function groupBySize(ledgers: readonly Sized[], value: (ledger: Sized) => number): Record<string, number> {
+function groupBySize(
+  ledgers: readonly FilledLedger[],
+  value: (ledger: FilledLedger) => number,
+): Record<string, number> {
   return Object.fromEntries(ledgers.map((ledger) => [`at${ledger.runs}`, round(value(ledger))]));
 }
 
-function createBytesRow({ path, runs }: Sized): BenchRow {
+function createBytesRow({ path, runs }: FilledLedger): BenchRow {
   return {
     name: "OpenWOP: bytes of a no-op run in the ledger",
     compares: "size of the file by its runs, of 4 events each",

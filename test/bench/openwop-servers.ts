@@ -15,13 +15,14 @@ const HONO = fileURLToPath(new URL("hono-server.ts", import.meta.url));
 const OPENWORKFLOW = fileURLToPath(new URL("openworkflow/serve.mjs", import.meta.url));
 const LOAD = new URL("openwop-load.ts", import.meta.url);
 
-type Told = Readonly<Record<string, unknown>> & { readonly baseUrl: string };
+type ServerAnnouncement = Readonly<Record<string, unknown>> & { readonly baseUrl: string };
 
-export interface Running {
+/** A process that listens for HTTP requests, and what ends it. */
+export interface ServerProcess {
   readonly baseUrl: string;
   readonly pid: number;
   /** Its words when it listened. */
-  readonly telling: Told;
+  readonly telling: ServerAnnouncement;
   stop(): Promise<void>;
 }
 
@@ -30,7 +31,7 @@ export async function startHost(
   ledger: string,
   folder: TempFolder,
   nodeOptions: readonly string[] = [],
-): Promise<Running> {
+): Promise<ServerProcess> {
   const workflows = folder.file("workflows");
   mkdirSync(workflows, { recursive: true });
   for (const workflow of WORKFLOWS)
@@ -38,36 +39,39 @@ export async function startHost(
   return startServe(["--token", TOKEN, "--workflows", workflows, "--ledger", ledger], nodeOptions);
 }
 
-export function startServe(flags: readonly string[], nodeOptions: readonly string[] = []): Promise<Running> {
+export function startServe(
+  flags: readonly string[],
+  nodeOptions: readonly string[] = [],
+): Promise<ServerProcess> {
   // A process that is inspected says so, over and over.
   const isHeard = nodeOptions.length === 0;
   return start([...nodeOptions, CLI, "serve", "--test-seams", "--port", "0", ...flags, "--json"], isHeard);
 }
 
 /** A bare `node:http` server, which says what the machine, Node.js and the client make of HTTP. */
-export function startEcho(): Promise<Running> {
+export function startEcho(): Promise<ServerProcess> {
   return start([ECHO]);
 }
 
 /** A bare Hono server that answers from the file, as `hono-server.ts` says. */
-export function startHono(file: string): Promise<Running> {
+export function startHono(file: string): Promise<ServerProcess> {
   return start([HONO, file]);
 }
 
 /** `undefined` where the peer is not installed. */
-export async function startOpenWorkflow(file: string): Promise<Running | undefined> {
+export async function startOpenWorkflow(file: string): Promise<ServerProcess | undefined> {
   return isInstalled("openworkflow") ? start([OPENWORKFLOW, file]) : undefined;
 }
 
 /** The token is that of `startHost`, where the load brings no other. */
 export function putLoad(
-  { baseUrl }: Running,
+  { baseUrl }: ServerProcess,
   load: Omit<Load, "baseUrl" | "token"> & { readonly token?: string },
 ): Promise<LoadFigures> {
   return runForJson<LoadFigures>(LOAD, [JSON.stringify({ token: TOKEN, ...load, baseUrl })]);
 }
 
-async function start(args: readonly string[], isHeard = true): Promise<Running> {
+async function start(args: readonly string[], isHeard = true): Promise<ServerProcess> {
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", isHeard ? "inherit" : "ignore"] });
   const telling = await readFirstObject(child);
   const { baseUrl } = telling;
@@ -84,12 +88,12 @@ async function start(args: readonly string[], isHeard = true): Promise<Running> 
 }
 
 /** JSON that it prints once it listens. */
-function readFirstObject(child: ChildProcessByStdio<null, Readable, null>): Promise<Told> {
-  const { promise, resolve, reject } = Promise.withResolvers<Told>();
+function readFirstObject(child: ChildProcessByStdio<null, Readable, null>): Promise<ServerAnnouncement> {
+  const { promise, resolve, reject } = Promise.withResolvers<ServerAnnouncement>();
   let printed = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     printed += text;
-    if (printed.trimEnd().endsWith("}")) resolve(JSON.parse(printed) as Told);
+    if (printed.trimEnd().endsWith("}")) resolve(JSON.parse(printed) as ServerAnnouncement);
   });
   child.once("error", reject);
   child.once("exit", (code) => {

@@ -9,7 +9,7 @@ import Database from "better-sqlite3";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { findMedian, round, spreadOf, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import type { LoadFigures } from "./openwop-load.ts";
-import { putLoad, startEcho, startHost, startOpenWorkflow, type Running } from "./openwop-servers.ts";
+import { putLoad, startEcho, startHost, startOpenWorkflow, type ServerProcess } from "./openwop-servers.ts";
 import { CHILD, HANDOFF, NOOP } from "./openwop-workflows.ts";
 
 type Kind = "noop" | "handoff";
@@ -34,9 +34,9 @@ const RUNS_PER_COMMIT = 16;
 const QUICK = 10;
 
 interface Servers {
-  readonly host: Running;
-  readonly echo: Running;
-  readonly peer: Running | undefined;
+  readonly host: ServerProcess;
+  readonly echo: ServerProcess;
+  readonly peer: ServerProcess | undefined;
 }
 
 interface Round {
@@ -138,7 +138,7 @@ const WHAT: Readonly<Record<Kind, string>> = {
   handoff: `runs of a supervisor that hands over to a child run (${CHILD.id}) and ends`,
 };
 
-function rowsOf(each: LoadCase, rounds: readonly Round[], peer: Running | undefined): BenchRow[] {
+function rowsOf(each: LoadCase, rounds: readonly Round[], peer: ServerProcess | undefined): BenchRow[] {
   const { kind, clients, target } = each;
   const all = rounds.flatMap(({ cases }) => cases.get(each)?.ours ?? []);
   const findMedianOf = (of: (figures: LoadFigures) => number): number => round(findMedian(all.map(of)));
@@ -172,7 +172,7 @@ function rowsOf(each: LoadCase, rounds: readonly Round[], peer: Running | undefi
   return [row, ...(peer ? [createPeerRow(each, rounds, peer)] : [])];
 }
 
-function createPeerRow(each: LoadCase, rounds: readonly Round[], { telling }: Running): BenchRow {
+function createPeerRow(each: LoadCase, rounds: readonly Round[], { telling }: ServerProcess): BenchRow {
   const { kind, clients } = each;
   const pairs = rounds.flatMap(({ cases }) => {
     const { ours, peer } = cases.get(each) ?? {};

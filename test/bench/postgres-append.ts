@@ -267,12 +267,12 @@ function recordStatements(): Recorder {
   };
 }
 
-interface Raw extends AsyncDisposable {
+interface RawReplayer extends AsyncDisposable {
   /** Returns how many milliseconds it took. */
   readonly replay: (transactions: readonly Transaction[]) => Promise<number>;
 }
 
-async function openRaw({ isPipelined }: { readonly isPipelined: boolean }): Promise<Raw> {
+async function openRaw({ isPipelined }: { readonly isPipelined: boolean }): Promise<RawReplayer> {
   const schema = await createTestSchema();
   await (await openTestPostgres(schema.url)).close();
   await disableTriggers(schema);

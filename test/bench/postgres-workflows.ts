@@ -11,7 +11,7 @@ import { createTempFolder } from "../support/temp-ledger.ts";
 import { findMedian, round, spreadOf, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import { runDbos, type DbosFigures } from "./dbos-side.ts";
 import type { LoadFigures } from "./openwop-load.ts";
-import { putLoad, startHost, type Running } from "./openwop-servers.ts";
+import { putLoad, startHost, type ServerProcess } from "./openwop-servers.ts";
 import { NOOP } from "./openwop-workflows.ts";
 import { readProcessorSeconds } from "./processor-seconds.ts";
 
@@ -31,13 +31,13 @@ interface Round {
   readonly one: LoadFigures;
   /** Runs per second of both hosts together, with as many clients each. */
   readonly both: number;
-  readonly oneUsed: Used;
-  readonly bothUsed: Used;
+  readonly oneUsed: BusyProcessors;
+  readonly bothUsed: BusyProcessors;
   readonly dbos?: DbosFigures;
 }
 
 /** Processors that were busy on the average. */
-interface Used {
+interface BusyProcessors {
   readonly hosts: number;
   readonly server: number;
 }
@@ -61,7 +61,7 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
 }
 
 async function measureRound(
-  [first, second]: readonly [Running, Running],
+  [first, second]: readonly [ServerProcess, ServerProcess],
   schema: TestSchema,
   share: number,
 ): Promise<Round> {
@@ -86,9 +86,9 @@ async function measureRound(
 }
 
 async function watchProcessors<T>(
-  hosts: readonly Running[],
+  hosts: readonly ServerProcess[],
   work: () => Promise<T>,
-): Promise<{ readonly result: T; readonly used: Used }> {
+): Promise<{ readonly result: T; readonly used: BusyProcessors }> {
   const pids = hosts.map(({ pid }) => pid);
   const before = readProcessorSeconds(pids);
   const start = performance.now();

@@ -14,7 +14,8 @@ interface Write {
   readonly values: readonly Value[];
 }
 
-export interface Recording {
+/** The writes of a ledger by transaction, and the schema that they need. */
+export interface WriteRecording {
   /** The ledger's tables and indexes. */
   readonly schema: string;
   readonly transactions: readonly (readonly Write[])[];
@@ -26,7 +27,7 @@ export interface Recording {
  *
  * @throws where the ledger has rows of an append that are not among them: the figure would be too good for the product
  */
-export function readRecording(path: string, groups: readonly (readonly AppendRequest[])[]): Recording {
+export function readRecording(path: string, groups: readonly (readonly AppendRequest[])[]): WriteRecording {
   const database = new Database(path, { readonly: true });
   try {
     const write = prepareWrites(database);
@@ -45,7 +46,7 @@ export function readRecording(path: string, groups: readonly (readonly AppendReq
   }
 }
 
-function checkRows(database: Database.Database, transactions: Recording["transactions"]): void {
+function checkRows(database: Database.Database, transactions: WriteRecording["transactions"]): void {
   for (const [table, name] of Object.entries(TABLES)) {
     const written = transactions
       .flat()
@@ -137,7 +138,7 @@ function prepareWrites(database: Database.Database): (request: AppendRequest) =>
   };
 }
 
-export function keepEventsOnly(recording: Recording): Recording {
+export function keepEventsOnly(recording: WriteRecording): WriteRecording {
   const transactions = recording.transactions.map((writes) =>
     writes.filter(({ sql }) => sql === INSERT.event),
   );
@@ -145,7 +146,11 @@ export function keepEventsOnly(recording: Recording): Recording {
 }
 
 /** Returns the milliseconds of the transactions on a new file, without the first `before`, which are written before. */
-export async function runRaw(path: string, { schema, transactions }: Recording, before = 0): Promise<number> {
+export async function runRaw(
+  path: string,
+  { schema, transactions }: WriteRecording,
+  before = 0,
+): Promise<number> {
   const database = new Database(path);
   database.pragma("journal_mode = wal");
   database.pragma("synchronous = full");

@@ -113,9 +113,9 @@ async function fill(store: LedgerStore, eventsMin: number): Promise<number> {
   return count;
 }
 
-type Making = (state: Coordination) => Command;
+type CommandMaker = (state: Coordination) => Command;
 
-function workOf(number: number, now: EpochMs): Making[] {
+function workOf(number: number, now: EpochMs): CommandMaker[] {
   const of = { stepId: `step-${number}` as StepId, attempt: 1 };
   const name = `child-${number}`;
   const resource = `file:/project/${number % 100}.md`;

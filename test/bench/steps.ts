@@ -100,13 +100,13 @@ function createWideForms(counts: Omit<LangGraphPlans, "shape">, quick: boolean):
   };
 }
 
-interface Found {
+interface CaseFigures {
   readonly ours: PlanFigures[];
   readonly forms: Record<string, LangGraphFigures[]>;
 }
 
 async function measureCase(benchCase: Case): Promise<BenchRow[]> {
-  const found: Found = { ours: [], forms: {} };
+  const found: CaseFigures = { ours: [], forms: {} };
   const measureOurs = async (): Promise<number> => {
     const figures = await runOurs<PlanFigures>("run", benchCase.ours);
     found.ours.push(figures);
@@ -149,7 +149,7 @@ async function runForm(
 
 function createSpeedRow(
   { atOnce, subject, stepsRun }: Case,
-  { ours }: Found,
+  { ours }: CaseFigures,
   planMs: readonly number[],
 ): BenchRow {
   const perSecond = planMs.map((ms) => (1_000 * stepsRun) / ms);
@@ -168,7 +168,7 @@ function createSpeedRow(
 }
 
 interface Sides {
-  readonly found: Found;
+  readonly found: CaseFigures;
   readonly oursMs: readonly number[];
   readonly theirsMs: readonly (readonly number[])[];
   readonly versions: Readonly<Record<string, string>>;
@@ -197,7 +197,7 @@ function createRatioRow(benchCase: Case, { found, oursMs, theirsMs, versions }: 
 }
 
 /** The processes of each side run the same plan; what they take to start and to warm up is in neither figure. */
-function createCpuRow({ atOnce, subject }: Case, { ours, forms: { plain = [] } }: Found): BenchRow {
+function createCpuRow({ atOnce, subject }: Case, { ours, forms: { plain = [] } }: CaseFigures): BenchRow {
   const cost = medianOf(ours, ({ cpuMicrosPerStep }) => cpuMicrosPerStep);
   const ratios = plain.map(({ cpuMicrosPerStep }) => cost / cpuMicrosPerStep);
   return {
@@ -211,7 +211,7 @@ function createCpuRow({ atOnce, subject }: Case, { ours, forms: { plain = [] } }
 }
 
 function describePerForm(
-  { forms }: Found,
+  { forms }: CaseFigures,
   subject: string,
   figure: (figures: LangGraphFigures) => number,
 ): Record<string, number> {
@@ -220,7 +220,7 @@ function describePerForm(
   );
 }
 
-function createLatencyRow({ atOnce, subject }: Case, { ours, forms }: Found): BenchRow {
+function createLatencyRow({ atOnce, subject }: Case, { ours, forms }: CaseFigures): BenchRow {
   const plain = forms["plain"];
   return {
     name: `dispatch latency, ${formatCount(atOnce)} at once, median`,
@@ -239,7 +239,7 @@ function createLatencyRow({ atOnce, subject }: Case, { ours, forms }: Found): Be
   };
 }
 
-function createBytesRow(found: Found): BenchRow {
+function createBytesRow(found: CaseFigures): BenchRow {
   return {
     name: "bytes of ledger for a step of a plan",
     compares: "file size after closing by steps, a chain of 100 steps; all events, texts and references",

@@ -113,14 +113,14 @@ function createPlans(schema: TestSchema): Kind {
   };
 }
 
-interface Measured {
+interface TakeOverRounds {
   readonly way: Way;
   readonly schema: TestSchema;
   readonly rounds: number;
 }
 
 /** Returns the times in milliseconds. */
-async function measureKind({ start }: Kind, { way, schema, rounds }: Measured): Promise<number[]> {
+async function measureKind({ start }: Kind, { way, schema, rounds }: TakeOverRounds): Promise<number[]> {
   const drivers: [Driver, Driver] = [await start(0), await start(1)];
   const times: number[] = [];
   for (let number = 0; number < rounds; number += 1) {

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { round, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import { openClient } from "./keep-alive-client.ts";
-import { startServe, type Running } from "./openwop-servers.ts";
+import { startServe, type ServerProcess } from "./openwop-servers.ts";
 import { NOOP } from "./openwop-workflows.ts";
 import { ATTACK_NAMES, type Attack, type AttackName } from "./tenants-attack.ts";
 
@@ -52,7 +52,7 @@ async function measureUnder(attack: AttackName, forMs: number): Promise<BenchRow
   }
 }
 
-function startHost(folder: TempFolder): Promise<Running> {
+function startHost(folder: TempFolder): Promise<ServerProcess> {
   const workflows = folder.file("workflows");
   mkdirSync(workflows);
   for (const { id, nodes } of [
@@ -71,7 +71,7 @@ function startHost(folder: TempFolder): Promise<Running> {
 }
 
 /** Milliseconds of each request of one client, which makes a short pause after each. */
-async function timeRequests({ baseUrl }: Running, forMs: number): Promise<number[]> {
+async function timeRequests({ baseUrl }: ServerProcess, forMs: number): Promise<number[]> {
   const client = await openClient(baseUrl, TOKENS.good);
   const times: number[] = [];
   const time = async (ask: () => Promise<{ status: number; body: string }>): Promise<string> => {

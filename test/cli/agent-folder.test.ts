@@ -150,7 +150,7 @@ describe("a folder of agents", () => {
   });
 
   it("is refused where it is not there", async () => {
-    await expect(read()).rejects.toThrow("the folder cannot be read (ENOENT)");
+    await expect(read()).rejects.toThrow("there is no such folder");
   });
 });
 

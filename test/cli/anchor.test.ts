@@ -126,6 +126,13 @@ describe("ledger key", () => {
     await expectError(runAnchor(nameFile("unsigned.json"), "--sign", nameFile(`key-${mode}`)), sentence);
   });
 
+  test.each([
+    ["", "--sign: expected the path of a file, got nothing"],
+    ["postgres://user:word@host/name", "--sign: expected the path of a file, got an address at postgres://"],
+  ])("that was typed as %j signs nothing", async (typed, sentence) => {
+    await expectError(runAnchor(nameFile("x.json"), "--sign", typed), sentence);
+  });
+
   test("that is missing, a link, a folder or no Ed25519 key signs nothing", async () => {
     symlinkSync(nameFile("key"), nameFile("key-link"));
     mkdirSync(nameFile("key-folder"), { mode: 0o700 });
@@ -166,7 +173,7 @@ describe("verify --anchor", () => {
   });
 
   test("refuses what is no anchor, no file or of a newer release, and a key without an anchor", async () => {
-    await expectError(verify("--anchor", nameFile("nowhere.json")), "the file cannot be read (ENOENT)");
+    await expectError(verify("--anchor", nameFile("nowhere.json")), "there is no such file");
     writeFileSync(nameFile("text.json"), "{}");
     await expectError(verify("--anchor", nameFile("text.json")), "is not an anchor of a ledger");
     const newer = { ...(JSON.parse(readFileSync(nameFile("signed.json"), "utf8")) as object), version: 2 };
@@ -174,8 +181,10 @@ describe("verify --anchor", () => {
     await expectError(verify("--anchor", nameFile("newer.json")), "is an anchor of version 2");
     writeFileSync(nameFile("broken.json"), JSON.stringify({ ...newer, version: 1, runs: -1 }));
     await expectError(verify("--anchor", nameFile("broken.json")), "is a damaged anchor: runs");
+    await expectError(verify("--anchor", ""), "--anchor: expected the path of a file, got nothing");
     await expectError(verify("--public-key", nameFile("key.pub")), "add --anchor FILE");
     const signed = ["--anchor", nameFile("signed.json"), "--public-key"];
+    await expectError(verify(...signed, ""), "--public-key: expected the path of a file, got nothing");
     await expectError(verify(...signed, nameFile("key")), "is a private key");
     await expectError(verify(...signed, nameFile("text.json")), "is no Ed25519 key in PEM");
   });

@@ -8,14 +8,14 @@ const MAIN = new URL("../../src/plugins/cli/main.ts", import.meta.url).pathname;
 /** The last brace is missing. */
 const SLIPPED = '{ "gateway": { "auth": { "token": "abc" } }, "agents": { "list": [{ "id": "main" }] },\n';
 
-interface Ran {
+interface CommandOutcome {
   readonly stdout: string;
   readonly exitCode: number;
   /** The configuration afterwards. */
   readonly left: string;
 }
 
-async function runBeside(config: string, args: readonly string[]): Promise<Ran> {
+async function runBeside(config: string, args: readonly string[]): Promise<CommandOutcome> {
   using state = createTempFolder();
   const file = state.file("openclaw.json");
   writeFileSync(file, config);
@@ -25,7 +25,7 @@ async function runBeside(config: string, args: readonly string[]): Promise<Ran> 
     HOME: state.path,
     OPENCLAW_STATE_DIR: state.path,
   };
-  const { stdout, exitCode } = await new Promise<Omit<Ran, "left">>((resolve) => {
+  const { stdout, exitCode } = await new Promise<Omit<CommandOutcome, "left">>((resolve) => {
     const child = execFile(process.execPath, [MAIN, ...args], { env }, (_, text) => {
       resolve({ stdout: text, exitCode: child.exitCode ?? -1 });
     });

@@ -221,6 +221,13 @@ describe("claims release", () => {
     },
   );
 
+  test("of nothing in place of a resource lists nothing, and says so", async () => {
+    const { stdout } = await runCli(["claims", "--resource", "", "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject({
+      error: { message: "--resource: expected a file, a folder or a name, got nothing" },
+    });
+  });
+
   test("of a claim that has ended says so", async () => {
     const message = "there is no claim 7; it has ended already, or there never was one";
     const details = { refusal: "NO_SUCH_CLAIM" };

@@ -24,13 +24,13 @@ afterAll(() => {
   folder[Symbol.dispose]();
 });
 
-interface Verified {
+interface VerifyReport {
   readonly ok: boolean;
   readonly coordinations: number;
 }
 
-async function verify(place: string): Promise<Verified> {
-  return JSON.parse((await runCli(["verify", "--ledger", place, "--json"])).stdout) as Verified;
+async function verify(place: string): Promise<VerifyReport> {
+  return JSON.parse((await runCli(["verify", "--ledger", place, "--json"])).stdout) as VerifyReport;
 }
 
 /** Leaves a half copy behind, as a process that was killed does. */

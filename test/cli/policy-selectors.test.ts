@@ -38,6 +38,18 @@ const NEVER_HOLDS =
   "comes first and fits the same sessions, so that this one holds for none whose key begins with `agent:`";
 
 describe("policy use for some sessions", () => {
+  test.each(["--agent", "--channel", "--session"])(
+    "refuses %s with nothing, as does policy drop",
+    async (option) => {
+      for (const words of [["use", "careful"], ["drop"]]) {
+        const config = createRuledConfig([{ agent: "main", pack: "careful" }]);
+        const { stderr, exitCode } = await runCli(["policy", ...words, option, " ", "--yes"], { config });
+        expect({ exitCode, writes: config.writes }).toEqual({ exitCode: 1, writes: 0 });
+        expect(stderr).toMatch(new RegExp(`INPUT_INVALID: ${option}: expected .*, got nothing`, "u"));
+      }
+    },
+  );
+
   test.each([
     ["--channel telegram", "--agent scout --channel telegram"],
     ["--session agent:*", "--session agent:*:release-*"],

@@ -51,7 +51,7 @@ async function recordUngated(path: string): Promise<void> {
   await store.close();
 }
 
-interface Tested {
+interface PolicyTestReport {
   readonly isConfigurationRead: boolean;
   readonly changed: readonly { readonly points: readonly object[] }[];
 }
@@ -70,12 +70,12 @@ async function testPack(
   settings: object,
   config: OperatorConfig,
   more: readonly string[] = [],
-): Promise<Tested> {
+): Promise<PolicyTestReport> {
   const { stdout } = await runCli(["policy", "test", writePack(settings), "--json", ...more], {
     config,
     stateDir: folder.file(gateway),
   });
-  return JSON.parse(stdout) as Tested;
+  return JSON.parse(stdout) as PolicyTestReport;
 }
 
 describe("policy test", () => {

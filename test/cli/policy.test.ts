@@ -140,7 +140,7 @@ describe("policy diff", () => {
   });
 });
 
-interface Tested {
+interface PolicyTestReport {
   readonly coordinations: number;
   readonly leftOut: readonly string[];
   readonly unreadable: readonly string[];
@@ -160,7 +160,7 @@ describe("policy test", () => {
     const lax = writePack("lax", "settings: {gates: {confidenceThreshold: 0.3}, lanes: {data: 1}}");
     const { stdout, exitCode } = await runPolicy("test", lax, "--ledger", nameLedger(), "--json");
     expect(exitCode).toBe(0);
-    const tested = JSON.parse(stdout) as Tested;
+    const tested = JSON.parse(stdout) as PolicyTestReport;
     expect(tested.leftOut).toEqual(["lanes"]);
     expect(tested.unreadable).toEqual([REPORT]);
     const changed = tested.changed.find(({ coordinationId }) => coordinationId === SPAWNS);
@@ -186,7 +186,7 @@ describe("policy test", () => {
         stateDir: folder.path,
         ...setting,
       });
-      const { changed, leftOut } = JSON.parse(stdout) as Tested;
+      const { changed, leftOut } = JSON.parse(stdout) as PolicyTestReport;
       const points = changed.find(({ coordinationId }) => coordinationId === SPAWNS)?.points;
       return { leftOut, certainty: points?.find(({ stepId }) => stepId === "step-1")?.certainty };
     };
@@ -229,7 +229,7 @@ describe("policy test", () => {
     const lax = writePack("lax", "settings: {gates: {confidenceThreshold: 0.3}}");
     const { stdout, exitCode } = await runPolicy("test", lax, "--ledger", ledger, "--json");
     expect(exitCode).toBe(0);
-    const { coordinations, unreadable } = JSON.parse(stdout) as Tested;
+    const { coordinations, unreadable } = JSON.parse(stdout) as PolicyTestReport;
     expect(unreadable.toSorted()).toEqual([REPORT, SPAWNS].toSorted());
     expect(coordinations).toBeGreaterThan(unreadable.length);
     const { stdout: text } = await runPolicy("test", lax, "--ledger", ledger);
@@ -241,7 +241,7 @@ describe("policy test", () => {
     const ledger = folder.file("spawns.sqlite");
     await recordLedger(ledger, [RESEARCH]);
     const { stdout } = await runPolicy("test", small, "--ledger", ledger, "--json");
-    const [changed] = (JSON.parse(stdout) as Tested).changed;
+    const [changed] = (JSON.parse(stdout) as PolicyTestReport).changed;
     expect(changed?.points[0]).toMatchObject({
       stepId: "step-2",
       decided: "attempt 1 begins",

@@ -14,7 +14,7 @@ import { recordLedger, RESEARCH } from "./recorded-ledger.ts";
 
 const MAIN = new URL("../../src/plugins/cli/main.ts", import.meta.url).pathname;
 
-interface Ran {
+interface ProgramResult {
   readonly stdout: string;
   readonly stderr: string;
   readonly exitCode: number | null;
@@ -27,7 +27,7 @@ interface RunLimits {
   readonly fileBlocksMax?: number;
 }
 
-function run(args: readonly string[], env: Environment, limits: RunLimits = {}): Promise<Ran> {
+function run(args: readonly string[], env: Environment, limits: RunLimits = {}): Promise<ProgramResult> {
   const { closeEarly = false, fileBlocksMax } = limits;
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const inherited = { PATH, NODE_COMPILE_CACHE, LANG: "C.UTF-8" };

@@ -49,6 +49,21 @@ test("tells all of it about one question, safe for a terminal, and with --json b
   });
 });
 
+test("is named with its write among the questions of its coordination", async () => {
+  const { stdout } = await runCli(["show", SPAWNS, "--ledger", folder.file("ledger.sqlite")]);
+  expect(stdout).toMatch(
+    /escalation-1 {2}step review \(step-1\): others stand against its write; about "file:\/repo\/notes\.md"; against "draft" {2}open/u,
+  );
+  expect(stdout).toMatch(/escalation-3 {2}.*; about "…\S*deep\/notes\.md"; against "draft" {2}open/u);
+  for (const hidden of ["\u001b", "\u0007", "\u202e"]) expect(stdout).not.toContain(hidden);
+  const timeline = await runCli(["timeline", SPAWNS, "--ledger", folder.file("ledger.sqlite")], {
+    terminal: { columns: 200 },
+  });
+  expect(timeline.stdout).toMatch(
+    /escalation-1 at .*: others stand against its write; about "file:\/repo\/notes\.md"/u,
+  );
+});
+
 test("looks for the names of those alone who stand against it, however many steps there are", async () => {
   const store = await openTestLedger(folder.file("ledger.sqlite"), { mode: "read" });
   const view = await createQuestionReads(store).view(SPAWNS);

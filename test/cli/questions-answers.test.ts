@@ -80,7 +80,7 @@ describe("approve, deny and answer", () => {
     [["answer", "--only"], "text: expected what to answer"],
     [["answer", ID, "text", "--only"], "put the text into quotes"],
     [["answer", ID, "text", "--file", "x"], "--file: the text is given already"],
-    [["answer", ID, "--file", "nowhere/at-all"], "the file cannot be read (ENOENT)"],
+    [["answer", ID, "--file", "nowhere/at-all"], "there is no such file"],
     [["answer", ID, "x".repeat(200_001)], "at most 200000 characters"],
   ])("%.60j is refused without asking anybody", async (args, problem) => {
     const { stderr, exitCode } = await run(args);
@@ -131,7 +131,7 @@ describe("approve, deny and answer", () => {
     ["UNKNOWN_QUESTION", "REQUEST_REFUSED", "Run `openclaw coordination questions`"],
     ["ANSWER_REFUSED", "REQUEST_REFUSED", "Run `openclaw coordination questions`"],
     ["STEP_ENDED", "REQUEST_REFUSED", "openclaw coordination show ID"],
-    ["ANSWER_REFUSED", "INPUT_INVALID", "Correct the fields"],
+    ["ANSWER_REFUSED", "INPUT_INVALID", "Correct what the message names"],
   ])("says what to do about %s (%s)", async (refusal, code, advice) => {
     const { stderr } = await run(["deny", ID], { ok: false, code, message: "no", details: { refusal } });
     expect(stderr).toMatch(new RegExp(`^error ${code}: no\\. `, "u"));

@@ -136,7 +136,7 @@ describe("a ledger that is named", () => {
     const error = errorOf(await runCli([...args, "--json"], { stateDir: folder.path }));
     expect(error.code).toBe("INPUT_INVALID");
     expect(error.message).toMatch(
-      /^(?:from|to|file): (?:expected .*, got nothing|.* not at (?:mysql|postgres):\/\/)$/u,
+      /^(?:from|to|file): (?:expected .*, got (?:nothing|an address at postgres:\/\/)|.* not at mysql:\/\/)$/u,
     );
     expect(error.message).not.toContain("secret");
   });

@@ -26,7 +26,7 @@ afterAll(() => {
   folder[Symbol.dispose]();
 });
 
-interface Told {
+interface ReplayReport {
   readonly equal: boolean;
   readonly difference?: { readonly sequence: number; readonly type: string; readonly why: string };
   readonly decisions: number;
@@ -48,9 +48,9 @@ interface Told {
   };
 }
 
-async function runReplay(args: readonly string[]): Promise<Told & { readonly exitCode: number }> {
+async function runReplay(args: readonly string[]): Promise<ReplayReport & { readonly exitCode: number }> {
   const { stdout, exitCode } = await runCli(["replay", ...args, "--json"]);
-  return { ...(JSON.parse(stdout) as Told), exitCode };
+  return { ...(JSON.parse(stdout) as ReplayReport), exitCode };
 }
 
 function writePolicyFile(text: string): string {

@@ -2,7 +2,7 @@
 import { Command } from "commander";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { CliHost, CliOutput, Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
-import { addCoordinationCommands } from "../../src/plugins/cli/add-commands.ts";
+import { addCoordinationCommands, type WantedCommands } from "../../src/plugins/cli/add-commands.ts";
 import type { GatewayCaller } from "../../src/plugins/openclaw/host/gateway-call.ts";
 import type { InterruptibleWait } from "../../src/plugins/cli/terminal/waiting-line.ts";
 import { applyConfigChanges, type OperatorConfig } from "../../src/plugins/openclaw/host/operator-config.ts";
@@ -22,6 +22,8 @@ export interface CliSetting {
   readonly isQuestionHidden?: boolean;
   readonly gateway?: GatewayCaller;
   readonly waiting?: () => InterruptibleWait;
+  /** Commands that only the program outside of the host has. */
+  readonly more?: WantedCommands["more"];
   /** The reader of stdout goes away after this many writes. */
   readonly writesMax?: number;
 }
@@ -59,7 +61,7 @@ export async function runCli(args: readonly string[], setting: CliSetting = {}):
     writeOut: (text) => void stdout.write(text),
     writeErr: (text) => void stderr.write(text),
   });
-  await addCoordinationCommands(program, host);
+  await addCoordinationCommands(program, host, { more: setting.more });
   try {
     await program.parseAsync(args, { from: "user" });
   } catch (error) {

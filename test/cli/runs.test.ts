@@ -185,7 +185,7 @@ describe("serve", () => {
     [["--token", "t", "--mcp-server", "tools=https://u:pa55@a/mcp"], "without a user and password"],
     [["--token", "t", "--model", "m", "--model-url", "ftp://a"], "--model-url: expected a URL such as"],
     [["--token", "t", "--model", "m", "--model-url", "https://u:pa55@a/v1"], "without a user and password"],
-    [["--token", "t", "--workflows", "no-such-folder"], "no-such-folder: the folder cannot be read (ENOENT)"],
+    [["--token", "t", "--workflows", "no-such-folder"], "no-such-folder: there is no such folder"],
     [["--token", "t", "--host", "0.0.0.0", "--port", "0"], "which must be allowed (--allow-remote, --token)"],
     [
       ["--token", "t", "--base-url", "https://runs.example", "--port", "0"],
@@ -235,6 +235,14 @@ describe("serve", () => {
     expect(readTenantTokens({ tokens: file }, environment)).toEqual(readTenantTokens({ tokens: file }, {}));
     expect(readTenantTokens({ token: "t", tokens: file }, environment)).toHaveLength(3);
     expect(() => readTenantTokens({}, {})).toThrow("there is no token");
+    writeFileSync(file, "");
+    expect(() => readTenantTokens({ tokens: file }, {})).toThrow("tokens.json: this is not JSON, expected");
+    const missing = join(folder.path, "no-tokens.json");
+    expect(() => readTenantTokens({ tokens: missing }, {})).toThrow("no-tokens.json: there is no such file");
+    expect(() => readTenantTokens({ tokens: folder.path }, {})).toThrow("the file cannot be read (EISDIR)");
+    expect(() => readTenantTokens({ tokens: "" }, {})).toThrow(
+      "--tokens: expected the path of a file, got nothing",
+    );
     writeFileSync(file, "[1]");
     expect(() => readTenantTokens({ tokens: file }, {})).toThrow("expected JSON of the form");
   });

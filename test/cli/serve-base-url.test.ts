@@ -13,7 +13,7 @@ const MAIN = join(import.meta.dirname, "..", "..", "src", "plugins", "cli", "mai
 const TOKEN = "token-of-acme-0001";
 const TOKENS = { acme: [TOKEN, "token-of-acme-0002"], other: "token-of-other-0001" };
 
-interface Listening {
+interface ServeAnnouncement {
   readonly baseUrl: string;
   readonly page: string;
   readonly workflows: number;
@@ -21,17 +21,17 @@ interface Listening {
 }
 
 /** Reads JSON that is complete with a line of its own. */
-async function readListening(stdout: NodeJS.ReadableStream): Promise<Listening> {
+async function readListening(stdout: NodeJS.ReadableStream): Promise<ServeAnnouncement> {
   let text = "";
   for await (const chunk of stdout) {
     text += String(chunk);
-    if (text.endsWith("\n}\n")) return JSON.parse(text) as Listening;
+    if (text.endsWith("\n}\n")) return JSON.parse(text) as ServeAnnouncement;
   }
   throw new Error(`serve has ended: ${text}`);
 }
 
-interface Served extends AsyncDisposable {
-  readonly listening: Listening;
+interface ServeProgram extends AsyncDisposable {
+  readonly listening: ServeAnnouncement;
   /** Returns all that was written to the standard error stream. */
   readError(): string;
 }
@@ -41,7 +41,7 @@ async function startServe(
   folder: TempFolder,
   definitions: readonly WorkflowDefinition[],
   ...options: readonly string[]
-): Promise<Served> {
+): Promise<ServeProgram> {
   const workflows = folder.file("workflows");
   mkdirSync(workflows);
   for (const definition of definitions)

@@ -11,7 +11,7 @@ const MAIN = new URL("../../src/plugins/cli/main.ts", import.meta.url).pathname;
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 
-interface Doctored {
+interface DoctorReport {
   readonly ok: boolean;
   readonly checks: readonly { readonly name: string; readonly status: string; readonly message: string }[];
 }
@@ -29,7 +29,7 @@ describe("a ledger that is a link to itself", () => {
     expect(list.stderr).toContain("LEDGER_UNAVAILABLE");
     expect(list.stderr).not.toContain("no ledger at");
     const doctor = await runCli(["doctor", "--json", "--ledger", ledger]);
-    const { ok, checks } = JSON.parse(doctor.stdout) as Doctored;
+    const { ok, checks } = JSON.parse(doctor.stdout) as DoctorReport;
     expect({ ok, exitCode: doctor.exitCode }).toEqual({ ok: false, exitCode: 1 });
     expect(checks).toContainEqual(
       expect.objectContaining({
@@ -87,7 +87,7 @@ describe("a ledger in a folder of another user", () => {
     const status = await runAsNobody(["status", "--json", "--ledger", ledger], folder.path);
     expect(JSON.parse(status.stdout)).toMatchObject({ ledger: { exists: true, coordinations: null } });
     const doctor = await runAsNobody(["doctor", "--json", "--ledger", ledger], folder.path);
-    const { ok, checks } = JSON.parse(doctor.stdout) as Doctored;
+    const { ok, checks } = JSON.parse(doctor.stdout) as DoctorReport;
     expect(ok).toBe(false);
     expect(checks.map(({ message }) => message)).toContain(`${ledger} cannot be looked at (EACCES)`);
   });

@@ -8,13 +8,13 @@ const MAIN = new URL("../../src/plugins/cli/main.ts", import.meta.url).pathname;
 const USER = 65_534;
 const isRoot = process.getuid?.() === 0;
 
-interface Ended {
+interface ProgramExit {
   readonly code: number | string | null | undefined;
   readonly stderr: string;
 }
 
 /** Runs the real program as a user who is not root: root reads and writes everywhere. */
-function runAsUser(folder: TempFolder, args: readonly string[]): Promise<Ended> {
+function runAsUser(folder: TempFolder, args: readonly string[]): Promise<ProgramExit> {
   if (isRoot) chownSync(folder.path, USER, USER);
   mkdirSync(folder.file("workflows"));
   const env = {

@@ -11,7 +11,7 @@ const MAIN = new URL("../../src/plugins/cli/main.ts", import.meta.url).pathname;
 const USER = 65_534;
 const isRoot = process.getuid?.() === 0;
 
-interface Doctored {
+interface DoctorReport {
   readonly ok: boolean;
   readonly checks: readonly { readonly name: string; readonly message: string }[];
 }
@@ -59,7 +59,7 @@ describe("a gateway that cannot write its files any more", () => {
     using folder = createTempFolder();
     const { state } = await recordState(folder.path);
     chmodSync(state, 0o500);
-    const { ok, checks } = JSON.parse(await runAsUser(folder.path, ["doctor", "--json"])) as Doctored;
+    const { ok, checks } = JSON.parse(await runAsUser(folder.path, ["doctor", "--json"])) as DoctorReport;
     expect(ok).toBe(false);
     const message = `${state} cannot be written (EACCES)`;
     expect(checks).toContainEqual(expect.objectContaining({ name: "writable", status: "fail", message }));

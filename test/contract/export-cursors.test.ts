@@ -6,11 +6,11 @@ import { openTestPostgres } from "../support/postgres-ledger.ts";
 import { createTestSchema } from "../support/postgres-server.ts";
 import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
 
-interface Tested extends AsyncDisposable {
+interface DisposableStore extends AsyncDisposable {
   readonly store: OpenedLedger;
 }
 
-async function openFile(): Promise<Tested> {
+async function openFile(): Promise<DisposableStore> {
   const folder = createTempFolder();
   const store = await openTestLedger(folder.file("ledger.sqlite"));
   const dispose = async (): Promise<void> => {
@@ -20,7 +20,7 @@ async function openFile(): Promise<Tested> {
   return { store, [Symbol.asyncDispose]: dispose };
 }
 
-async function openServer(): Promise<Tested> {
+async function openServer(): Promise<DisposableStore> {
   const schema = await createTestSchema();
   const store = await openTestPostgres(schema.url);
   const dispose = async (): Promise<void> => {

@@ -45,7 +45,7 @@ async function recordRuns(
   return file;
 }
 
-interface Projected {
+interface ProjectedSpans {
   /** By the id of their run. */
   readonly roots: ReadonlyMap<unknown, Span>;
   readonly spans: readonly Span[];
@@ -53,7 +53,7 @@ interface Projected {
 }
 
 /** Projects all of a ledger, as an export does. */
-async function projectLedger(file: string): Promise<Projected> {
+async function projectLedger(file: string): Promise<ProjectedSpans> {
   const ledger = await openTestLedger(file, { mode: "read" });
   const damaged: string[] = [];
   const followed = createFollowedSpans(hashText, (runId) => void damaged.push(runId));

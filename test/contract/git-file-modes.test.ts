@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { decideFileByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
 import type { WorktreeWritten } from "../../src/agents/coordination/ports/worktrees.ts";
-import { createGitScene, putFile, runGit, type GitScene, type Opened } from "./git-scene.ts";
+import { createGitScene, putFile, runGit, type GitScene, type WorkingTree } from "./git-scene.ts";
 
 const isProgram = (folder: string, name: string): boolean =>
   (statSync(join(folder, name)).mode & 0o100) !== 0;
@@ -20,7 +20,7 @@ function createSceneWithoutModes(): GitScene {
 /** Writes what the attempt left of a file, as its fate says. */
 async function mergeFile(
   scene: GitScene,
-  worktree: Opened,
+  worktree: WorkingTree,
   path: string,
 ): Promise<WorktreeWritten | undefined> {
   const change = (await scene.changesOf(worktree)).get(path);

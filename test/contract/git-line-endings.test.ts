@@ -3,12 +3,12 @@ import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { decideFileByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
-import { createGitScene, putFile, runGit, type GitScene, type Opened } from "./git-scene.ts";
+import { createGitScene, putFile, runGit, type GitScene, type WorkingTree } from "./git-scene.ts";
 
 const TEXT = "one\r\ntwo\r\n";
 
 /** A repository that has a file with CRLF from before its attributes were set. */
-async function openWithCrlf(scene: GitScene): Promise<Opened> {
+async function openWithCrlf(scene: GitScene): Promise<WorkingTree> {
   const { repository } = scene;
   runGit(repository, "config", "core.autocrlf", "false");
   putFile(repository, "crlf.txt", TEXT);
@@ -21,7 +21,7 @@ async function openWithCrlf(scene: GitScene): Promise<Opened> {
 }
 
 /** Writes all that the attempt left; returns the files that are for people. */
-async function mergeAll(scene: GitScene, worktree: Opened): Promise<string[]> {
+async function mergeAll(scene: GitScene, worktree: WorkingTree): Promise<string[]> {
   const unmerged: string[] = [];
   for (const [path, change] of await scene.changesOf(worktree)) {
     const fate = decideFileByVersions(change);

@@ -15,7 +15,8 @@ import { createGitWorktrees } from "../../src/infra/git/git-worktrees.ts";
 /** The worktree that `open` makes. */
 export const NAME = "step-1-abcdef";
 
-export interface Opened extends OpenWorktree {
+/** A worktree that was opened, with the folder of its files. */
+export interface WorkingTree extends OpenWorktree {
   /** Where the agent works. */
   readonly tree: string;
 }
@@ -26,7 +27,7 @@ export interface GitScene extends Disposable {
   readonly repository: string;
   readonly worktrees: Worktrees;
   /** Opens a worktree that begins with these files as they are in the folder of the repository. */
-  open(...merged: string[]): Promise<Opened>;
+  open(...merged: string[]): Promise<WorkingTree>;
   changesOf(worktree: OpenWorktree): Promise<Map<string, WorktreeChange>>;
 }
 

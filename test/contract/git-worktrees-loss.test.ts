@@ -21,14 +21,14 @@ import {
   putFile,
   runGit,
   type GitScene,
-  type Opened,
+  type WorkingTree,
 } from "./git-scene.ts";
 
 const listWorktrees = ({ repository }: GitScene): string[] =>
   runGit(repository, "worktree", "list", "--porcelain")
     .split("\n")
     .filter((line) => line.startsWith("worktree "));
-const fateOf = async (scene: GitScene, worktree: Opened, path: string): Promise<unknown> => {
+const fateOf = async (scene: GitScene, worktree: WorkingTree, path: string): Promise<unknown> => {
   const change = (await scene.changesOf(worktree)).get(path);
   return change && decideFileByVersions(change);
 };
@@ -291,7 +291,7 @@ function addSubmodule({ home, repository }: GitScene, ignore?: string): void {
 }
 
 /** The agent made a commit in the submodule `lib`. */
-async function openWithSubmodule(scene: GitScene): Promise<Opened> {
+async function openWithSubmodule(scene: GitScene): Promise<WorkingTree> {
   addSubmodule(scene);
   const worktree = await scene.open();
   runGit(worktree.tree, "submodule", "--quiet", "update", "--init");

@@ -58,11 +58,11 @@ afterEach(() => {
   rmSync(home, { recursive: true, force: true });
 });
 
-interface Opened extends OpenWorktree {
+interface WorkingTree extends OpenWorktree {
   readonly tree: string;
 }
 
-async function open(folder = repository): Promise<Opened> {
+async function open(folder = repository): Promise<WorkingTree> {
   const opened = await worktrees.open(NAME, folder, ATTEMPT, []);
   if (opened.kind === "refused") throw new Error(opened.message);
   return { name: NAME, repository: opened.repository, base: opened.base, tree: opened.folder };
@@ -348,7 +348,7 @@ describe("writing a file", () => {
   });
 });
 
-async function changeAfter(worktree: Opened, path: string, text: string) {
+async function changeAfter(worktree: WorkingTree, path: string, text: string) {
   put(worktree.tree, path, text);
   return (await changesOf(worktree)).get(path) ?? { ours: "", theirs: "" };
 }

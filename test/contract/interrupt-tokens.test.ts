@@ -53,11 +53,21 @@ describe("the key", () => {
     expect(readOrCreateKey(path)).toEqual(key);
   });
 
+  it("that is a file of another program leaves it to the users who may read it", () => {
+    using folder = createTempFolder();
+    const path = folder.file("names.txt");
+    writeFileSync(path, "a file that everybody on this machine reads", { mode: 0o644 });
+    expect(() => readOrCreateKey(path)).toThrow("is not 32 bytes long");
+    expect(statSync(path).mode & 0o777).toBe(0o644);
+  });
+
   it("that is broken is said with what to do, and one that cannot be read is no new one", () => {
     using folder = createTempFolder();
     const path = folder.file("interrupt-key");
     writeFileSync(path, "short");
-    expect(() => readOrCreateKey(path)).toThrow(/CONFIG_INVALID|remove the file, and a new one is made/);
+    expect(() => readOrCreateKey(path)).toThrow(
+      `the key in ${path} is not 32 bytes long; name another path, or remove what is there: a new key is made then`,
+    );
     chmodSync(path, 0o600);
     expect(() => readOrCreateKey(folder.path)).toThrow(/is a folder, not a plain file/);
   });

@@ -33,18 +33,18 @@ describe("for every order of work beginning and ending", () => {
     queueMax: fc.integer({ min: 1, max: 6 }),
   });
 
-  interface Begun {
+  interface BegunJob {
     readonly fields: Pick<LaneRequest, "lane" | "priority" | "session" | "agentId">;
     readonly job: Job;
     isReleased: boolean;
   }
 
   /** Neither more than allowed may run, nor less than possible. */
-  function expectWithin(limits: Partial<LaneLimits>, begun: readonly Begun[]): void {
+  function expectWithin(limits: Partial<LaneLimits>, begun: readonly BegunJob[]): void {
     const holding = begun.filter(({ job, isReleased }) => job.state() === "running" && !isReleased);
-    const countHeld = (by: keyof Begun["fields"], value: string): number =>
+    const countHeld = (by: keyof BegunJob["fields"], value: string): number =>
       holding.filter(({ fields }) => fields[by] === value).length;
-    const isBlocked = ({ fields: { lane, session, agentId } }: Begun): boolean =>
+    const isBlocked = ({ fields: { lane, session, agentId } }: BegunJob): boolean =>
       countHeld("lane", lane) >= COUNTS[lane] ||
       countHeld("session", session) >= (limits.perSessionMax ?? Infinity) ||
       countHeld("agentId", agentId) >= (limits.perAgentMax ?? Infinity);
@@ -61,7 +61,7 @@ describe("for every order of work beginning and ending", () => {
     await fc.assert(
       fc.asyncProperty(acts, caps, async (all, limits) => {
         const { lanes, start } = createScene({ ...COUNTS, ...limits });
-        const begun: Begun[] = [];
+        const begun: BegunJob[] = [];
         const finish = (pick: number, act: "end" | "fail" | "release"): void => {
           const running = begun.filter(({ job }) => job.state() === "running");
           const one = running[pick % Math.max(1, running.length)];

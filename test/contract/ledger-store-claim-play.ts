@@ -3,14 +3,14 @@ import type { ClaimChange, ClaimEntry } from "../../src/agents/coordination/cont
 import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ClaimIndex } from "../../src/agents/coordination/ports/claim-index.ts";
 import { openRun, spawnOf, type Author } from "../support/ledger-fixtures.ts";
-import type { Open, Tested, TestedStore } from "./ledger-store-tested.ts";
+import type { Open, StoreFixture, TestedStore } from "./ledger-store-tested.ts";
 
 export const claimConflict = { code: "CLAIM_CONFLICT" };
 
 /** The time of the stores: before most claims end. */
 export const EARLY_MS = 1;
 
-export async function openEarly(open: Open): Promise<Tested> {
+export async function openEarly(open: Open): Promise<StoreFixture> {
   const tested = await open();
   tested.clock.set(EARLY_MS);
   return tested;
@@ -18,9 +18,14 @@ export async function openEarly(open: Open): Promise<Tested> {
 
 const EXPIRES_AT_MS = 2_000 as EpochMs;
 
-export type Acquired = ClaimChange & { kind: "acquired" };
+/** The change by which a run acquires a claim. */
+export type AcquiredClaim = ClaimChange & { kind: "acquired" };
 
-export function createAcquired(token: number, resource: string, fields: Partial<Acquired> = {}): Acquired {
+export function createAcquired(
+  token: number,
+  resource: string,
+  fields: Partial<AcquiredClaim> = {},
+): AcquiredClaim {
   const stepId = "step-1" as StepId;
   const acquiredAtMs = 1_000 as EpochMs;
   const expiresAtMs = EXPIRES_AT_MS;
@@ -44,7 +49,7 @@ export function createReleased(token: number): ClaimChange {
   return { kind: "released", token };
 }
 
-export function entryOf(runId: CoordinationId, { kind: _, ...claim }: Acquired): ClaimEntry {
+export function entryOf(runId: CoordinationId, { kind: _, ...claim }: AcquiredClaim): ClaimEntry {
   return { ...claim, runId };
 }
 

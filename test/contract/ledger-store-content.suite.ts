@@ -76,7 +76,7 @@ export function describeKeeping(open: Open): void {
   it("keeps a text that a running coordination needs, whatever its age, and deletes the others", async () => {
     await using tested = await open();
     const { store } = tested;
-    const [needed, other, refused] = ["needed", "other", "refused"].map(contentOf) as Three;
+    const [needed, other, refused] = ["needed", "other", "refused"].map(contentOf) as ContentTriple;
     const contents = [keep(needed), other, { ...refused, keepWhileRunning: false }];
     await store.append({ ...openRun("a").request, contents });
     expect(await store.deleteBefore(Number.MAX_SAFE_INTEGER as EpochMs)).toBe(2);
@@ -235,7 +235,7 @@ export function describeKeeping(open: Open): void {
   });
 }
 
-type Three = [ContentInput, ContentInput, ContentInput];
+type ContentTriple = [ContentInput, ContentInput, ContentInput];
 
 function hashesOf(...contents: readonly ContentInput[]): string[] {
   return contents.map(({ ref }) => ref.sha256);

@@ -5,7 +5,7 @@ import type { RunEntry } from "../../src/agents/coordination/ports/ledger-store.
 import { openRun, spawnOf } from "../support/ledger-fixtures.ts";
 import { appendEnd, type Open } from "./ledger-store-tested.ts";
 
-type Opened = ReturnType<typeof openRun>;
+type OpenedRun = ReturnType<typeof openRun>;
 
 export function describeList(open: Open): void {
   const idsOf = (entries: readonly RunEntry[]): string[] => entries.map(({ runId }) => runId);
@@ -105,7 +105,11 @@ export function describeFind(open: Open): void {
 export function describeHolders(open: Open): void {
   it("names each coordination that holds a name once, the newest reference first, and no more than asked for", async () => {
     await using tested = await open();
-    const [first, second, third] = ["first", "second", "third"].map(openRun) as [Opened, Opened, Opened];
+    const [first, second, third] = ["first", "second", "third"].map(openRun) as [
+      OpenedRun,
+      OpenedRun,
+      OpenedRun,
+    ];
     const references = [{ name: "n" }, { name: "n", stepId: "step-1" as StepId }, { name: "m" }];
     await tested.store.append({ ...first.request, references });
     await tested.store.append({ ...second.request, references });

@@ -15,13 +15,14 @@ export interface TestedLedger extends AsyncDisposable {
   appendUnknownEvent(runId: CoordinationId): Promise<void>;
 }
 
-export interface Tested extends AsyncDisposable {
+/** A new ledger with one store opened on it, and the clock of that store. */
+export interface StoreFixture extends AsyncDisposable {
   readonly ledger: TestedLedger;
   readonly store: TestedStore;
   readonly clock: ManualClock;
 }
 
-export type Open = () => Promise<Tested>;
+export type Open = () => Promise<StoreFixture>;
 
 export function readAll(store: LedgerStore, runId: CoordinationId): Promise<RunEvent[]> {
   return store.read(runId, { from: 0, limit: 10_000 });

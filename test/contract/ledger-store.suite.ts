@@ -17,7 +17,7 @@ import { createCoordinationAuthor } from "./run-store-written.ts";
 import {
   readAll,
   type Open,
-  type Tested,
+  type StoreFixture,
   type TestedLedger,
   type TestedStore,
 } from "./ledger-store-tested.ts";
@@ -25,7 +25,7 @@ import {
 export type { TestedLedger, TestedStore } from "./ledger-store-tested.ts";
 
 export function describeLedgerStore(name: string, create: () => Promise<TestedLedger>): void {
-  const open = async (): Promise<Tested> => {
+  const open = async (): Promise<StoreFixture> => {
     const ledger = await create();
     const clock = createManualClock();
     const store = await ledger.open(clock);

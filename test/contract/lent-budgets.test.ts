@@ -8,7 +8,7 @@ import type { PlanSubmitted } from "../../src/agents/coordination/runtime/plans/
 import { AGENT, plan, PLAN_ID, scriptOf, step, type Fields } from "../core/planned-world.ts";
 import { createWorld, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
-import { createScriptedRunner, endDone, type Scripted } from "../support/scripted-runner.ts";
+import { createScriptedRunner, endDone, type ScriptedAttempt } from "../support/scripted-runner.ts";
 import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -48,7 +48,7 @@ function limitLoan(event: RunEvent, kinds: readonly (keyof Usage)[]): RunEvent {
 
 /** A plan whose steps `a` and `go` are at work, while the others wait for `go`. It may begin six attempts. */
 async function runAround(
-  scripts: Readonly<Record<string, readonly Scripted[]>> = {},
+  scripts: Readonly<Record<string, readonly ScriptedAttempt[]>> = {},
   fields: Fields = {},
 ): Promise<LentBudget> {
   const folder = createTempFolder();

@@ -21,14 +21,14 @@ import {
   type Reply,
 } from "./outbound-scene.ts";
 
-interface Seen {
+interface SeenRequests {
   readonly metas: unknown[];
   readonly requests: { readonly method: string; readonly headers: IncomingHttpHeaders }[];
 }
 
 /** The official server, one per request: it keeps no sessions. */
-async function startMcpServer(isJson: boolean): Promise<Seen & { readonly url: string }> {
-  const seen: Seen = { metas: [], requests: [] };
+async function startMcpServer(isJson: boolean): Promise<SeenRequests & { readonly url: string }> {
+  const seen: SeenRequests = { metas: [], requests: [] };
   const url = await listen((request, response) => {
     void (async () => {
       seen.requests.push({ method: request.method ?? "", headers: request.headers });

@@ -11,7 +11,7 @@ import type { TestSchema } from "../support/postgres-server.ts";
 import { TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { appendEnd } from "./ledger-store-tested.ts";
 
-interface Released {
+interface ReleasedMigration {
   readonly name: string;
   /** As it was released. */
   readonly sha256: string;
@@ -20,7 +20,7 @@ interface Released {
   readonly nextTable: string;
 }
 
-const RELEASED: readonly Released[] = [
+const RELEASED: readonly ReleasedMigration[] = [
   {
     name: "ledger",
     sha256: "b53156f34a40116e2c8a346740cfd10461c75ad3d1ac83b7e5491734df93ed18",
@@ -50,7 +50,8 @@ export const SCHEMAS = RELEASED.map((released, index) => ({ ...released, schema:
 
 export const texts = ["an objective", "", "ünïcode 🜁", "x".repeat(200_000)].map(contentOf);
 
-export interface Older {
+/** A ledger as an older release wrote it. */
+export interface OlderLedger {
   readonly path: string;
   readonly runs: readonly { readonly requests: readonly AppendRequest[] }[];
   /** Still open, as a writer that crashed left it: what it wrote lies in the -wal file. */
@@ -64,7 +65,7 @@ export function migrationOf(number: number): string {
 }
 
 /** A ledger as an older release wrote it, made of migrations and SQL alone: one coordination grew, one ended. */
-export function createOlderLedger(folder: TempFolder, schema: number): Older {
+export function createOlderLedger(folder: TempFolder, schema: number): OlderLedger {
   const path = folder.file("ledger.sqlite");
   const database = new Database(path);
   database.pragma(`application_id = ${APPLICATION_ID}`);

@@ -72,7 +72,8 @@ export function testFetch(clock: Clock, dependencies: Partial<SafeFetchDependenc
   });
 }
 
-export interface Received {
+/** A request that the server got. */
+export interface ReceivedRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
@@ -81,10 +82,10 @@ export interface Received {
 
 export interface Server {
   readonly url: string;
-  readonly received: Received[];
+  readonly received: ReceivedRequest[];
 }
 
-export type Reply = (response: ServerResponse, request: Received) => void;
+export type Reply = (response: ServerResponse, request: ReceivedRequest) => void;
 
 export async function listen(listener: RequestListener): Promise<string> {
   const server = createServer(listener);
@@ -100,7 +101,7 @@ export async function listen(listener: RequestListener): Promise<string> {
 
 /** A server that replies as told, and keeps what it got. */
 export async function serve(reply: Reply): Promise<Server> {
-  const received: Received[] = [];
+  const received: ReceivedRequest[] = [];
   const url = await listen((request, response) => {
     void text(request).then((body) => {
       const { method = "", url: path = "", headers } = request;

@@ -29,13 +29,13 @@ beforeAll(async () => {
 
 afterAll(() => newest[Symbol.asyncDispose]());
 
-interface Older extends AsyncDisposable {
+interface OlderReader extends AsyncDisposable {
   readonly schema: TestSchema;
   readonly reader: OpenedLedger;
 }
 
 /** Opens the same ledger for reading as a release with so many migrations has it. */
-async function openOlder(migrations: number): Promise<Older> {
+async function openOlder(migrations: number): Promise<OlderReader> {
   const schema = await createTestSchema();
   await createOlderServerLedger(schema, migrations);
   await copyIntoOlderServerLedger(newest, schema);

@@ -6,7 +6,7 @@ import { createTestSchema, type TestSchema } from "../support/postgres-server.ts
 import { describeBothKinds, describeRunStore } from "./run-store.suite.ts";
 import { writeCoordination, writeWorkflowRun } from "./run-store-written.ts";
 import { describeWorkflowStore } from "./workflow-store.suite.ts";
-import { openTested, type SpoilableLedger, type Spoiling } from "./workflow-store-tested.ts";
+import { openTested, type SpoilableLedger, type LedgerDamage } from "./workflow-store-tested.ts";
 import { describeWorkspace } from "./workspace-store.suite.ts";
 
 async function createLedger(): Promise<SpoilableLedger> {
@@ -22,7 +22,7 @@ async function createLedger(): Promise<SpoilableLedger> {
 }
 
 /** As somebody does who takes the triggers away first. */
-async function damageRun(schema: TestSchema, runId: CoordinationId, how: Spoiling): Promise<void> {
+async function damageRun(schema: TestSchema, runId: CoordinationId, how: LedgerDamage): Promise<void> {
   await schema.query("alter table event disable trigger all; alter table run disable trigger all");
   const isOfRun = "run_key = (select run_key from run where run_id = $1)";
   if (how.kind === "origin") {

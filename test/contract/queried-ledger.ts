@@ -47,7 +47,7 @@ export const nameChild = (run: number, step: string): SessionKey => nameChildSes
 export const timeAppended = (run: number): EpochMs => (TEST_EPOCH_MS + run * 1_000) as EpochMs;
 const HOUR_MS = 3_600_000;
 
-interface Prepared {
+interface PreparedRun {
   readonly run: QueriedRun;
   readonly requests: readonly AppendRequest[];
 }
@@ -84,7 +84,7 @@ export async function growQueried(
   return number;
 }
 
-function prepareRun(number: number): Prepared {
+function prepareRun(number: number): PreparedRun {
   const session = nameSession(number);
   const agent = nameAgent(number);
   const causes = number % 3 === 0 ? [] : [runIdOf(number - 1)];

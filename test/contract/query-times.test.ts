@@ -19,13 +19,13 @@ const RATIO_MAX = 3;
 /** Below it the clock and the other core decide. */
 const NOISE_MS = 0.5;
 
-interface Queried {
+interface FilledStore {
   readonly store: SqliteLedger;
   readonly runs: number;
 }
 
 let folder: TempFolder;
-const ledgers: Queried[] = [];
+const ledgers: FilledStore[] = [];
 
 beforeAll(async () => {
   folder = createTempFolder();
@@ -71,7 +71,7 @@ const FILTERS: readonly (readonly [string, FilterAt])[] = [
   ],
 ];
 
-async function expectFlat(ask: (queried: Queried, run: number) => Promise<number>): Promise<void> {
+async function expectFlat(ask: (queried: FilledStore, run: number) => Promise<number>): Promise<void> {
   const counts = await Promise.all(ledgers.map((queried) => ask(queried, 30)));
   let calls = 0;
   const sides = ledgers.map((queried) => async () => {

@@ -32,7 +32,7 @@ async function settleLedger(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await othersTurn();
 }
 
-interface Added {
+interface LoggedExport {
   readonly exporting: SpanExport;
   readonly log: string[];
 }
@@ -43,7 +43,7 @@ interface Stage extends AsyncDisposable {
   /** The path of the ledger. */
   readonly place: string;
   /** Adds a process that exports, whose collector answers so. Calls that `slower` does not have are those of the ledger. */
-  add(holder: string, send: SpanSender["send"], slower?: Partial<ExportCursors>): Added;
+  add(holder: string, send: SpanSender["send"], slower?: Partial<ExportCursors>): LoggedExport;
   findHolder(): Promise<string | undefined>;
 }
 

@@ -36,7 +36,7 @@ afterAll(() => {
   folder[Symbol.dispose]();
 });
 
-interface Exported extends AsyncDisposable {
+interface ExportScene extends AsyncDisposable {
   /** The path of the ledger. */
   readonly place: string;
   readonly ledger: OpenedLedger;
@@ -49,7 +49,7 @@ interface Exported extends AsyncDisposable {
 }
 
 /** A recorded ledger with an export of all of it, which is not started yet. */
-async function recordExport(endpoint: string, from: "first" | "new" = "first"): Promise<Exported> {
+async function recordExport(endpoint: string, from: "first" | "new" = "first"): Promise<ExportScene> {
   const file = folder.file(`ledger-${(ledgers += 1)}.sqlite`);
   await recordLedger(file, [RESEARCH]);
   const ledger = await openTestLedger(file);

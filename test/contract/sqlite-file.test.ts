@@ -76,6 +76,16 @@ describe("a new ledger file", () => {
   });
 });
 
+it("takes other users' rights to an empty database away before it makes a ledger of it", async () => {
+  using folder = createTempFolder();
+  const path = folder.file("ledger.sqlite");
+  tamperWith(path, "create table note (text text); drop table note");
+  chmodSync(path, 0o644);
+  const store = await openTestLedger(path);
+  expect([path, `${path}-wal`, `${path}-shm`].map(modeOf)).toEqual(["600", "600", "600"]);
+  await store.close();
+});
+
 describe("durability", () => {
   it("is write-ahead logging with a sync of every commit, on the connection that writes", async () => {
     using folder = createTempFolder();
@@ -163,8 +173,10 @@ describe("what is not a ledger", () => {
       using folder = createTempFolder();
       const path = folder.file("ledger.sqlite");
       make(path);
+      chmodSync(path, 0o644);
       const before = contentsOf(folder.path);
       await expect(openTestLedger(path, { mode })).rejects.toMatchObject(corrupt);
+      expect(modeOf(path)).toBe("644");
       expect(contentsOf(folder.path)["ledger.sqlite"]?.bytes).toEqual(before["ledger.sqlite"]?.bytes);
       expect(Object.keys(contentsOf(folder.path))).toEqual(Object.keys(before));
     });

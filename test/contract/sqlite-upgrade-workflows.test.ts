@@ -4,7 +4,7 @@ import { formatTimestamp } from "../../src/agents/coordination/contracts/ids.ts"
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
 import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { createOlderLedger, versionOf, type Older } from "./older-ledger.ts";
+import { createOlderLedger, versionOf, type OlderLedger } from "./older-ledger.ts";
 import { appendAsOlder } from "./older-workflows.ts";
 import {
   timeAt,
@@ -43,7 +43,7 @@ describe("a ledger of schema 4 with what workflows kept in memory", () => {
     one.append([COMPLETED], { status: "completed" }),
   ];
 
-  const writeOlder = (folder: TempFolder): Older => {
+  const writeOlder = (folder: TempFolder): OlderLedger => {
     const old = createOlderLedger(folder, 4);
     for (const request of requests) appendAsOlder(old.database, request);
     return old;

@@ -9,7 +9,14 @@ import { contentOf, openRun, runIdOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { createAcquired, entryOf, createReleased } from "./ledger-store-claim-play.ts";
 import { appendEnd } from "./ledger-store-tested.ts";
-import { migrationOf, createOlderLedger, SCHEMAS, texts, versionOf, type Older } from "./older-ledger.ts";
+import {
+  migrationOf,
+  createOlderLedger,
+  SCHEMAS,
+  texts,
+  versionOf,
+  type OlderLedger,
+} from "./older-ledger.ts";
 import {
   definitionOf,
   createMemoryEntry,
@@ -23,7 +30,7 @@ import {
 const NEWEST = loadMigrations().length;
 const AGED = (TEST_EPOCH_MS + 1) as EpochMs;
 /** Everything that was written is read again, and nothing is found wrong. */
-async function expectWhole(store: SqliteLedger, { runs }: Older): Promise<void> {
+async function expectWhole(store: SqliteLedger, { runs }: OlderLedger): Promise<void> {
   const entries = await store.list({ limit: 10 });
   expect(entries.toReversed()).toEqual(
     runs.map(({ requests }, index) => ({

@@ -4,7 +4,7 @@ import { forge, rehashRun } from "../support/ledger-fixtures-damage.ts";
 import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
 import { describeWorkflowProcesses } from "./ledger-processes.suite.ts";
 import { describeWorkflowStore } from "./workflow-store.suite.ts";
-import type { Spoiling } from "./workflow-store-tested.ts";
+import type { LedgerDamage } from "./workflow-store-tested.ts";
 
 describeWorkflowStore("SQLite", () => {
   const folder = createTempFolder();
@@ -27,7 +27,7 @@ describeWorkflowStore("SQLite", () => {
   });
 });
 
-function damageRun(database: Database, runId: CoordinationId, how: Spoiling): void {
+function damageRun(database: Database, runId: CoordinationId, how: LedgerDamage): void {
   const run = database
     .prepare<[string], number>("select run_key from run where run_id = ?")
     .pluck()

@@ -47,7 +47,7 @@ const approval = {
   answer: "approve",
 };
 
-interface Signing {
+interface SignatureFields {
   readonly id?: string;
   readonly seconds?: number | string;
   readonly secret?: string | Buffer;
@@ -57,7 +57,7 @@ interface Signing {
 /** As a receiver of notices would sign, without our own code. */
 function sign(
   body: unknown,
-  { id = "msg_1", seconds = NOW_S, secret, name = "ops" }: Signing = {},
+  { id = "msg_1", seconds = NOW_S, secret, name = "ops" }: SignatureFields = {},
 ): AnswerMessage {
   const rawBody = typeof body === "string" ? body : JSON.stringify(body);
   const signature = `v1,${hmacOf(`${id}.${seconds}.${rawBody}`, "base64", secret)}`;

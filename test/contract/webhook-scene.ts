@@ -16,7 +16,8 @@ export const SECRET = "a secret of the operator's";
 export const TIMEOUT_MS = 9_876;
 export const HOUR_MS = 3_600_000;
 
-export interface Received {
+/** A request that the receiver got, with the bytes of its body. */
+export interface ReceivedRequest {
   readonly method: string | undefined;
   readonly url: string | undefined;
   readonly headers: IncomingMessage["headers"];
@@ -27,12 +28,12 @@ export type Answer = (response: ServerResponse) => void;
 
 export interface Receiver {
   readonly url: string;
-  readonly received: Received[];
+  readonly received: ReceivedRequest[];
 }
 
 /** A server that gives these answers in turn, the last one again and again. */
 export async function startReceiver(...answers: readonly Answer[]): Promise<Receiver> {
-  const received: Received[] = [];
+  const received: ReceivedRequest[] = [];
   const server = createServer((request, response) => {
     void buffer(request).then((body) => {
       const { method, url, headers } = request;
@@ -100,7 +101,8 @@ function createSteppingClock(
   };
 }
 
-export interface Sent {
+/** How the sending of a notice ended, the waits between its tries, and its log. */
+export interface SendReport {
   readonly outcome: NoticeOutcome;
   readonly waits: readonly number[];
   readonly log: readonly string[];
@@ -126,7 +128,7 @@ export async function send({
   time,
   move,
   ...dependencies
-}: Scene): Promise<Sent> {
+}: Scene): Promise<SendReport> {
   const inner = time ?? createFakeClock();
   const clock = createSteppingClock(inner, move ?? createMover(inner));
   const log: string[] = [];

@@ -2,7 +2,7 @@ import { hashAgain } from "../support/hash-chain.ts";
 import type { MemoryRun } from "../support/memory-run.ts";
 import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { describeWorkflowStore } from "./workflow-store.suite.ts";
-import type { Spoiling } from "./workflow-store-tested.ts";
+import type { LedgerDamage } from "./workflow-store-tested.ts";
 
 describeWorkflowStore("memory", () => {
   const ledger = createMemoryWorkflowLedger();
@@ -22,12 +22,12 @@ describeWorkflowStore("memory", () => {
 });
 
 /** A log whose places may be empty. */
-interface Spoilt extends Omit<MemoryRun, "events"> {
+interface SpoilableRun extends Omit<MemoryRun, "events"> {
   readonly events: (string | undefined)[];
 }
 
-function damageRun(run: MemoryRun, how: Spoiling): void {
-  const { events }: Spoilt = run;
+function damageRun(run: MemoryRun, how: LedgerDamage): void {
+  const { events }: SpoilableRun = run;
   switch (how.kind) {
     case "remove":
       events[how.sequence] = undefined;

@@ -15,12 +15,12 @@ import {
   SCOPE,
   createRunStarted,
   createWorkflowAuthor,
-  type More,
+  type AppendAdditions,
   type Open,
   type WorkflowAuthor,
 } from "./workflow-store-tested.ts";
 
-interface Seen {
+interface ListingQuery {
   readonly asOf?: { readonly runId: CoordinationId; readonly sequence: number };
   readonly tag?: string;
   readonly limit?: number;
@@ -28,12 +28,15 @@ interface Seen {
   readonly now?: typeof NOW;
 }
 
-async function listIds(store: WorkflowStore, { scope = SCOPE, ...query }: Seen = {}): Promise<string[]> {
+async function listIds(
+  store: WorkflowStore,
+  { scope = SCOPE, ...query }: ListingQuery = {},
+): Promise<string[]> {
   const entries = await store.memory.list(scope, { now: NOW, limit: 100, ...query });
   return entries.map(({ id }) => id);
 }
 
-function write(author: WorkflowAuthor, ids: readonly string[], more: More = {}) {
+function write(author: WorkflowAuthor, ids: readonly string[], more: AppendAdditions = {}) {
   return author.append([], { entries: ids.map((id) => createMemoryEntry(id)), ...more });
 }
 

@@ -15,8 +15,8 @@ import {
   nameWorkflowRun,
   type Open,
   type OpenSpoilable,
-  type Spoiling,
-  type Tested,
+  type LedgerDamage,
+  type WorkflowStoreFixture,
   type WorkflowAuthor,
 } from "./workflow-store-tested.ts";
 
@@ -25,13 +25,13 @@ const BRANCH = branchOf(SOURCE, "fork", 2);
 const FORK = nameWorkflowRun("fork");
 const brokenRule = { name: "InvariantViolation" };
 
-interface Forked {
+interface WrittenFork {
   readonly author: WorkflowAuthor;
   readonly requests: readonly WorkflowAppend[];
 }
 
 /** A source of three events, and a fork that took two of them and wrote two of its own. */
-async function forkRun({ store }: Tested, origin: RunOrigin = BRANCH): Promise<Forked> {
+async function forkRun({ store }: WorkflowStoreFixture, origin: RunOrigin = BRANCH): Promise<WrittenFork> {
   await store.append(createWholeRun("source"));
   const author = createWorkflowAuthor("fork", origin);
   const requests = [
@@ -246,7 +246,7 @@ export function describeDamage(open: OpenSpoilable): void {
     expect(await tested.store.damage(none, { before: 0 })).toBeUndefined();
   });
 
-  it.each<[Spoiling["kind"], string]>([
+  it.each<[LedgerDamage["kind"], string]>([
     ["change", "event_changed"],
     ["remove", "event_missing"],
     ["garble", "event_unreadable"],
@@ -255,7 +255,7 @@ export function describeDamage(open: OpenSpoilable): void {
       for (const sequence of [0, 1, 2]) {
         await using tested = await open();
         await forkRun(tested);
-        await tested.ledger.spoil(runId, { kind, sequence } as Spoiling);
+        await tested.ledger.spoil(runId, { kind, sequence } as LedgerDamage);
         const later = await tested.ledger.open();
         for (const before of [0, 1, 2, 3])
           expect(await later.workflows.damage(runId, { before })).toEqual(

@@ -32,23 +32,25 @@ export interface TestedWorkflowLedger extends AsyncDisposable {
 
 export interface SpoilableLedger extends TestedWorkflowLedger {
   /** Damages what is stored, behind the back of every store. */
-  spoil(runId: CoordinationId, how: Spoiling): Promise<void>;
+  spoil(runId: CoordinationId, how: LedgerDamage): Promise<void>;
 }
 
-export type Spoiling =
+/** A change of stored rows that no store made. */
+export type LedgerDamage =
   | { readonly kind: "change" | "remove"; readonly sequence: number }
   /** As somebody does who knows the hashes. */
   | { readonly kind: "garble"; readonly sequence: number }
   | { readonly kind: "origin"; readonly origin: unknown };
 
-export interface Tested extends AsyncDisposable {
+/** A new ledger with one workflow store opened on it. */
+export interface WorkflowStoreFixture extends AsyncDisposable {
   readonly ledger: TestedWorkflowLedger;
   readonly store: WorkflowStore;
 }
 
-export type Open = () => Promise<Tested>;
+export type Open = () => Promise<WorkflowStoreFixture>;
 
-export type OpenSpoilable = () => Promise<Tested & { readonly ledger: SpoilableLedger }>;
+export type OpenSpoilable = () => Promise<WorkflowStoreFixture & { readonly ledger: SpoilableLedger }>;
 
 /** Returns a way to open the store of a new ledger, which closes with it. */
 export function openTested(create: () => Promise<TestedWorkflowLedger>): Open {
@@ -82,7 +84,8 @@ export function readAll(store: WorkflowStore, runId: CoordinationId): Promise<Wo
   return store.read(runId, { from: 0, limit: 10_000 });
 }
 
-export interface More {
+/** The status that an append leaves, and the memory entries that it writes. */
+export interface AppendAdditions {
   readonly status?: WorkflowStatus;
   /** Entries that the append writes to memory, each told by an event behind the drafts. */
   readonly entries?: readonly MemoryEntry[];
@@ -92,9 +95,9 @@ export interface More {
 /** Writes the appends of one run, one after the other. */
 export interface WorkflowAuthor {
   readonly runId: CoordinationId;
-  append(drafts: readonly WorkflowDraft[], more?: More): WorkflowAppend;
+  append(drafts: readonly WorkflowDraft[], more?: AppendAdditions): WorkflowAppend;
   /** As `append`, but the next one has the same place. */
-  propose(drafts: readonly WorkflowDraft[], more?: More): WorkflowAppend;
+  propose(drafts: readonly WorkflowDraft[], more?: AppendAdditions): WorkflowAppend;
 }
 
 export const SCOPE: MemoryScope = { tenant: "acme", scope: "notes" };
@@ -103,7 +106,7 @@ export const SCOPE: MemoryScope = { tenant: "acme", scope: "notes" };
 export function createWorkflowAuthor(name: string, origin?: RunOrigin): WorkflowAuthor {
   const runId = nameWorkflowRun(name);
   let length = 0;
-  const propose = (drafts: readonly WorkflowDraft[], more: More = {}): WorkflowAppend => {
+  const propose = (drafts: readonly WorkflowDraft[], more: AppendAdditions = {}): WorkflowAppend => {
     const { status = "running", entries = [], scope: at = SCOPE } = more;
     const first = length + drafts.length;
     const events = [...drafts, ...entries.map((entry) => createWritten(entry))].map((draft, index) =>

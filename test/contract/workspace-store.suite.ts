@@ -44,20 +44,21 @@ function etagOf(written: WorkspaceWritten): string {
   return formatWorkspaceEtag(written.entry.version, written.entry.sha256);
 }
 
-interface Seen {
+interface FileQuery {
   readonly at?: WorkspaceScope;
   readonly asOf?: WorkspaceAsOf;
   readonly version?: number;
 }
 
 /** A read file: its content, its fate, or that there is none. */
-async function read(store: WorkflowStore, path: string, { at = OWN, ...query }: Seen = {}): Promise<string> {
-  const found = await store.workspace.get(at, path, query);
+async function read(store: WorkflowStore, path: string, query: FileQuery = {}): Promise<string> {
+  const { at = OWN, ...version } = query;
+  const found = await store.workspace.get(at, path, version);
   if (!found) return "none";
   return found.kind === "removed" ? `removed ${found.version}` : (found.content ?? "given up");
 }
 
-async function listPaths(store: WorkflowStore, { at = OWN, asOf }: Seen = {}): Promise<unknown> {
+async function listPaths(store: WorkflowStore, { at = OWN, asOf }: FileQuery = {}): Promise<unknown> {
   const files = await store.workspace.list(at, asOf ? { asOf } : {});
   return files?.map(({ path, version }) => `${path} ${version}`);
 }

@@ -114,12 +114,12 @@ function storyOf({ ledger }: World): string[][] {
   return stories.toSorted((one, other) => other.length - one.length);
 }
 
-interface Counted extends AppendFaults {
+interface CountedFaults extends AppendFaults {
   count: number;
 }
 
-function createFaultAt(k: number, when: "before" | "after", fail: () => void): Counted {
-  const faults: Counted = {
+function createFaultAt(k: number, when: "before" | "after", fail: () => void): CountedFaults {
+  const faults: CountedFaults = {
     count: 0,
     before: () => {
       faults.count += 1;

@@ -6,8 +6,9 @@ import type {
 } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
-import { OWNER, createWorld, type World } from "../support/fake-clock-host.ts";
-import { endDone, createScriptedRunner, type Scripted } from "../support/scripted-runner.ts";
+import { OWNER, createWorld, spawnOf, type World } from "../support/fake-clock-host.ts";
+import type { MemoryStore } from "../support/memory-store.ts";
+import { endDone, createScriptedRunner, type ScriptedAttempt } from "../support/scripted-runner.ts";
 import {
   createEscalationsWith,
   listEvents,
@@ -25,7 +26,7 @@ const approve = (questionId: string, rest: Partial<AnswerRequest> = {}): AnswerR
   ...rest,
 });
 
-interface Asking {
+interface AgentQuestionScene {
   readonly world: World;
   readonly coordinator: Coordinator;
   readonly child: SpawnedChild;
@@ -34,16 +35,20 @@ interface Asking {
   readonly askQuestion: (rest?: Partial<AskRequest>) => Promise<string>;
 }
 
-async function openQuestion(escalations: object = {}, toldTurn: Scripted = endDone()): Promise<Asking> {
+async function openQuestion(
+  escalations: object = {},
+  toldTurn: ScriptedAttempt = endDone(),
+  wrapStore: (store: MemoryStore) => MemoryStore = (store) => store,
+): Promise<AgentQuestionScene> {
   const world = createWorld(
     {},
     createScriptedRunner(() => toldTurn),
     { gates: createGatesWith([]), escalations: createEscalationsWith(escalations) },
   );
-  const coordinator = world.start();
+  const coordinator = world.start(wrapStore);
   await coordinator.start();
   const child = await spawnChild(world, coordinator);
-  const ask: Asking["ask"] = (rest = {}) =>
+  const ask: AgentQuestionScene["ask"] = (rest = {}) =>
     coordinator.ask({
       askedBy: child.session,
       agentId: "main",
@@ -102,6 +107,25 @@ describe("a question of an agent", () => {
     const ended = listEvents(world, "coordination.terminal").filter(({ runId }) => runId === "co-2");
     expect(ended).toHaveLength(1);
     expect(world.plans.orders.map(({ childSessionKey }) => childSessionKey)).toContain(lonely);
+    await coordinator.stop();
+  });
+
+  it("opens a coordination that the operator's budget holds for, so that a spawn after it is bounded", async () => {
+    const world = createWorld();
+    const { clock, host } = world;
+    const coordinator = world.start(undefined, { clock, runner: host, budget: { spawns: 1 } });
+    await coordinator.start();
+    await coordinator.ask({
+      askedBy: OWNER,
+      agentId: "main",
+      kind: "approval",
+      question: "Delete the index?",
+      traceId: "trace-1",
+    });
+    const admissions = [];
+    for (const task of ["one", "two"]) admissions.push(await coordinator.admitSpawn(spawnOf({ task })));
+    expect(admissions).toMatchObject([{ kind: "admitted" }, { kind: "refused", code: "BUDGET_SPENT" }]);
+    expect(listEvents(world, "coordination.created")).toMatchObject([{ payload: { budget: { spawns: 1 } } }]);
     await coordinator.stop();
   });
 
@@ -268,6 +292,24 @@ describe("a question of an agent that is asked again after people answered it", 
     await world.clock.advance(60_000);
     expect(world.plans.orders).toEqual([]);
     expect(listEvents(world, "session.told")).toHaveLength(1);
+    await coordinator.stop();
+  });
+
+  it("is not told, and stays to be told, while the words of the answer cannot be read", async () => {
+    let isUnreadable = false;
+    const { askQuestion, coordinator, world } = await openQuestion({}, endDone(), (store) => ({
+      ...store,
+      get: (sha256) => (isUnreadable ? Promise.reject(new Error("no disk")) : store.get(sha256)),
+    }));
+    const id = await askQuestion();
+    await coordinator.answer(approve(id, { answer: "answer", text: "Use staging." }));
+    await waitUntilQuiet(world);
+    isUnreadable = true;
+    await expect(coordinator.outcome(id, 0)).rejects.toThrow("no disk");
+    expect(listEvents(world, "session.told")).toEqual([]);
+    isUnreadable = false;
+    expect(await coordinator.outcome(id, 0)).toMatchObject({ text: 'A person answered: "Use staging."' });
+    expect(listEvents(world, "session.told")).toMatchObject([{ payload: { delivery: "delivered" } }]);
     await coordinator.stop();
   });
 

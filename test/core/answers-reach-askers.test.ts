@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import type { SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { createWorld } from "../support/fake-clock-host.ts";
-import { createScriptedRunner, endDone, type Scripted } from "../support/scripted-runner.ts";
+import { createScriptedRunner, endDone, type ScriptedAttempt } from "../support/scripted-runner.ts";
 import {
   createEscalationsWith,
   createGatesWith,
@@ -18,7 +18,7 @@ const GATES = { gates: createGatesWith([]), escalations: createEscalationsWith({
 const ADA = { kind: "person", id: "ada" } as const;
 
 /** A plan whose step asks people in its first attempt, and has a second one. */
-async function askInFirstAttempt(toldTurn: Scripted = endDone()) {
+async function askInFirstAttempt(toldTurn: ScriptedAttempt = endDone()) {
   const scripts = { a: ["work", "work"], z: ["work"], "answer:escalation-1": [toldTurn] } as const;
   const runner = createScriptedRunner(scriptOf(scripts));
   const steps = [step("a", { timeoutMs: 5_000, ...createRetries(1) }), step("z")];
@@ -117,6 +117,22 @@ it("a question that an agent asks after its attempt is over is withdrawn, too", 
     { escalationId: "escalation-2", resolution: "cancelled" },
   ]);
   expect(await ask(2)).toBe("plan-1:escalation-3");
+});
+
+it("a question of an agent that has ended its work is withdrawn with the attempt that it was spawned for", async () => {
+  const { run } = await askInFirstAttempt();
+  const spawned = await spawnChild(run.world, run.coordinator, "t", run.ordersOf("a")[0]!.childSessionKey);
+  const question = { agentId: "main", kind: "approval", question: "May I merge it?" } as const;
+  expect(await run.coordinator.ask({ askedBy: spawned.session, ...question })).toMatchObject({
+    kind: "asked",
+  });
+  await spawned.ends();
+  expect(run.events("escalation.closed")).toEqual([]);
+  await run.advance(8_000);
+  expect(run.events("escalation.closed").map(({ payload }) => payload)).toEqual([
+    { escalationId: "escalation-1", resolution: "cancelled" },
+    { escalationId: "escalation-2", resolution: "cancelled" },
+  ]);
 });
 
 it("no answer wakes an agent whose attempt ends between the answer and its telling", async () => {

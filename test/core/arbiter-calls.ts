@@ -115,10 +115,11 @@ export function createNamedCall(files: Files, session: SessionKey, resource: str
   return { ...call, targets: [{ at: { resource }, replaces: false }] };
 }
 
-export type Refused = WriteAnswer & { kind: "refused" };
+/** The answer to a write that may not happen. */
+export type RefusedWrite = WriteAnswer & { kind: "refused" };
 export type Review = WriteAnswer & { kind: "review" };
 
-export function requireRefused(answer: WriteAnswer): Refused {
+export function requireRefused(answer: WriteAnswer): RefusedWrite {
   if (answer.kind !== "refused") throw new Error(`not refused, but ${answer.kind}`);
   return answer;
 }

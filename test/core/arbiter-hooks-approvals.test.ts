@@ -16,7 +16,7 @@ import {
   openAskingScene,
   closedOf,
   answerQuestion,
-  type Asking,
+  type AskingScene,
 } from "./arbiter-hooks-scene.ts";
 import { LEASE_MS, type Scene } from "./arbiter-scene.ts";
 
@@ -175,7 +175,7 @@ describe("what people approved", () => {
   });
 
   /** People approve, and what follows cannot be recorded until `up`. */
-  async function openUnclaimedScene(): Promise<Asking & { readonly up: () => void }> {
+  async function openUnclaimedScene(): Promise<AskingScene & { readonly up: () => void }> {
     let isDown = false;
     const asking = await openAskingScene({
       settings: { escalateMs: 10_000, stepTimeoutMs: 600_000 },

@@ -2,7 +2,7 @@
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { createGateDependencies } from "../support/gate-dependencies.ts";
-import { requireRefused, write, type Refused } from "./arbiter-calls.ts";
+import { requireRefused, write, type RefusedWrite } from "./arbiter-calls.ts";
 import { openScene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
 
 export const ESCALATE_MS = 3_600_000;
@@ -21,15 +21,16 @@ export function openAskedScene(options: SceneOptions = {}): Promise<Scene> {
   });
 }
 
-export interface Asking {
+/** Two children that want the same file, and the refusal of the second. */
+export interface AskingScene {
   readonly s: Scene;
   readonly a: SessionKey;
   readonly b: SessionKey;
-  readonly answer: Refused;
+  readonly answer: RefusedWrite;
 }
 
 /** `a` holds notes.md, and `b` wants it. */
-export async function openAskingScene(options: SceneOptions = {}): Promise<Asking> {
+export async function openAskingScene(options: SceneOptions = {}): Promise<AskingScene> {
   const s = await openAskedScene(options);
   const [a, b] = [await s.child("a"), await s.child("b")];
   await s.does(write(s, a, { "notes.md": "a" }));

@@ -7,7 +7,7 @@ import {
   DELIVERY_STEP_ID,
 } from "../../src/agents/coordination/contracts/ids.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
-import type { Scripted } from "../support/scripted-runner.ts";
+import type { ScriptedAttempt } from "../support/scripted-runner.ts";
 import { read, requireRefused, createShellCall, write } from "./arbiter-calls.ts";
 import { LEASE_MS, openScene, type Scene } from "./arbiter-scene.ts";
 
@@ -82,7 +82,7 @@ describe("the owner of a coordination", () => {
 });
 
 describe("the owner of a plan that is being told the result", () => {
-  const openToldScene = async (answer: Scripted): Promise<Scene> => {
+  const openToldScene = async (answer: ScriptedAttempt): Promise<Scene> => {
     const s = await openScene({
       script: (order) => (order.envelope.stepId === DELIVERY_STEP_ID ? answer : "work"),
     });

@@ -18,7 +18,7 @@ const BY_OWNER = "the session that began this work";
 const OTHER_OWNER = "agent:main:other" as SessionKey;
 const RISKY = { highRisk: ["*.env"] };
 
-interface Beside {
+interface ReviewScene {
   readonly s: Scene;
   readonly a: SessionKey;
   readonly b: SessionKey;
@@ -27,7 +27,7 @@ interface Beside {
 }
 
 /** The owner wants prod.env, which `a` holds and people rule on, and notes.md, which nobody holds. */
-async function openBesideScene(options: SceneOptions = {}): Promise<Beside> {
+async function openBesideScene(options: SceneOptions = {}): Promise<ReviewScene> {
   const s = await openScene({ ...options, conflicts: { ...RISKY, ...options.conflicts } });
   const [a, b] = [await s.child("a"), await s.child("b")];
   s.put("notes.md", "v0");
@@ -217,7 +217,7 @@ describe("a target that people are asked about by two calls of one session", () 
 
 describe("a target that is won by the rules beside one that people are asked about", () => {
   /** The owner wants what `low` holds: people rule on prod.env, and notes.md goes to the higher priority. */
-  async function openWonScene(): Promise<Pick<Beside, "s" | "call" | "review">> {
+  async function openWonScene(): Promise<Pick<ReviewScene, "s" | "call" | "review">> {
     const overrides = [{ resource: "notes.md", strategy: "priority_wins" as const }];
     const s = await openScene({ conflicts: { ...RISKY, overrides } });
     await s.plan([

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import {
   createNamedCall,
@@ -61,6 +62,19 @@ describe("a call that people are asked about", () => {
       { stepId: "@owner", token: 2 },
     ]);
     expect((await s.ask(write(s, a, { "notes.md": "a" }))).kind).toBe("refused");
+  });
+
+  it("is decided again from the log where a session has the claim from another call that they approved", async () => {
+    const { s, call, review } = await openReviewScene();
+    await using _ = s;
+    const again = requireReview(await s.ask(write(s, OWNER, { "notes.md": "again" })));
+    await review.settle("approved");
+    await again.settle("approved");
+    await s.runs(call, { kind: "granted" });
+    expect(answersOf(s)).toEqual(["approved", "approved"]);
+    expect(s.events("claim.renewed")).toEqual([]);
+    expect(await s.holders("notes.md")).toEqual(["co-1/@owner"]);
+    expect((await replayCoordination(s.store, "co-1" as CoordinationId)).difference).toBeUndefined();
   });
 
   it("happens when they approve, with a claim of its own, where its session has claimed the folder around it", async () => {

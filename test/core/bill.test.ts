@@ -31,12 +31,12 @@ const arbitraryRecords = fc.array(
   { maxLength: 40 },
 );
 
-type Told = typeof arbitraryRecords extends fc.Arbitrary<readonly (infer T)[]> ? T : never;
+type ArbitraryRecord = typeof arbitraryRecords extends fc.Arbitrary<readonly (infer T)[]> ? T : never;
 
-const recordOf = ({ step, run, meter, calls }: Told): RunUsage =>
+const recordOf = ({ step, run, meter, calls }: ArbitraryRecord): RunUsage =>
   usageOf(stepId(step), calls, { runId: `run-${step}-${run}`, meter });
 
-const foldBill = (records: readonly Told[]): Bill =>
+const foldBill = (records: readonly ArbitraryRecord[]): Bill =>
   records.reduce((bill, entry) => addRunUsage(bill, recordOf(entry), AGENT), createEmptyBill());
 
 describe("a bill", () => {

@@ -1,10 +1,11 @@
 import type { GivenGates } from "../support/gate-dependencies.ts";
 import { createWorld } from "../support/fake-clock-host.ts";
-import { endDone, createScriptedRunner, type Scripted } from "../support/scripted-runner.ts";
+import { endDone, createScriptedRunner, type ScriptedAttempt } from "../support/scripted-runner.ts";
 import { createGatesWith, waitUntilQuiet, createScriptedVerifier, type Answers } from "./gates-world.ts";
 import { plan, scriptOf, step, submitTo, type Fields, type PlanRun } from "./planned-world.ts";
 
-export interface Checked {
+/** The run of a plan whose results are checked, and the requests to its checks. */
+export interface CheckedPlanRun {
   readonly run: PlanRun;
   readonly asked: ReturnType<typeof createScriptedVerifier>["checkRequests"];
 }
@@ -23,9 +24,9 @@ export async function runCheckedPlan(
     readonly gates?: object;
     readonly more?: GivenGates;
     readonly fields?: Fields;
-    readonly scripts?: readonly Scripted[];
+    readonly scripts?: readonly ScriptedAttempt[];
   } = {},
-): Promise<Checked> {
+): Promise<CheckedPlanRun> {
   const { checkRequests, verifier } = createScriptedVerifier(answers);
   const gateSettings = { gates: createGatesWith(checks, gates), verifier, ...more };
   const world = createWorld({}, createScriptedRunner(scriptOf({ a: scripts })), gateSettings);

@@ -61,6 +61,13 @@ describe("a spawn with privileges of a process that died before it knew the chil
     expect(bounds.map(({ privilege }) => privilege)).toEqual([READ_ONLY]);
   });
 
+  it("may have a child also where the clock was put back meanwhile", async () => {
+    const world = createWorldOfHost("nothing");
+    await admit(world.start());
+    world.clock.jump(world.clock.now() - 60_000);
+    expect(await world.start().privileges.hasChildlessSpawn(OWNER)).toBe(true);
+  });
+
   it("may have a child also where an agent of a plan has made it", async () => {
     const world = createWorldOfHost("nothing");
     const first = world.start();

@@ -139,7 +139,8 @@ export const claimHistories = movesOf(createRequesting(conflictStrategySchema.op
 /** Where only rules decide, within one coordination, on a clock that never goes back. */
 export const ruledHistories = movesOf(createRequesting(["owner_wins", "priority_wins"], false), forward);
 
-export interface Played {
+/** A coordination after moves about claims, with its log and each command on the way. */
+export interface PlayedClaims {
   readonly state: Coordination;
   readonly log: readonly RunEvent[];
   readonly steps: readonly {
@@ -154,11 +155,11 @@ export interface Played {
   }[];
 }
 
-export function playClaims(moves: readonly Move[]): Played {
+export function playClaims(moves: readonly Move[]): PlayedClaims {
   const scene = openAtWork(STEPS);
   let state: Coordination = openOf(scene);
   const log = [...scene.log];
-  const played: Played["steps"][number][] = [];
+  const played: PlayedClaims["steps"][number][] = [];
   const tokens = { newest: FOREIGN_TOKEN };
   let now = timeAt(10_000);
   for (const { act, afterMs, times } of moves) {

@@ -16,7 +16,7 @@ import {
   playClaims,
   ruledHistories,
   type Move,
-  type Played,
+  type PlayedClaims,
 } from "./claims-play.ts";
 import { ruleByRecord, payloadsOf, describeDecision } from "./claims-scene.ts";
 import { RUN } from "./scene.ts";
@@ -24,7 +24,10 @@ import { RUN } from "./scene.ts";
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 300);
 const GRACE_MS = 15_000;
 
-function prove(check: (played: Played) => void, histories: fc.Arbitrary<Move[]> = claimHistories): void {
+function prove(
+  check: (played: PlayedClaims) => void,
+  histories: fc.Arbitrary<Move[]> = claimHistories,
+): void {
   fc.assert(
     fc.property(histories, (moves) => {
       check(playClaims(moves));
@@ -33,8 +36,8 @@ function prove(check: (played: Played) => void, histories: fc.Arbitrary<Move[]> 
   );
 }
 
-type Known = Exclude<Coordination, { kind: "unopened" }>;
-const requireKnown = (state: Coordination): Known => {
+type OpenedCoordination = Exclude<Coordination, { kind: "unopened" }>;
+const requireKnown = (state: Coordination): OpenedCoordination => {
   if (state.kind === "unopened") throw new Error("nothing was opened");
   return state;
 };
@@ -60,7 +63,11 @@ function listLeases(log: readonly RunEvent[]): Map<number, Lease> {
 }
 
 /** By the plainest reading: who is not at work claims nothing, and no lease carries a write beyond its end. */
-function refusalOf(before: Known, { stepId, requests }: RequestResources, now: number): string | undefined {
+function refusalOf(
+  before: OpenedCoordination,
+  { stepId, requests }: RequestResources,
+  now: number,
+): string | undefined {
   if (stepId !== OWNER_STEP_ID && !before.openSteps.has(stepId)) return "STEP_ENDED";
   const isOver = (token: number): boolean => (before.claims.get(token)?.expiresAtMs ?? 0) <= now;
   return requests.some(({ held: heldToken }) => heldToken !== undefined && isOver(heldToken))
@@ -74,7 +81,7 @@ function isHeldUp(events: readonly RunEvent[], { stepId }: RequestResources): bo
   return isAsked || rulings.some(({ winner }) => winner !== stepId);
 }
 
-function findLeaseOn({ command, after }: Played["steps"][number], resource: string): number {
+function findLeaseOn({ command, after }: PlayedClaims["steps"][number], resource: string): number {
   if (command.type !== "requestResources") throw new Error(command.type);
   const token = requireKnown(after).holdings.get(formatHoldingKey(command.stepId, resource)) ?? 0;
   return requireKnown(after).claims.get(token)?.expiresAtMs ?? 0;

@@ -123,14 +123,14 @@ export function payloadsOf<T extends RunEvent["type"]>(log: readonly RunEvent[],
   return log.filter((event) => event.type === type).map(({ payload }) => payload as Payload<T>);
 }
 
-type Detected = FactPayloads["conflict.detected"];
+type DetectedConflict = FactPayloads["conflict.detected"];
 
 /** The ruling on a conflict as it is recorded; `undefined` where people rule, or only a 0.1.0 knew why. */
 export function ruleByRecord({
   conflictId: id,
   claims,
   contest: recorded,
-}: Detected): FactPayloads["conflict.resolved"] | undefined {
+}: DetectedConflict): FactPayloads["conflict.resolved"] | undefined {
   if (!recorded) return undefined;
   const { requester, strategy, merge, reviewByMs } = recorded;
   const ruling = arbitrate({ requester, claims, strategy, ...(merge && { merge }) });

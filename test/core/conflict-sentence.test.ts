@@ -28,7 +28,7 @@ const createContestant = (stepId: string, rest: Partial<Contestant> = {}): Conte
   ...rest,
 });
 
-interface Given {
+interface ConflictTerms {
   /** Absent: the call replaces the whole file. */
   readonly replaces?: boolean;
   readonly against: readonly Contestant[];
@@ -44,7 +44,7 @@ function assessContest({
   strategy = "owner_wins",
   cause = "overlap",
   ...rest
-}: Given): AssessedTarget {
+}: ConflictTerms): AssessedTarget {
   const { resource = "file:/repo/notes.md", from = "default", requester = "step-1", replaces = true } = rest;
   const me = createContestant(requester, { claimedSequence: 9 });
   const contest = { strategy, cause, from, claims: [...against, me] } as const;
@@ -67,7 +67,7 @@ function assessContest({
   };
 }
 
-const describeSentence = (situation: Given, conflictId?: string): string =>
+const describeSentence = (situation: ConflictTerms, conflictId?: string): string =>
   describeRefusal(assessContest(situation), state, conflictId);
 const createHolder = (stepId: string, rest: Partial<Contestant> = {}): Contestant =>
   createContestant(stepId, { expiresAtMs: UNTIL, ...rest });
@@ -171,7 +171,7 @@ describe("other sentences", () => {
 describe("what a person is asked", () => {
   /** Only owners' calls can be asked about. */
   const createReview = (
-    ...situation: readonly Given[]
+    ...situation: readonly ConflictTerms[]
   ): { readonly title: string; readonly description: string } =>
     createReviewText(
       situation.map((one) => assessContest({ strategy: "manual_review", requester: "@owner", ...one })),

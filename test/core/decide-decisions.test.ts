@@ -25,7 +25,7 @@ import {
   skip,
   startStep,
   TRIP,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
@@ -37,7 +37,7 @@ const DOUBT = { confidence: 3_000, floor: FLOOR } as const;
 const createDoubtedScene = (
   fields: StepFields = {},
   others: readonly ReturnType<typeof planStep>[] = [],
-  opened: Partial<Opened> = {},
+  opened: Partial<PlanSetup> = {},
 ): PlanScene =>
   planScene(
     openPlan({ steps: 1 + others.length, ...opened }),
@@ -206,7 +206,7 @@ describe("a step that its planner doubts", () => {
 });
 
 describe("a plan that its planner doubts", () => {
-  const plan = (opened: Partial<NonNullable<Opened["plan"]>> = {}): PlanScene =>
+  const plan = (opened: Partial<NonNullable<PlanSetup["plan"]>> = {}): PlanScene =>
     planScene(openPlan({ steps: 2, plan: { decision: DOUBT, ...opened } }));
   const steps = admit(planStep("a"), planStep("b", { decision: DOUBT }));
 
@@ -264,7 +264,7 @@ describe("a plan that its planner doubts", () => {
 
 describe("a doubt about a plan or a step", () => {
   const DIFFERENT = { questions: { answerMs: 60_000, requireDifferentApprover: true } } as const;
-  const createDoubtAs = (subject: string, opened: Partial<Opened> = DIFFERENT): PlanScene =>
+  const createDoubtAs = (subject: string, opened: Partial<PlanSetup> = DIFFERENT): PlanScene =>
     subject === "step"
       ? createDoubtedScene({}, [], opened)
       : planScene(openPlan({ steps: 1, plan: { decision: DOUBT }, ...opened }), admit(planStep("a")));

@@ -13,14 +13,14 @@ import { plan, step, type Fields } from "./plan-scene.ts";
 
 type Say = (decision: PluginDecision) => DecisionAnswer | undefined | Promise<DecisionAnswer | undefined>;
 
-interface Decided {
+interface DecisionScene {
   readonly s: Scene;
   readonly decisions: { readonly decision: PluginDecision; readonly deadlineAtMs: EpochMs }[];
   readonly submit: (fields?: Fields, rest?: object) => Promise<PlanSubmitted>;
 }
 
-async function submitDecidedPlan(say: Say): Promise<Decided> {
-  const decisions: Decided["decisions"] = [];
+async function submitDecidedPlan(say: Say): Promise<DecisionScene> {
+  const decisions: DecisionScene["decisions"] = [];
   const hooks: PluginHooks = {
     hasAny: () => true,
     arbitrate: () => Promise.resolve(undefined),

@@ -28,7 +28,7 @@ import {
   retry,
   runOut,
   TRIP,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
@@ -40,8 +40,8 @@ const SPENT = { kind: "refused", code: "BUDGET_SPENT" };
 
 /** The steps wait for nothing, and `a` and `b` are at work. */
 function createScene(
-  budget: NonNullable<NonNullable<Opened["plan"]>["budget"]>,
-  opened: Partial<Opened> = {},
+  budget: NonNullable<NonNullable<PlanSetup["plan"]>["budget"]>,
+  opened: Partial<PlanSetup> = {},
   fields: StepFields = {},
 ): PlanScene {
   const { plan, ...rest } = opened;
@@ -182,7 +182,7 @@ describe("a loan", () => {
 });
 
 describe("while plans inside may use the rest of the budget", () => {
-  const createLent = (opened: Partial<Opened> = {}, fields: StepFields = {}): PlanScene =>
+  const createLent = (opened: Partial<PlanSetup> = {}, fields: StepFields = {}): PlanScene =>
     createScene({ spawns: 4, wallMs: 600_000 }, opened, fields).then(lend("a"));
 
   it("no step begins, nobody is asked and the plan is not stopped", () => {

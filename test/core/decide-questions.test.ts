@@ -30,7 +30,7 @@ import {
   nameSessionOfAttempt,
   startStep,
   TRIP,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
 } from "./planned-scene.ts";
 import { OWNER, timeAt } from "./scene.ts";
@@ -44,7 +44,7 @@ const listActions = (scene: PlanScene): string[] =>
   filterByType(scene, "interrupt.resolved").map(({ payload }) => payload.resumeValue.action);
 
 /** A step whose last attempt failed, and people are asked. */
-const createBlockedScene = (opened: Partial<Opened> = {}): PlanScene =>
+const createBlockedScene = (opened: Partial<PlanSetup> = {}): PlanScene =>
   planScene(
     openPlan({ steps: 1, ...PEOPLE, ...opened }),
     admit(planStep("a")),
@@ -273,7 +273,7 @@ describe("a question about attempts that are used up", () => {
 });
 
 describe("a question about the budget", () => {
-  const createSpentScene = (opened: Partial<Opened> = {}): PlanScene =>
+  const createSpentScene = (opened: Partial<PlanSetup> = {}): PlanScene =>
     planScene(
       openPlan({ steps: 2, ...PEOPLE, plan: { budget: { spawns: 1 } }, ...opened }),
       admit(planStep("a"), planStep("b")),

@@ -14,7 +14,7 @@ import {
   planStep,
   startStep,
   TRIP,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
@@ -39,7 +39,7 @@ describe("the budget of spawns", () => {
 
   const createStepAtWork = (fields: StepFields): PlanScene =>
     planScene(openPlan({ steps: 1 }), admit(planStep("a", fields)), dispatch("a"), startStep("a"));
-  const createPlanAtWork = (plan: NonNullable<Opened["plan"]>): PlanScene =>
+  const createPlanAtWork = (plan: NonNullable<PlanSetup["plan"]>): PlanScene =>
     planScene(openPlan({ steps: 1, plan }), admit(planStep("a")), dispatch("a"), startStep("a"));
 
   it("of a step counts the attempt itself, and is no limit where none is set", () => {

@@ -19,7 +19,7 @@ import {
   planStep,
   report,
   startStep,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
@@ -63,14 +63,14 @@ const askAboutMerge = (...names: readonly string[]): AskAboutMerge => ({
 });
 
 /** A plan whose step `a` works in a worktree of its own, and whose first attempt was dispatched. */
-const openBegun = (fields: StepFields = {}, opened: Partial<Opened> = {}): PlanScene =>
+const openBegun = (fields: StepFields = {}, opened: Partial<PlanSetup> = {}): PlanScene =>
   planScene(
     openPlan({ steps: 2, ...opened }),
     admit(planStep("a", { isolate: "worktree", ...fields }), planStep("b", { after: ["a"] })),
     dispatch("a"),
   );
 /** As before, and its child has ended well: the result is held until the work is merged back. */
-const openHeld = (fields: StepFields = {}, opened: Partial<Opened> = {}): PlanScene =>
+const openHeld = (fields: StepFields = {}, opened: Partial<PlanSetup> = {}): PlanScene =>
   openBegun(fields, opened).then(
     openWorktree(),
     startStep("a"),
@@ -224,7 +224,7 @@ describe("W3: what cannot be merged", () => {
     expect(scene.last("step.failed").payload.error.code).toBe("withheld");
   });
 
-  it.each<readonly [string, Partial<Opened>, readonly Command[]]>([
+  it.each<readonly [string, Partial<PlanSetup>, readonly Command[]]>([
     ["the step", {}, [cancel("a")]],
     ["the plan", {}, [cancel()]],
   ])("is asked nobody about where somebody cancelled %s while files were written", (_, opened, commands) => {

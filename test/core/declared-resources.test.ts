@@ -19,13 +19,13 @@ import {
   type SceneFiles,
 } from "./arbiter-scene.ts";
 
-interface Declared {
+interface DeclarerLookup {
   readonly declared: DeclaredResources;
   /** The steps at work that declare it. */
   readonly of: (resource: string) => Promise<string[]>;
 }
 
-function createDeclaredIn(s: Scene, files: ResourceFiles, folder: string): Declared {
+function createDeclaredIn(s: Scene, files: ResourceFiles, folder: string): DeclarerLookup {
   const plans = createPlanSource({ content: s.store, settings: { stepTimeoutMs: 60_000 } });
   const declared = createDeclaredResources({ plans, files, folderOf: () => folder });
   return {
@@ -41,7 +41,7 @@ function createDeclaredIn(s: Scene, files: ResourceFiles, folder: string): Decla
 async function openPlannedScene(
   steps: readonly Fields[],
   arrange: (files: SceneFiles) => void = () => undefined,
-): Promise<{ s: Scene; of: Declared["of"]; resource: (name: string) => string }> {
+): Promise<{ s: Scene; of: DeclarerLookup["of"]; resource: (name: string) => string }> {
   const files = createRealSceneFiles();
   arrange(files);
   const s = await openScene({ files });

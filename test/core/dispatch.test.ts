@@ -129,14 +129,14 @@ describe("ruleOnObservation", () => {
   const ack = "acknowledgeStep reconciled";
   const over = "timeOutStep deadline";
 
-  interface Seen {
+  interface ObservedStep {
     readonly running: boolean;
     readonly ms: number;
     readonly seen: Observation;
     readonly expected: readonly string[];
   }
 
-  it.each<[string, Seen]>([
+  it.each<[string, ObservedStep]>([
     [
       "concludes nothing from silence",
       { running: false, ms: early, seen: { kind: "unknown" }, expected: [] },

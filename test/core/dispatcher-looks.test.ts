@@ -10,7 +10,7 @@ import type { FakeClock } from "../support/fake-clock.ts";
 import { createWorld, SETTINGS, spawnOf, type World } from "../support/fake-clock-host.ts";
 import { testCoordinator } from "../support/ledger-fixtures.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
-import { createScriptedRunner, endFailing, type Scripted } from "../support/scripted-runner.ts";
+import { createScriptedRunner, endFailing, type ScriptedAttempt } from "../support/scripted-runner.ts";
 import {
   createGatesWith,
   createRuling,
@@ -45,7 +45,7 @@ function createFullDisk(type: RunEvent["type"]): FullDisk {
   return disk;
 }
 
-async function runOnDisk(world: World, disk: FullDisk, first: Scripted) {
+async function runOnDisk(world: World, disk: FullDisk, first: ScriptedAttempt) {
   const coordinator = world.start(disk.wrap);
   await coordinator.start();
   const steps = [step("a"), step("b", { dependsOn: ["a"] })];

@@ -25,12 +25,12 @@ import {
   runOut,
   startStep,
   stopChildOf,
-  type Opened,
+  type PlanSetup,
 } from "./planned-scene.ts";
 import { openScene, OWNER, spawn, stepId, timeAt, type Scene } from "./scene.ts";
 
 /** A plan of the steps `a` and `b`, of which `a` is at work. */
-const openAtWork = (opened: Partial<Opened> = {}): Scene =>
+const openAtWork = (opened: Partial<PlanSetup> = {}): Scene =>
   openScene(
     openPlan({ steps: 2, ...opened }),
     admit(planStep("a", { retryBudget: 1 }), planStep("b")),

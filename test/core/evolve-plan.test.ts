@@ -21,12 +21,12 @@ import {
   planStep,
   runOut,
   startStep,
-  type Opened,
+  type PlanSetup,
 } from "./planned-scene.ts";
 import { OPEN, openScene, spawn, stepId, timeAt, type Scene } from "./scene.ts";
 
 const listReady = (scene: Scene): unknown => planOf(scene).ready.data.keySeq().toArray();
-const openWith = (steps: readonly ReturnType<typeof planStep>[], opened: Partial<Opened> = {}): Scene =>
+const openWith = (steps: readonly ReturnType<typeof planStep>[], opened: Partial<PlanSetup> = {}): Scene =>
   openScene(openPlan({ steps: steps.length, ...opened }), admit(...steps));
 const runTo = (name: string, end: Command): readonly Command[] => [dispatch(name), startStep(name), end];
 

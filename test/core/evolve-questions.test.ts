@@ -18,12 +18,12 @@ import {
   type Scene,
 } from "./scene.ts";
 
-type Asked = FactPayloads["coordination.escalated"];
+type EscalationPayload = FactPayloads["coordination.escalated"];
 
 const DEADLINE = timeAt(600_000);
 
 /** A question of an agent, unless the payload says otherwise. */
-const createAsked = (rest: Partial<Asked> = {}): FactDraft => ({
+const createAsked = (rest: Partial<EscalationPayload> = {}): FactDraft => ({
   type: "coordination.escalated",
   payload: {
     escalationId: "q-1",
@@ -190,7 +190,7 @@ describe("the session that asked", () => {
     ]);
   });
 
-  it.each<readonly [string, Partial<Asked>, "cancelled" | "denied"]>([
+  it.each<readonly [string, Partial<EscalationPayload>, "cancelled" | "denied"]>([
     ["its question was cancelled", { askedBy: nameChild(1) }, "cancelled"],
     ["nobody is known to have asked", {}, "denied"],
     ["it was no agent's question", { askedBy: nameChild(1), cause: "conflict" }, "denied"],
@@ -207,7 +207,7 @@ describe("a question about a result", () => {
     ...(of && { of }),
   });
 
-  it.each<readonly [boolean, Partial<Asked>]>([
+  it.each<readonly [boolean, Partial<EscalationPayload>]>([
     [true, { cause: "verifier" }],
     [true, { cause: "mismatch" }],
     [true, { cause: "merge" }],
@@ -219,7 +219,7 @@ describe("a question about a result", () => {
     [false, { cause: "agent", confidence: createConfidence("result") }],
     [false, { cause: "retries_exhausted" }],
   ])("is %s of %j", (is, fields) => {
-    expect(isQuestionAboutResult(createAsked(fields).payload as Asked)).toBe(is);
+    expect(isQuestionAboutResult(createAsked(fields).payload as EscalationPayload)).toBe(is);
   });
 
   it("is noted with the held result, and no other question is", () => {

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { runCheckedPlan, type Checked } from "./checked-plan.ts";
+import { runCheckedPlan, type CheckedPlanRun } from "./checked-plan.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { OWNER, spawnOf, createWorld, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
@@ -17,9 +17,9 @@ import {
 } from "./gates-world.ts";
 import { plan, scriptOf, step } from "./planned-world.ts";
 
-const failuresOf = ({ run }: Checked): string[] =>
+const failuresOf = ({ run }: CheckedPlanRun): string[] =>
   run.events("verification.failed").map(({ payload }) => payload.because);
-const statusOf = async ({ run }: Checked): Promise<string> => (await run.fates())["a"] ?? "";
+const statusOf = async ({ run }: CheckedPlanRun): Promise<string> => (await run.fates())["a"] ?? "";
 
 describe("a result that is to be revised", () => {
   it("goes back to its agent in its session with the keys, and the second one is checked anew", async () => {

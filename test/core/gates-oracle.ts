@@ -11,28 +11,28 @@ import type {
 import type { FactPayloads } from "../../src/agents/coordination/contracts/facts.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
-import type { History, Played } from "./gates-play.ts";
+import type { History, PlayedCommand } from "./gates-play.ts";
 
 type Fact<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
 type Question = FactPayloads["coordination.escalated"];
-type Admitted = FactPayloads["step.admitted"];
+type AdmissionPayload = FactPayloads["step.admitted"];
 
 const filterByType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T): Fact<T>[] =>
   events.filter((event): event is Fact<T> => event.type === type);
 
 /** The specs as they were admitted. */
-export function specsOf({ log }: Pick<History, "log">): ReadonlyMap<string, Admitted> {
+export function specsOf({ log }: Pick<History, "log">): ReadonlyMap<string, AdmissionPayload> {
   return new Map(filterByType(log, "step.admitted").map(({ payload }) => [payload.stepId, payload]));
 }
 
-const isAccepted = ({ decision }: Played): boolean => decision.kind === "accepted";
+const isAccepted = ({ decision }: PlayedCommand): boolean => decision.kind === "accepted";
 
 function acceptedOf<T extends Command["type"]>(
-  played: readonly Played[],
+  played: readonly PlayedCommand[],
   type: T,
-): (Played & { readonly command: Extract<Command, { type: T }> })[] {
+): (PlayedCommand & { readonly command: Extract<Command, { type: T }> })[] {
   return played.filter(
-    (each): each is Played & { readonly command: Extract<Command, { type: T }> } =>
+    (each): each is PlayedCommand & { readonly command: Extract<Command, { type: T }> } =>
       each.command.type === type && isAccepted(each),
   );
 }
@@ -52,14 +52,18 @@ export function findWronglyLetThrough(history: History): string[] {
   );
 }
 
-interface Of {
+interface StepAttempt {
   readonly stepId: string;
   readonly attempt: number;
 }
 
-const isOf = (a: Of, b: Of): boolean => a.stepId === b.stepId && a.attempt === b.attempt;
+const isOf = (a: StepAttempt, b: StepAttempt): boolean => a.stepId === b.stepId && a.attempt === b.attempt;
 
-function mayCount(gate: Gate, completed: FactPayloads["step.completed"], before: readonly Played[]): boolean {
+function mayCount(
+  gate: Gate,
+  completed: FactPayloads["step.completed"],
+  before: readonly PlayedCommand[],
+): boolean {
   const last = before.at(-1);
   if (!last || !isAccepted(last)) return false;
   const stated = findStated(before, completed);
@@ -83,21 +87,21 @@ function isSure(
 }
 
 /** The newest report, else what came with the result, else the newest text that was kept back. */
-function findStated(before: readonly Played[], of: Of): StatedConfidence {
+function findStated(before: readonly PlayedCommand[], of: StepAttempt): StatedConfidence {
   const report = acceptedOf(before, "reportStep").findLast(({ command }) => isOf(command, of))?.command;
   if (report?.confidence !== undefined) return { confidence: report.confidence };
   const completion = acceptedOf(before, "completeStep").find(({ command }) => isOf(command, of))?.command;
   return completion?.stated ?? findSaid(before, of);
 }
 
-function findSaid(before: readonly Played[], of: Of): StatedConfidence {
+function findSaid(before: readonly PlayedCommand[], of: StepAttempt): StatedConfidence {
   const statement = acceptedOf(before, "withholdText").findLast(({ command }) => isOf(command, of))?.command;
   if (statement?.confidenceUnreadable) return { confidenceUnreadable: true };
   return statement?.confidence === undefined ? {} : { confidence: statement.confidence };
 }
 
 /** The `agent.decided` behind the fact that the result of the attempt is held. */
-function targetOf(before: readonly Played[], of: Of): string | undefined {
+function targetOf(before: readonly PlayedCommand[], of: StepAttempt): string | undefined {
   for (const { events } of before) {
     const at = events.findIndex(({ type, payload }) => type === "result.held" && isOf(payload, of));
     if (at >= 0) return events.slice(at).find(({ type }) => type === "agent.decided")?.eventId;
@@ -106,7 +110,7 @@ function targetOf(before: readonly Played[], of: Of): string | undefined {
 }
 
 /** Every check passed, on this very result, sure enough of itself, by somebody who may. */
-function hasPassed(gate: Gate, of: Of, before: readonly Played[]): boolean {
+function hasPassed(gate: Gate, of: StepAttempt, before: readonly PlayedCommand[]): boolean {
   const target = targetOf(before, of);
   const rulings = acceptedOf(before, "recordFinding")
     .map(({ command }) => command)
@@ -130,7 +134,7 @@ function isPass(gate: Gate, { finding }: RecordFinding): boolean {
 }
 
 /** People let it through in time: it is their answer that made it count. */
-function isRuledOn(completed: FactPayloads["step.completed"], before: readonly Played[]): boolean {
+function isRuledOn(completed: FactPayloads["step.completed"], before: readonly PlayedCommand[]): boolean {
   const last = before.at(-1);
   if (last?.command.type !== "answerEscalation") return false;
   const { command, now } = last;
@@ -141,7 +145,7 @@ function isRuledOn(completed: FactPayloads["step.completed"], before: readonly P
   return isInTime && isAboutResult(escalation, completed) && isRelease(command, completed);
 }
 
-function isAboutResult({ cause, confidence, stepId }: Question, of: Of): boolean {
+function isAboutResult({ cause, confidence, stepId }: Question, of: StepAttempt): boolean {
   if (stepId !== of.stepId) return false;
   return cause === "verifier" || (cause === "confidence" && confidence?.of !== "decision");
 }
@@ -155,7 +159,7 @@ function isRelease(
 }
 
 function mayAnswer(
-  before: readonly Played[],
+  before: readonly PlayedCommand[],
   escalation: Question,
   { by: { session } }: AnswerEscalation,
   now: number,
@@ -166,18 +170,18 @@ function mayAnswer(
 }
 
 /** The session whose plan it is; none where only spawns were observed. */
-function findPlanOwner(played: readonly Played[]): string | undefined {
+function findPlanOwner(played: readonly PlayedCommand[]): string | undefined {
   const [created] = played.flatMap(({ events }) => filterByType(events, "coordination.created"));
   return created?.payload.plan && created.payload.ownerSession;
 }
 
-function findAsked(played: readonly Played[], escalationId: string): Question | undefined {
+function findAsked(played: readonly PlayedCommand[], escalationId: string): Question | undefined {
   return played
     .flatMap(({ events }) => filterByType(events, "coordination.escalated"))
     .find(({ payload }) => payload.escalationId === escalationId)?.payload;
 }
 
-function isClosedIn(played: readonly Played[], escalationId: string): boolean {
+function isClosedIn(played: readonly PlayedCommand[], escalationId: string): boolean {
   return played
     .flatMap(({ events }) => filterByType(events, "escalation.closed"))
     .some(({ payload }) => payload.escalationId === escalationId);
@@ -204,14 +208,14 @@ export function findWronglyBegun(history: History): string[] {
   );
 }
 
-function isBegunBefore(before: readonly Played[], of: Of): boolean {
+function isBegunBefore(before: readonly PlayedCommand[], of: StepAttempt): boolean {
   return before.some(({ events }) =>
     filterByType(events, "step.dispatched").some(({ payload }) => isOf(payload, of)),
   );
 }
 
 /** An approval of this very decision came in time. */
-function isAllowed(before: readonly Played[], stepId: string | undefined): boolean {
+function isAllowed(before: readonly PlayedCommand[], stepId: string | undefined): boolean {
   return acceptedOf(before, "answerEscalation").some(({ command, now }) => {
     const escalation = findAsked(before, command.escalationId);
     return (
@@ -237,7 +241,7 @@ export function findEndedTwice({ log }: History): string[] {
   const seen = new Map<string, string>();
   return log.flatMap((event) => {
     if (!ENDS.has(event.type)) return [];
-    const { stepId, attempt } = event.payload as Of;
+    const { stepId, attempt } = event.payload as StepAttempt;
     const key = `${stepId} ${attempt}`;
     const before = seen.get(key);
     seen.set(key, event.type);

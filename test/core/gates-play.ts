@@ -32,7 +32,7 @@ import { admissionOf, GATES, openingOf, type Move, type MoveKind, type Setup } f
 import { timeAt, nameChild, createContentRef, OWNER, RUN, spawn } from "./scene.ts";
 
 /** One command, with what was known before and what came of it. */
-export interface Played {
+export interface PlayedCommand {
   readonly command: Command;
   readonly now: EpochMs;
   readonly before: Coordination;
@@ -42,14 +42,14 @@ export interface Played {
 
 export interface History {
   readonly setup: Setup;
-  readonly played: readonly Played[];
+  readonly played: readonly PlayedCommand[];
   readonly state: Coordination;
   readonly log: readonly RunEvent[];
   readonly now: EpochMs;
 }
 
 export function playGates(setup: Setup): History {
-  const played: Played[] = [];
+  const played: PlayedCommand[] = [];
   const log: RunEvent[] = [];
   let state: Coordination = createUnopenedCoordination(RUN);
   let now = timeAt(0);
@@ -99,7 +99,7 @@ interface Situation {
   readonly state: OpenCoordination;
   readonly now: EpochMs;
   readonly setup: Setup;
-  readonly played: readonly Played[];
+  readonly played: readonly PlayedCommand[];
 }
 
 const pickOf = <T>(all: readonly T[], pick: number): T | undefined => all[pick % Math.max(1, all.length)];

@@ -23,7 +23,7 @@ import {
   planScene,
   nameSessionOfAttempt,
   startStep,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
@@ -55,7 +55,7 @@ export function createRunningScene(
   }: {
     readonly others?: readonly ReturnType<typeof planStep>[];
     readonly fields?: StepFields;
-    readonly opened?: Partial<Opened>;
+    readonly opened?: Partial<PlanSetup>;
   } = {},
 ): PlanScene {
   return planScene(
@@ -91,13 +91,13 @@ const createStated = (confidence: number | undefined) =>
 export const finishDone = (name: string, confidence?: number, attempt = 1): Command =>
   finish(name, attempt, { output: createContentRef("out"), ...createStated(confidence) });
 
-interface About {
+interface RulingTarget {
   readonly check?: string;
   readonly attempt?: number;
   readonly target?: string;
 }
 
-function findTarget(scene: PlanScene, name: string, { attempt, target }: About) {
+function findTarget(scene: PlanScene, name: string, { attempt, target }: RulingTarget) {
   const { phase } = scene.step(name);
   const knownTarget = phase.status === "held" ? phase.target : "co-1:0";
   return {
@@ -111,7 +111,7 @@ export const ruleVerdict = (
   scene: PlanScene,
   name: string,
   ruling: Verdict,
-  rest: About & {
+  rest: RulingTarget & {
     readonly confidence?: number;
     readonly criteria?: string[];
     readonly agentId?: string;
@@ -130,7 +130,7 @@ export const ruleNoVerdict = (
   scene: PlanScene,
   name: string,
   because: VerificationFailure = "timed_out",
-  rest: About = {},
+  rest: RulingTarget = {},
 ): Command => ({
   type: "recordNoVerdict",
   ...findTarget(scene, name, rest),

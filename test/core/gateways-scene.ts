@@ -208,7 +208,7 @@ export function createGateways({ spawnsMax = 1_000, movedFrom }: GatewaysOptions
   };
 }
 
-interface Composed {
+interface GatewayComposition {
   readonly name: string;
   readonly process: string;
   readonly clock: Clock;
@@ -240,7 +240,7 @@ function composeGateway({
   isAlone,
   movedFrom,
   ...rest
-}: Composed) {
+}: GatewayComposition) {
   const say = (fields: LogFields, message: string): void => {
     lines.push(`${name}: ${message} ${JSON.stringify(fields)}`);
   };

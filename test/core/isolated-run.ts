@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { createWorld } from "../support/fake-clock-host.ts";
 import { createFakeWorktrees, type FakeWorktrees } from "../support/fake-worktrees.ts";
 import type { GivenGates } from "../support/gate-dependencies.ts";
-import { createScriptedRunner, endDone, type Scripted } from "../support/scripted-runner.ts";
+import { createScriptedRunner, endDone, type ScriptedAttempt } from "../support/scripted-runner.ts";
 import { step, submitTo, type Fields, type PlanRun } from "./planned-world.ts";
 
 export const BASE = "first\n\n\nlast\n";
@@ -29,7 +29,7 @@ export async function runIsolated(
     worktrees = createFakeWorktrees({ "a.txt": BASE, "b.txt": "b\n" }),
   }: {
     readonly gates?: GivenGates;
-    readonly scripts?: Readonly<Record<string, readonly Scripted[]>>;
+    readonly scripts?: Readonly<Record<string, readonly ScriptedAttempt[]>>;
     readonly worktrees?: FakeWorktrees;
   } = {},
 ): Promise<IsolatedRun> {

@@ -20,7 +20,7 @@ import {
 } from "./planned-scene.ts";
 import { createContentRef } from "./scene.ts";
 
-interface Opened {
+interface WorktreeOpening {
   readonly place: Promise<WorkFolderOutcome>;
   readonly removed: readonly string[];
   readonly warnings: readonly string[];
@@ -31,7 +31,7 @@ function openWhile(
   meanwhile: (scene: PlanScene) => unknown,
   submit: () => Promise<object>,
   left?: string,
-): Opened {
+): WorktreeOpening {
   const scene = planScene(
     openPlan({ steps: 1 }),
     admit(planStep("a", { isolate: "worktree" })),
@@ -125,7 +125,7 @@ const FOUND = {
 async function startBeside(
   state: Coordination,
   { list = () => Promise.resolve([FOUND]), isStopping = false } = {},
-): Promise<Pick<Opened, "removed" | "warnings">> {
+): Promise<Pick<WorktreeOpening, "removed" | "warnings">> {
   const removed: string[] = [];
   const warnings: string[] = [];
   const dependencies = {

@@ -5,7 +5,7 @@ import { EXPLAINED } from "../../scripts/mutate/explained.ts";
 import {
   formatTally,
   tallyMutants,
-  type Explained,
+  type ExplainedMutants,
   type Mutant,
 } from "../../scripts/mutate/tally-mutants.ts";
 
@@ -22,7 +22,7 @@ const createMutant = (status: string, fields: Partial<Mutant> = {}): Mutant => (
   ...fields,
 });
 
-const EXPLANATION: Explained = {
+const EXPLANATION: ExplainedMutants = {
   file: "a.ts",
   code: "return a > b;",
   changes: [["a > b", "a >= b"]],

@@ -16,7 +16,7 @@ import type { PlanSubmitted } from "../../src/agents/coordination/runtime/plans/
 import { DELIVERY_STEP_ID, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { readAgentTree, type TreeNode } from "../../src/plugins/reports/tree.ts";
 import { spawnOf } from "../support/fake-clock-host.ts";
-import { endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
+import { endDone, endFailing, type ScriptedAttempt } from "../support/scripted-runner.ts";
 
 /** The child of the newest attempt of a step submits a plan. */
 function submitAs(run: PlanRun, stepId: string, fields: Fields): Promise<PlanSubmitted> {
@@ -215,7 +215,7 @@ describe("the tree of a plan", () => {
 });
 
 describe("the plans of two steps at once", () => {
-  const runBoth = (scripts: Readonly<Record<string, readonly Scripted[]>>) =>
+  const runBoth = (scripts: Readonly<Record<string, readonly ScriptedAttempt[]>>) =>
     runPlan(
       { a: ["work"], b: ["work"], n: ["work"], m: ["work"], ...scripts },
       plan([step("a"), step("b")], { budget: { spawns: 6, tokens: 100 } }),

@@ -10,7 +10,7 @@ import {
 import type { ForkRequest, PlanForked } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
-import { endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
+import { endDone, endFailing, type ScriptedAttempt } from "../support/scripted-runner.ts";
 import { plan, PLAN_ID, runPlan, step, type Fields, type PlanRun } from "./planned-world.ts";
 
 export const DELIVERY = "@delivery";
@@ -27,7 +27,7 @@ export const STEPS = [
 ];
 export const createDiamond = (fields: Fields = {}): Fields => plan(STEPS, fields);
 
-export type Scripts = Readonly<Record<string, readonly Scripted[]>>;
+export type Scripts = Readonly<Record<string, readonly ScriptedAttempt[]>>;
 
 /** `c` goes wrong the first time, so `d` is skipped. */
 export const BROKEN: Scripts = {

@@ -85,12 +85,12 @@ const stepFields = fc.record({
 });
 type StepFields = typeof stepFields extends fc.Arbitrary<infer T> ? T : never;
 
-interface Making {
+interface PlanTraits {
   readonly isTimeless: boolean;
   readonly isFork: boolean;
 }
 
-function stepsOf(fields: readonly StepFields[], { isTimeless, isFork }: Making): PlannedStep[] {
+function stepsOf(fields: readonly StepFields[], { isTimeless, isFork }: PlanTraits): PlannedStep[] {
   return fields.map(({ after: bits, fanIn, budget, gate, isDoubted, carried, ...rest }, index) => {
     const after = fields.flatMap((_, other) => (other < index && bits & (1 << other) ? [`s${other}`] : []));
     const least = Math.min(fanIn, after.length);
@@ -152,9 +152,9 @@ export const timelessPlans: fc.Arbitrary<RandomPlan> = fc
     opening: openPlan({ steps: fields.length, ...(isFork && { forkedFrom: FORKED_FROM }) }),
   }));
 
-/** `doubted`: completed, and its agent states a low confidence. */
-export type Ending = "completed" | "doubted" | "failed" | "cancelled" | "timed_out";
-export const endings: fc.Arbitrary<Ending> = fc.constantFrom(
+/** The end of an attempt. `doubted`: completed, and its agent states a low confidence. */
+export type AttemptEnding = "completed" | "doubted" | "failed" | "cancelled" | "timed_out";
+export const endings: fc.Arbitrary<AttemptEnding> = fc.constantFrom(
   "completed",
   "completed",
   "doubted",
@@ -163,7 +163,7 @@ export const endings: fc.Arbitrary<Ending> = fc.constantFrom(
   "timed_out",
 );
 
-export function createEndingCommand(stepId: string, attempt: number, ending: Ending): Command {
+export function createEndingCommand(stepId: string, attempt: number, ending: AttemptEnding): Command {
   const usage = { usage: { tokens: 50 } };
   if (ending === "completed") return finish(stepId, attempt, usage);
   if (ending === "doubted") return finish(stepId, attempt, { ...usage, stated: { confidence: 4_000 } });
@@ -217,7 +217,7 @@ function runOrFollow({ stepId, attempt }: RunStep, state: Coordination): Command
 export type PlanMove = { readonly afterMs: number; readonly times: number } & (
   | { readonly kind: "effect"; readonly pick: number }
   | { readonly kind: "start" | "report"; readonly pick: number }
-  | { readonly kind: "end"; readonly pick: number; readonly ending: Ending }
+  | { readonly kind: "end"; readonly pick: number; readonly ending: AttemptEnding }
   | { readonly kind: "gate"; readonly move: GateMove }
   | { readonly kind: "any"; readonly command: Command }
 );

@@ -26,19 +26,19 @@ import {
   stopChildOf,
   TRIP,
   HITL,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
 } from "./planned-scene.ts";
 import { acknowledge, createContentRef, OPEN, spawn, timeAt, describeReason } from "./scene.ts";
 
 const NOTHING_TO_RETRY = "only a step that waits for people or for its next attempt can be tried again";
 
-const openTwo = (opened: Partial<Opened> = {}): PlanScene =>
+const openTwo = (opened: Partial<PlanSetup> = {}): PlanScene =>
   planScene(
     openPlan({ steps: 2, ...opened }),
     admit(planStep("a", { retryBudget: 1 }), planStep("b", { after: ["a"] })),
   );
-const openAtWork = (opened: Partial<Opened> = {}): PlanScene =>
+const openAtWork = (opened: Partial<PlanSetup> = {}): PlanScene =>
   openTwo(opened).then(dispatch("a"), startStep("a"));
 
 describe("a command about a plan is refused with the reason", () => {

@@ -15,13 +15,13 @@ import {
   runOut,
   SETTLE_PLAN,
   startStep,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
 } from "./planned-scene.ts";
 
-const createWorkedScene = (opened: Partial<Opened> = {}): PlanScene =>
+const createWorkedScene = (opened: Partial<PlanSetup> = {}): PlanScene =>
   planScene(openPlan({ steps: 1, ...opened }), admit(planStep("a")), dispatch("a"), finish("a"));
-const createTellingScene = (opened: Partial<Opened> = {}): PlanScene =>
+const createTellingScene = (opened: Partial<PlanSetup> = {}): PlanScene =>
   createWorkedScene(opened).then(SETTLE_PLAN, dispatch(DELIVERY));
 
 describe("telling the owner", () => {

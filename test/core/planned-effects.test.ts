@@ -28,7 +28,7 @@ import {
   TRIP,
   HITL,
   beginSteps,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
@@ -37,7 +37,7 @@ import { acknowledge, MAIN, OWNER, spawn, timeAt } from "./scene.ts";
 const CRITERIA = { plan: { successCriteria: [{ key: "shipped" }] } };
 
 /** Steps that wait for nothing, in the order of their names. */
-function openSteps(names: string, opened: Partial<Opened> = {}, fields: StepFields = {}): PlanScene {
+function openSteps(names: string, opened: Partial<PlanSetup> = {}, fields: StepFields = {}): PlanScene {
   const steps = Array.from(names).map((name) => planStep(name, fields));
   return planScene(openPlan({ steps: steps.length, ...opened }), admit(...steps));
 }

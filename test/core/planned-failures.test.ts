@@ -28,7 +28,7 @@ import {
   stopChildOf,
   HITL,
   beginSteps,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
@@ -36,7 +36,7 @@ import {
 const FAIL_FAST = { policy: { timeoutPolicy: "fail_fast" } } as const;
 
 /** A plan of the steps a, b and c, where c waits for both; all in one append. */
-function createDiamond(opened: Partial<Opened> = {}, fields: StepFields = {}): PlanScene {
+function createDiamond(opened: Partial<PlanSetup> = {}, fields: StepFields = {}): PlanScene {
   const steps = [planStep("a", fields), planStep("b"), planStep("c", { after: ["a", "b"] })];
   return planScene(openPlan({ steps: 3, ...opened }), admit(...steps));
 }
@@ -117,7 +117,7 @@ describe("fail_fast", () => {
 });
 
 describe("a retry", () => {
-  const createFailingScene = (fields: StepFields, opened: Partial<Opened> = {}): PlanScene =>
+  const createFailingScene = (fields: StepFields, opened: Partial<PlanSetup> = {}): PlanScene =>
     createDiamond(opened, fields).then(dispatch("a"), startStep("a"), failStep("a"));
 
   it.each([1, 2, 3, 4])("after attempt %i waits as the recorded seed says", (attempt) => {
@@ -186,7 +186,7 @@ describe("a retry", () => {
 });
 
 describe("escalationPolicy hitl", () => {
-  const createBlockedScene = (opened: Partial<Opened> = {}): PlanScene =>
+  const createBlockedScene = (opened: Partial<PlanSetup> = {}): PlanScene =>
     createDiamond({ ...HITL, ...opened }).then(...beginSteps("a"), failStep("a"));
 
   it("asks when no attempt is left, and holds what waits for the step", () => {

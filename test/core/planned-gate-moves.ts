@@ -50,13 +50,13 @@ export const questionPolicies: fc.Arbitrary<QuestionPolicy> = fc
   ])
   .map((notify) => ({ answerMs: 50_000, notify }));
 
-/** `doubtful` is a pass of low confidence, `none` no verdict. */
-export type Ruling = "pass" | "fail" | "revise" | "doubtful" | "own" | "none";
+/** The ruling of a check: `doubtful` is a pass of low confidence, `none` no verdict. */
+export type CheckRuling = "pass" | "fail" | "revise" | "doubtful" | "own" | "none";
 export const RULINGS = ["pass", "revise", "fail", "doubtful", "own", "none", "pass", "revise"] as const;
-const rulings: fc.Arbitrary<Ruling> = fc.constantFrom(...RULINGS);
+const rulings: fc.Arbitrary<CheckRuling> = fc.constantFrom(...RULINGS);
 
 export type GateMove =
-  | { readonly kind: "rule"; readonly pick: number; readonly ruling: Ruling }
+  | { readonly kind: "rule"; readonly pick: number; readonly ruling: CheckRuling }
   | { readonly kind: "answer"; readonly pick: number; readonly given: AnswerKind }
   | { readonly kind: "ask" | "withhold"; readonly pick: number };
 
@@ -113,7 +113,7 @@ export function openQuestions(state: Coordination): Escalation[] {
   return [...state.openQuestions.keys()].flatMap((id) => state.escalations.get(id) ?? []);
 }
 
-export function createRulingOn(step: Step, check: string, ruling: Ruling): Command {
+export function createRulingOn(step: Step, check: string, ruling: CheckRuling): Command {
   if (ruling === "none") return recordNoVerdict(step, check);
   if (ruling === "own") return recordFinding(step, { check, self: true });
   if (ruling === "doubtful") return recordFinding(step, { check, confidence: 4_000 });

@@ -21,7 +21,7 @@ import {
   skip,
   startStep,
   TRIP,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
@@ -29,7 +29,7 @@ import {
 const HITL = { escalationPolicy: "hitl" } as const;
 
 /** Steps a, b and c that wait for nothing. */
-function createThreeSteps(opened: Partial<Opened> = {}, fields: StepFields = {}): PlanScene {
+function createThreeSteps(opened: Partial<PlanSetup> = {}, fields: StepFields = {}): PlanScene {
   const names = ["a", "b", "c"];
   return planScene(openPlan({ steps: 3, ...opened }), admit(...names.map((name) => planStep(name, fields))));
 }
@@ -141,8 +141,8 @@ describe("L3: the dispatch of a step", () => {
 
 describe("the budget of a plan", () => {
   const createBudgetedScene = (
-    budget: NonNullable<Opened["plan"]>["budget"],
-    policy: Opened["policy"] = HITL,
+    budget: NonNullable<PlanSetup["plan"]>["budget"],
+    policy: PlanSetup["policy"] = HITL,
   ) => createThreeSteps({ policy: { escalationPolicy: "none", ...policy }, plan: { budget } });
 
   it.each([

@@ -29,7 +29,7 @@ import {
   planHistories,
   playPlan,
   timelessPlans,
-  type Ending,
+  type AttemptEnding,
   type RandomPlan,
 } from "./planned-arbitraries.ts";
 import { planScene, describeDecision } from "./planned-scene.ts";
@@ -323,7 +323,7 @@ describe("for every state of a plan, what is planned", () => {
 });
 
 /** Follows from the step and its attempt alone. */
-function outcomeOf({ spec: { stepId }, phase: { attempt } }: Step, ends: readonly Ending[]): Command {
+function outcomeOf({ spec: { stepId }, phase: { attempt } }: Step, ends: readonly AttemptEnding[]): Command {
   const ending = ends[(Number(stepId.slice(1)) * 3 + attempt) % ends.length] ?? "completed";
   return createEndingCommand(stepId, attempt, stepId === DELIVERY_STEP_ID ? "completed" : ending);
 }
@@ -355,7 +355,7 @@ function nthOf(choices: readonly Command[], order: readonly number[], turn: numb
 /** Runs a plan to its end: what there is to do is done in the order that `order` picks, every attempt ends as `ends` says. */
 function runThrough(
   plan: RandomPlan,
-  ends: readonly Ending[],
+  ends: readonly AttemptEnding[],
   order: readonly number[],
 ): Record<string, string> {
   const scene = planScene(plan.opening);

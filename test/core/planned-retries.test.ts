@@ -18,7 +18,7 @@ import {
   runOut,
   SETTLE_PLAN,
   HITL,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
@@ -27,7 +27,7 @@ import { timeAt } from "./scene.ts";
 /** The attempt of the only step fails four seconds after the start. */
 const FAILED_AT_MS = 4_000;
 
-const openAttempt = (fields: StepFields = {}, opened: Partial<Opened> = {}): PlanScene =>
+const openAttempt = (fields: StepFields = {}, opened: Partial<PlanSetup> = {}): PlanScene =>
   planScene(openPlan({ steps: 1, ...opened }), admit(planStep("a", fields)), dispatch("a"));
 const computeDueTime = (budget: number): EpochMs =>
   timeAt(FAILED_AT_MS + computeBackoffMs({ budget, backoffMs: BACKOFF_MS }, 1, "seed:a"));
@@ -41,7 +41,7 @@ const choose = (scene: PlanScene, ending: Command, step: Step = scene.step("a"))
   });
 
 describe("the next attempt and the deadline of the plan", () => {
-  const openUntil = (deadlineAtMs: EpochMs, policy: Partial<Opened> = {}): PlanScene =>
+  const openUntil = (deadlineAtMs: EpochMs, policy: Partial<PlanSetup> = {}): PlanScene =>
     openAttempt({ retryBudget: 1 }, { plan: { deadlineAtMs }, ...policy }).then(failStep("a"));
 
   it("has its place before the deadline, and none at it", () => {

@@ -22,7 +22,7 @@ import {
   startStep,
   TRIP,
   HITL,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
 } from "./planned-scene.ts";
 import { OWNER, spawn, timeAt } from "./scene.ts";
@@ -31,7 +31,7 @@ const NOW = timeAt(20_000);
 const ONE_STEP = [planStep("a", { retryBudget: 1 })];
 
 /** A plan of these steps, of which `a` is at work. */
-const openAtWork = (opened: Partial<Opened> = {}, steps = ONE_STEP): PlanScene =>
+const openAtWork = (opened: Partial<PlanSetup> = {}, steps = ONE_STEP): PlanScene =>
   planScene(openPlan({ steps: steps.length, ...opened }), admit(...steps), dispatch("a"), startStep("a"));
 const SPAWN_OF_A = spawn("own", {
   parentStepId: "a" as StepId,

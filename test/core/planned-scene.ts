@@ -25,23 +25,23 @@ import {
 } from "../../src/agents/coordination/ledger/state.ts";
 import { timeAt, createContentRef, MAIN, OPEN, OWNER, RUN } from "./scene.ts";
 
-type Opening = FactPayloads["coordination.created"];
+type CreationPayload = FactPayloads["coordination.created"];
 type PlannedStep = (Command & { type: "admitPlanSteps" })["steps"][number];
 
 export const PLAN_TIMEOUT_MS = 60_000;
 export const ESCALATE_MS = 3_600_000;
 export const BACKOFF_MS = 1_000;
 
-/** `policy` and `plan` change what a plan of that many steps says. */
-export interface Opened {
+/** The opening of a plan by a test; `policy` and `plan` change what a plan of that many steps says. */
+export interface PlanSetup {
   readonly steps: number;
-  readonly policy?: Partial<Opening["failurePolicy"]>;
-  readonly plan?: Partial<NonNullable<Opening["plan"]>>;
-  readonly questions?: NonNullable<Opening["questions"]>;
-  readonly forkedFrom?: NonNullable<Opening["forkedFrom"]>;
+  readonly policy?: Partial<CreationPayload["failurePolicy"]>;
+  readonly plan?: Partial<NonNullable<CreationPayload["plan"]>>;
+  readonly questions?: NonNullable<CreationPayload["questions"]>;
+  readonly forkedFrom?: NonNullable<CreationPayload["forkedFrom"]>;
 }
 
-export function openPlan({ steps, policy, plan, questions, forkedFrom }: Opened): Command {
+export function openPlan({ steps, policy, plan, questions, forkedFrom }: PlanSetup): Command {
   const opening = OPEN as Command & { type: "openCoordination" };
   return {
     ...opening,

@@ -25,16 +25,16 @@ import {
   startStep,
   stopChildOf,
   HITL,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
 import { createContentRef, MAIN, OWNER, spawn, describeReason } from "./scene.ts";
 
 /** A plan of one step, whose attempt is at work. */
-const openWorking = (opened: Partial<Opened> = {}, fields: StepFields = {}): PlanScene =>
+const openWorking = (opened: Partial<PlanSetup> = {}, fields: StepFields = {}): PlanScene =>
   planScene(openPlan({ steps: 1, ...opened }), admit(planStep("a", fields)), dispatch("a"), startStep("a"));
-const openWorked = (opened: Partial<Opened> = {}): PlanScene => openWorking(opened).then(finish("a"));
+const openWorked = (opened: Partial<PlanSetup> = {}): PlanScene => openWorking(opened).then(finish("a"));
 const CRITERIA = { plan: { successCriteria: [{ key: "shipped" }] } };
 const cancelWithParent: Command = { type: "cancelCoordination", by: "parent" };
 
@@ -153,7 +153,7 @@ describe("the verdict on a plan", () => {
     });
   });
 
-  const openTwo = (opened: Partial<Opened> = {}): PlanScene =>
+  const openTwo = (opened: Partial<PlanSetup> = {}): PlanScene =>
     planScene(
       openPlan({ steps: 2, ...opened }),
       admit(planStep("a"), planStep("b")),

@@ -19,13 +19,13 @@ import {
   SETTLE_PLAN,
   startStep,
   TRIP,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
 
 /** Steps a, b and c that wait for nothing. */
-function createThreeSteps(fields: StepFields = {}, opened: Partial<Opened> = {}): PlanScene {
+function createThreeSteps(fields: StepFields = {}, opened: Partial<PlanSetup> = {}): PlanScene {
   const names = ["a", "b", "c"];
   return planScene(openPlan({ steps: 3, ...opened }), admit(...names.map((name) => planStep(name, fields))));
 }
@@ -58,7 +58,7 @@ describe("what the child of an attempt spawned", () => {
   /** Step `a`, whose child has a child of its own. */
   function createParentAtWork(
     fields: StepFields = {},
-    opened: Partial<Opened> = {},
+    opened: Partial<PlanSetup> = {},
   ): { scene: PlanScene; spawned: string } {
     const scene = createThreeSteps(fields, opened).then(dispatch("a"), startStep("a"), spawnBy("a"));
     const spawned = [...scene.open.steps.keys()].at(-1)!;

@@ -31,14 +31,14 @@ import {
   TRIP,
   recordFinding,
   withhold,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
 
 /** A plan of two steps: `x` waits for `root`. */
 export const createWaiting =
-  (fields: StepFields = {}, opened: Partial<Opened> = {}) =>
+  (fields: StepFields = {}, opened: Partial<PlanSetup> = {}) =>
   (): PlanScene =>
     planScene(
       openPlan({ steps: 2, ...opened }),

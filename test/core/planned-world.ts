@@ -13,7 +13,12 @@ import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledge
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { OWNER, createWorld, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
-import { endDone, createScriptedRunner, type Script, type Scripted } from "../support/scripted-runner.ts";
+import {
+  endDone,
+  createScriptedRunner,
+  type Script,
+  type ScriptedAttempt,
+} from "../support/scripted-runner.ts";
 
 export const PLAN_ID = "plan-1" as CoordinationId;
 export const AGENT = "main" as AgentId;
@@ -43,7 +48,7 @@ export const createRetries = (budget: number, backoffMs = 1_000): Fields => ({
 });
 
 /** The result of each start of a step, one after another; the last one stays. Steps without a script are done at once. */
-export function scriptOf(scripts: Readonly<Record<string, readonly Scripted[]>>): Script {
+export function scriptOf(scripts: Readonly<Record<string, readonly ScriptedAttempt[]>>): Script {
   const starts = new Map<string, number>();
   return ({ envelope }) => {
     const { stepId } = envelope;
@@ -71,7 +76,7 @@ export interface PlanRun {
 }
 
 export async function runPlan(
-  script: Script | Readonly<Record<string, readonly Scripted[]>>,
+  script: Script | Readonly<Record<string, readonly ScriptedAttempt[]>>,
   planFields: Fields,
   settings: Partial<RuntimeSettings> = {},
 ): Promise<PlanRun> {

@@ -7,9 +7,14 @@ import { nameNestedPlanReference } from "../../src/agents/coordination/ledger/su
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { createWorld, OWNER, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
-import { createScriptedRunner, endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
+import {
+  createScriptedRunner,
+  endDone,
+  endFailing,
+  type ScriptedAttempt,
+} from "../support/scripted-runner.ts";
 import { listEvents, spawnChild, waitUntilQuiet } from "./gates-world.ts";
-import { AGENT, plan, runPlan, scriptOf, step, type PlanRun } from "./planned-world.ts";
+import { AGENT, PLAN_ID, plan, runPlan, scriptOf, step, type Fields, type PlanRun } from "./planned-world.ts";
 
 const SPAWN = { coordinationId: "co-1" as CoordinationId, stepId: "step-1" as StepId };
 
@@ -67,8 +72,55 @@ describe("a session that was spawned inside of a plan", () => {
   });
 });
 
+const FAIL_FAST = {
+  failurePolicy: { retryBudget: 5, timeoutPolicy: "fail_fast", escalationPolicy: "none" },
+};
+
+describe("a session that was spawned inside of a plan, in a turn that goes on after the plan has ended", () => {
+  /** The spawn of step `a`'s agent has completed, and its session is in a turn; step `b` is at work. */
+  async function runInTurn(fields: Fields): Promise<{ run: PlanRun; session: SessionKey }> {
+    const run = await runPlan({ a: ["work"], b: ["work"] }, plan([step("a"), step("b")], fields));
+    const agent = run.ordersOf("a").at(-1)!.childSessionKey;
+    const child = await spawnChild(run.world, run.coordinator, "t", agent);
+    await child.ends();
+    run.coordinator.turnBegan(child.session, "woken");
+    run.world.plans.end("a", endDone());
+    await run.advance(10_000);
+    return { run, session: child.session };
+  }
+
+  it.each<[string, Fields, (run: PlanRun) => unknown]>([
+    ["it failed fast", FAIL_FAST, ({ world }) => world.plans.end("b", endFailing("no"))],
+    ["its deadline came", { deadlineMs: 60_000 }, () => undefined],
+    [
+      "it was cancelled",
+      {},
+      ({ coordinator }) => coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" }),
+    ],
+  ])("can submit none where %s, and may in a later turn", async (_, fields, stop) => {
+    const { run, session } = await runInTurn(fields);
+    await stop(run);
+    await run.advance(60_000);
+    expect(run.events("coordination.terminal")).toHaveLength(1);
+    expect(await submitFrom(run.coordinator, session)).toMatchObject(TOO_LATE);
+    await run.coordinator.turnEnded(session, "woken");
+    run.coordinator.turnBegan(session, "asked-by-a-person");
+    expect(await submitFrom(run.coordinator, session)).toMatchObject({ kind: "accepted" });
+    await run.coordinator.stop();
+  });
+
+  it("may submit one where the plan ended by itself", async () => {
+    const { run, session } = await runInTurn({});
+    run.world.plans.end("b", endDone());
+    await run.advance(60_000);
+    expect(run.events("coordination.terminal")).toHaveLength(1);
+    expect(await submitFrom(run.coordinator, session)).toMatchObject({ kind: "accepted" });
+    await run.coordinator.stop();
+  });
+});
+
 describe("the plan of a subagent that was spawned outside of any plan", () => {
-  async function spawnAtWork(scripts: Readonly<Record<string, readonly Scripted[]>> = {}) {
+  async function spawnAtWork(scripts: Readonly<Record<string, readonly ScriptedAttempt[]>> = {}) {
     const world = createWorld({}, createScriptedRunner(scriptOf({ n: ["work"], ...scripts })));
     const coordinator = world.start();
     await coordinator.start();
@@ -76,7 +128,7 @@ describe("the plan of a subagent that was spawned outside of any plan", () => {
     return { world, coordinator, session };
   }
   /** A spawn whose child has submitted a plan with the step `n`, which works on. */
-  async function spawnPlanning(scripts?: Readonly<Record<string, readonly Scripted[]>>) {
+  async function spawnPlanning(scripts?: Readonly<Record<string, readonly ScriptedAttempt[]>>) {
     const { world, coordinator, session } = await spawnAtWork(scripts);
     expect(await submitFrom(coordinator, session)).toMatchObject({ kind: "accepted" });
     await waitUntilQuiet(world);
@@ -140,6 +192,17 @@ describe("the plan of a subagent that was spawned outside of any plan", () => {
     expect(await submitFrom(coordinator, session)).toMatchObject({ kind: "accepted" });
     await world.clock.advance(10_000);
     expect(listEnds(world)).toContainEqual(["nested", "cancelled"]);
+    await coordinator.stop();
+  });
+
+  it("is refused in a turn after its spawn once people have cancelled the coordination, while the rest is being stopped", async () => {
+    const { world, coordinator } = await spawnAtWork();
+    const beside = await spawnChild(world, coordinator, "beside");
+    await beside.ends();
+    coordinator.turnBegan(beside.session, "woken");
+    await coordinator.cancel({ coordinationId: SPAWN.coordinationId, by: "operator" });
+    expect(listEnds(world)).toEqual([]);
+    expect(await submitFrom(coordinator, beside.session)).toMatchObject(TOO_LATE);
     await coordinator.stop();
   });
 

@@ -132,8 +132,10 @@ describe("files that may be changed", () => {
   });
 
   it("are all where a glob catches everything, which narrows nothing", () => {
-    expect(["/**", "/", "//**", "/**/**"].map(isGlobOfAll)).toEqual([true, true, true, true]);
-    expect(["**", "src/**", "/w/**", "/*"].map(isGlobOfAll)).toEqual([false, false, false, false]);
+    for (const glob of ["/**", "/", "//**", "/**/**", "/**/*", "/*/**", "//", "/./**", "/.."])
+      expect(isGlobOfAll(glob), glob).toBe(true);
+    for (const glob of ["**", "src/**", "/w/**", "/*", "/**/*/*", "/**/*.md", "/...", "."])
+      expect(isGlobOfAll(glob), glob).toBe(false);
   });
 
   it("are told in time that a glob of many wildcards cannot stretch", () => {

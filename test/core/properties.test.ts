@@ -18,7 +18,7 @@ import {
 } from "../../src/agents/coordination/ledger/state.ts";
 import { listEventReferences, summarizeCoordination } from "../../src/agents/coordination/ledger/summary.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { histories, playMoves, RUN, type Move, type Played } from "../support/arbitraries.ts";
+import { histories, playMoves, RUN, type Move, type PlayedMoves } from "../support/arbitraries.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createMemoryLedger } from "../support/memory-store.ts";
 import { loadOpenWopSchemas } from "./openwop-schemas.ts";
@@ -27,7 +27,7 @@ const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 300);
 
 const openWop = loadOpenWopSchemas();
 
-function prove(check: (played: Played) => void | Promise<void>, numRuns = RUNS): Promise<void> {
+function prove(check: (played: PlayedMoves) => void | Promise<void>, numRuns = RUNS): Promise<void> {
   const property = fc.asyncProperty(histories, async (moves: Move[]) => check(playMoves(moves)));
   return fc.assert(property, { numRuns });
 }

@@ -18,7 +18,7 @@ const RULES = { retryAfterMsMax: 600_000 };
 const YEAR_MS = 365 * 86_400_000;
 const timeOf = (ms: number): EpochMs => (1_000_000 + ms) as EpochMs;
 
-interface Refusing {
+interface RefusalTimes {
   readonly now: number;
   readonly begunAt?: number;
   readonly letGoAt?: number;
@@ -27,7 +27,7 @@ interface Refusing {
 
 function refuse(
   lane: ProviderLane,
-  { now, begunAt = now, letGoAt = begunAt, retryAfterMs }: Refusing,
+  { now, begunAt = now, letGoAt = begunAt, retryAfterMs }: RefusalTimes,
 ): ProviderLane {
   const call = { begunAtMs: timeOf(begunAt), letGoAtMs: timeOf(letGoAt), retryAfterMs, fraction: 0.5 };
   return recordCallRefusal(lane, call, { now: timeOf(now), rules: RULES });

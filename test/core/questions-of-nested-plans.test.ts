@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { createWorld, OWNER, type World } from "../support/fake-clock-host.ts";
-import { createScriptedRunner, type Scripted } from "../support/scripted-runner.ts";
+import { createScriptedRunner, type ScriptedAttempt } from "../support/scripted-runner.ts";
 import {
   createEscalationsWith,
   createGatesWith,
@@ -16,7 +16,7 @@ import { AGENT, plan, scriptOf, step, type Fields } from "./planned-world.ts";
 
 const ANSWER_MS = 600_000;
 
-async function openNesting(scripts: Readonly<Record<string, readonly Scripted[]>> = {}) {
+async function openNesting(scripts: Readonly<Record<string, readonly ScriptedAttempt[]>> = {}) {
   const { channel, notices } = createScriptedChannel();
   const world = createWorld({}, createScriptedRunner(scriptOf(scripts)), {
     gates: createGatesWith([]),

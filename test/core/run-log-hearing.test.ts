@@ -14,7 +14,7 @@ const RUN = "co-1" as CoordinationId;
 const ignore = (): void => undefined;
 const SILENT = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
-interface Heard {
+interface ListenedLog {
   readonly log: RunLog;
   /** The sequences of what its listeners heard. */
   readonly sequences: number[];
@@ -22,7 +22,7 @@ interface Heard {
   isDriver: boolean;
 }
 
-function createHeard(w: World, wrap: (store: MemoryStore) => MemoryStore = (store) => store): Heard {
+function createHeard(w: World, wrap: (store: MemoryStore) => MemoryStore = (store) => store): ListenedLog {
   const sequences: number[] = [];
   const heard = { sequences, isDriver: true };
   const log = createRunLog({

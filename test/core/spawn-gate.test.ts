@@ -22,7 +22,7 @@ interface Scene {
   readonly enter: (session?: SessionKey) => PendingEntry;
 }
 
-type Admitted = SpawnEntry & { readonly kind: "admitted" };
+type AdmittedSpawn = SpawnEntry & { readonly kind: "admitted" };
 
 interface PendingEntry {
   readonly entry: () => SpawnEntry | undefined;
@@ -44,14 +44,14 @@ function createScene(limits: SpawnLimits, delayMs?: number): Scene {
   };
 }
 
-function requireAdmitted(entry: SpawnEntry | undefined): Admitted {
+function requireAdmitted(entry: SpawnEntry | undefined): AdmittedSpawn {
   if (entry?.kind === "admitted") return entry;
   throw new Error(`not admitted: ${JSON.stringify(entry)}`);
 }
 
 /** How many more spawns of this session are admitted, one after the other. */
 async function takeFreePlaces({ clock, enter }: Scene, session: SessionKey = A): Promise<number> {
-  const entries: Admitted[] = [];
+  const entries: AdmittedSpawn[] = [];
   for (;;) {
     const { entry } = enter(session);
     await clock.advance(DELAY_MS);
@@ -162,7 +162,7 @@ describe("given a gate without a free place", () => {
 });
 
 describe("given an admitted spawn", () => {
-  const createSceneOfOne = async (): Promise<Scene & { readonly spawn: Admitted }> => {
+  const createSceneOfOne = async (): Promise<Scene & { readonly spawn: AdmittedSpawn }> => {
     const all = createScene({ spawnsMax: 1 });
     const { entry } = all.enter();
     await waitUntilSettled();

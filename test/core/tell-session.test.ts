@@ -11,7 +11,7 @@ import { listEvents, createGatesWith, waitUntilQuiet, spawnChild } from "./gates
 
 const LOW = 'A mumble.\n{"confidence":0.2}';
 
-interface Told {
+interface RuledPlan {
   readonly world: World;
   readonly coordinator: Coordinator;
   readonly orders: () => AttemptOrder[];
@@ -22,7 +22,7 @@ async function runRuledPlan(
   script: Script,
   answer: "approve" | "deny" = "approve",
   wrap: (store: MemoryStore) => MemoryStore = (store) => store,
-): Promise<Told> {
+): Promise<RuledPlan> {
   const runner = createScriptedRunner(script);
   const world = createWorld({}, runner, { gates: createGatesWith([]) });
   const coordinator = world.start(wrap);
@@ -43,7 +43,7 @@ async function runRuledPlan(
   return { world: world, coordinator, orders: () => [...runner.orders] };
 }
 
-const deliveriesOf = ({ world }: Told) =>
+const deliveriesOf = ({ world }: RuledPlan) =>
   listEvents(world, "session.told").map(({ payload }) => payload.delivery);
 
 describe("the parent of a result that was kept back", () => {

@@ -5,7 +5,7 @@
 import { expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { waitForDuration } from "../../src/agents/coordination/std/wait-for.ts";
-import { endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
+import { endDone, endFailing, type ScriptedAttempt } from "../support/scripted-runner.ts";
 import { AGENT, plan, PLAN_ID, createRetries, step, submitTo, type Fields } from "./planned-world.ts";
 import { createToldWorld, listOutputsOfA } from "./told-turns.ts";
 
@@ -13,7 +13,7 @@ const TURN = "answer:escalation-1";
 const TURN_KEY = `${PLAN_ID}:${TURN}:told`;
 
 /** A plan whose step `a` asks people and works on. */
-async function runAsking(fields: Fields = {}, turn: Scripted = "work", isWaiting = false) {
+async function runAsking(fields: Fields = {}, turn: ScriptedAttempt = "work", isWaiting = false) {
   const scene = createToldWorld({ a: ["work"], b: ["work"], n: [{ using: { tokens: 7 } }], [TURN]: [turn] });
   const { world, scripted, words } = scene;
   scene.queue.isWaiting = isWaiting;

@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { waitForDuration } from "../../src/agents/coordination/std/wait-for.ts";
-import { endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
+import { endDone, endFailing, type ScriptedAttempt } from "../support/scripted-runner.ts";
 import { AGENT, createRetries, plan, PLAN_ID, step, submitTo, type Fields } from "./planned-world.ts";
 import { createToldWorld, listOutputsOfA } from "./told-turns.ts";
 
@@ -14,7 +14,10 @@ const TOLD_KEY = "plan-2:@delivery:1";
 const HOUR_MS = 3_600_000;
 
 /** A plan whose step `a` works in its first turn, and has submitted a plan with the step `n`, which is done at once. */
-async function runNested(fields: Fields = {}, scripts: Readonly<Record<string, readonly Scripted[]>> = {}) {
+async function runNested(
+  fields: Fields = {},
+  scripts: Readonly<Record<string, readonly ScriptedAttempt[]>> = {},
+) {
   const scene = createToldWorld({ a: ["work"], "@delivery": ["work", endDone()], ...scripts });
   const { world, scripted, words } = scene;
   const run = await submitTo(world, plan([step("a", fields)]));

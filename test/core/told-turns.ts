@@ -9,7 +9,7 @@ import { createWorld, type World } from "../support/fake-clock-host.ts";
 import {
   createScriptedRunner,
   endFailing,
-  type Scripted,
+  type ScriptedAttempt,
   type ScriptedRunner,
 } from "../support/scripted-runner.ts";
 import { createEscalationsWith, createGatesWith } from "./gates-world.ts";
@@ -38,7 +38,7 @@ export interface ToldWorld {
   readonly reach: Record<"isLost" | "isSilent" | "isUnknown" | "isMute", (key: string) => boolean>;
 }
 
-export function createToldWorld(scripts: Readonly<Record<string, readonly Scripted[]>>): ToldWorld {
+export function createToldWorld(scripts: Readonly<Record<string, readonly ScriptedAttempt[]>>): ToldWorld {
   const scripted = createScriptedRunner(scriptOf(scripts));
   const words = { newest: "Waiting" };
   const queue = { isWaiting: false, isSilent: false, isEarlier: false, isSecond: false };

@@ -17,7 +17,7 @@ import {
   planScene,
   planStep,
   TRIP,
-  type Opened,
+  type PlanSetup,
   type PlanScene,
 } from "./planned-scene.ts";
 import { RUN, spawn } from "./scene.ts";
@@ -34,7 +34,7 @@ const refuse = (name: string, rest: object = { unspawned: true }): Command => ({
   ...rest,
 });
 /** A plan of the steps `a` and `b`, of which `a` is at work and has spawned `@step-3`. */
-const openWithSpawn = (opened: Partial<Opened> = {}): PlanScene =>
+const openWithSpawn = (opened: Partial<PlanSetup> = {}): PlanScene =>
   planScene(
     openPlan({ steps: 2, ...opened }),
     admit(planStep("a", { budget: { spawns: 4 } }), planStep("b")),

@@ -11,13 +11,14 @@ import {
 } from "../support/workflow-definitions.ts";
 import { createWorkflowScene, type SceneOptions, type WorkflowScene } from "../support/workflow-scene.ts";
 
-export type Given = Readonly<Record<string, unknown>>;
+/** Fields of a node, of a workflow or of an answer, as a test gives them. */
+export type JsonFields = Readonly<Record<string, unknown>>;
 
 export const CRITIC = { agentId: "critic-one", criteria: ["grounded", "complete"] };
 
 export function createLooped(
-  verifier: Given,
-  more: { readonly plan?: readonly unknown[]; readonly dispatch?: Given } = {},
+  verifier: JsonFields,
+  more: { readonly plan?: readonly unknown[]; readonly dispatch?: JsonFields } = {},
 ) {
   const { plan = [sendNextWorker("digger"), TERMINATE], dispatch = {} } = more;
   return createSupervised("loop", plan, {

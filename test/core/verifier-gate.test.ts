@@ -23,7 +23,7 @@ const createFinding = (check: string, verdict: Finding["verdict"], rest: Partial
   ...rest,
 });
 
-interface Given {
+interface RulingFacts {
   readonly findings?: readonly Finding[];
   readonly failures?: Readonly<Record<string, VerificationFailure>>;
   readonly confidence?: number;
@@ -39,7 +39,7 @@ function ruleOnFindings({
   unreadable,
   revisions = 0,
   gate = GATE,
-}: Given): ResultVerdict {
+}: RulingFacts): ResultVerdict {
   return ruleOnVerdicts(gate, {
     stated: {
       ...(confidence !== undefined && { confidence }),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { runCheckedPlan, type Checked } from "./checked-plan.ts";
+import { runCheckedPlan, type CheckedPlanRun } from "./checked-plan.ts";
 import { type GivenGates, createGateDependencies } from "../support/gate-dependencies.ts";
 import { createWorld } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
@@ -17,9 +17,9 @@ import {
 } from "./gates-world.ts";
 import { plan, PLAN_ID, scriptOf, step } from "./planned-world.ts";
 
-const failuresOf = ({ run }: Checked): string[] =>
+const failuresOf = ({ run }: CheckedPlanRun): string[] =>
   run.events("verification.failed").map(({ payload }) => payload.because);
-const statusOf = async ({ run }: Checked): Promise<string> => (await run.fates())["a"] ?? "";
+const statusOf = async ({ run }: CheckedPlanRun): Promise<string> => (await run.fates())["a"] ?? "";
 
 describe("a check of a held result", () => {
   it("is asked with the result, what it is about and until when, and lets it through", async () => {

@@ -1,6 +1,11 @@
-/** Owns: waiting for time to pass, and for work to be done within it. */
+/** Owns: waiting for time to pass, and for work to be done within it or unless a signal aborts. */
+import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
-import { waitForDuration, waitWithin } from "../../src/agents/coordination/std/wait-for.ts";
+import {
+  waitForDuration,
+  waitUnlessAborted,
+  waitWithin,
+} from "../../src/agents/coordination/std/wait-for.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 /** Begins to wait a second, and says whether that is over now. */
@@ -54,5 +59,30 @@ describe("waiting for work within a time", () => {
     const waiting = waitWithin(clock, 1_000, Promise.withResolvers<string>().promise, "late");
     await clock.advance(1_000);
     expect(await waiting).toBe("late");
+  });
+});
+
+describe("waiting for work unless a signal aborts", () => {
+  const never = Promise.withResolvers<string>().promise;
+
+  it("gives the result of the work, and fails as it does", async () => {
+    const { signal } = new AbortController();
+    expect(await waitUnlessAborted(Promise.resolve("result"), signal, "stopped")).toBe("result");
+    const failing = Promise.reject(new Error("broken"));
+    await expect(waitUnlessAborted(failing, signal, "stopped")).rejects.toThrow("broken");
+  });
+
+  it("gives up as soon as the signal aborts, and at once where it was aborted before", async () => {
+    const controller = new AbortController();
+    const waiting = waitUnlessAborted(never, controller.signal, "stopped");
+    controller.abort();
+    expect(await waiting).toBe("stopped");
+    expect(await waitUnlessAborted(Promise.resolve("result"), controller.signal, "stopped")).toBe("stopped");
+  });
+
+  it("leaves no listener behind", async () => {
+    const { signal } = new AbortController();
+    await waitUnlessAborted(Promise.resolve("result"), signal, "stopped");
+    expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 });

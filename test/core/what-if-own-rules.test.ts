@@ -245,6 +245,34 @@ describe("a policy with patterns below a home folder", () => {
     },
   );
 
+  const byDefault: AppliedStrategy = { strategy: "owner_wins", from: "default" };
+  const PEOPLE = "manual_review" as const;
+
+  test.each<[ArbiterPolicy, string]>([
+    [{ highRisk: ["~/.ssh/**"] }, "manual_review (high_risk) in place of owner_wins (default)"],
+    [{ overrides: [{ resource: "file:~", strategy: PEOPLE }] }, "manual_review (operator) in place of"],
+    [{ strategy: "priority_wins", highRisk: ["~/.ssh"] }, "manual_review (high_risk) in place of"],
+  ])(
+    "is not sure under %j of a file that they may fit, and that no pattern ruled on",
+    async (conflicts, why) => {
+      const commands = playConflict(`file:${path}`, byDefault);
+      const { points } = await replayUnderPolicy({ conflicts }, commands);
+      expect(points).toMatchObject([{ certainty: "unknown", would: "manual_review decides" }]);
+      expect(points[0]?.why).toContain(why);
+      expect(points[0]?.why).toContain("which folder `~` of a pattern stands for is not recorded");
+    },
+  );
+
+  test.each<[ArbiterPolicy, string]>([
+    [{ highRisk: ["~/.aws/**"] }, `file:${path}`],
+    [{ overrides: [{ resource: "~/.ssh", strategy: "owner_wins" }], highRisk: ["~x/**"] }, `file:${path}`],
+    [{ highRisk: ["~/**"] }, "queue:mail"],
+  ])("is sure under %j of %s, which they fit in no folder or leave as it is", async (conflicts, resource) => {
+    const policy: ReplayPolicy = { conflicts: { overrides: [], ...conflicts } };
+    const { points } = await replayUnderPolicy(policy, playConflict(resource, byDefault));
+    expect(points.filter(({ certainty }) => certainty === "unknown")).toEqual([]);
+  });
+
   it("knows nothing of those of a plan either", () => {
     const conflictPolicy = { highRisk: ["~/.ssh/**"] };
     const under = { policy: {}, plan: { ...plan([step("a")]), conflictPolicy } as never };

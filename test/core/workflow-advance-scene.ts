@@ -10,7 +10,7 @@ import type {
   WorkflowSettings,
 } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import type { WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
-import type { Small } from "../support/workflow-definitions.ts";
+import type { SmallWorkflow } from "../support/workflow-definitions.ts";
 import { SETTINGS } from "../support/workflow-settings.ts";
 import { createGraph, NOW } from "./workflow-view-scene.ts";
 
@@ -34,7 +34,7 @@ export function createStepping(step: NodeStep): WorkflowSettings {
 }
 
 export function createContext(
-  small: Small,
+  small: SmallWorkflow,
   settings: WorkflowSettings = SETTINGS,
   now: number = NOW,
 ): ProgressContext {

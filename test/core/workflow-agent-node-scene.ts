@@ -12,8 +12,8 @@ export const STARTED = { agents: { "acme.writer": MANIFEST } };
 export const MEMBERS = { agent: { agentId: "acme.writer" } };
 
 type Bound = WorkflowPayloads["coordination.agent_bound"];
-type Turned = WorkflowPayloads["coordination.agent_turned"];
-type Returned = WorkflowPayloads["agent.toolReturned"];
+type TurnPayload = WorkflowPayloads["coordination.agent_turned"];
+type ToolReturnPayload = WorkflowPayloads["agent.toolReturned"];
 
 export function createTool(id: string, change: Partial<BoundTool> = {}): BoundTool {
   return { id, call: id, transport: "native", parameters: {}, ...change };
@@ -28,7 +28,7 @@ export function createCall(callId: string, change: Partial<AskedCall> = {}): Ask
   return { callId, toolName: "search", call: "search", args: {}, argsHash: "0".repeat(64), ...change };
 }
 
-export function createTurn(change: Partial<Turned> = {}): Turned {
+export function createTurn(change: Partial<TurnPayload> = {}): TurnPayload {
   return { invocationId: "a:1", turn: 1, text: "", calls: [], tokens: 0, ...change };
 }
 
@@ -49,17 +49,20 @@ export function createInvocation(change: Partial<Invocation> = {}): Invocation {
 /** The newest turn of an agent asked for the calls; they returned as `status` says. */
 export function createCallers(
   calls: readonly AskedCall[],
-  status: NonNullable<Returned["status"]> = "ok",
+  status: NonNullable<ToolReturnPayload["status"]> = "ok",
 ): Pick<Invocation, "turns" | "returned"> {
-  const returned = calls.map(({ callId, toolName }): [string, Returned] => [
+  const returned = calls.map(({ callId, toolName }): [string, ToolReturnPayload] => [
     callId,
     { agentId: "acme.writer", toolName, callId, status },
   ]);
   return { turns: [createTurn({ calls: [...calls] })], returned: new Map(returned) };
 }
 
-type Completed = WorkflowPayloads["agent.invocation.completed"];
+type CompletionPayload = WorkflowPayloads["agent.invocation.completed"];
 
-export function createCompleted(outcome: Completed["outcome"], change: Partial<Completed> = {}): Completed {
+export function createCompleted(
+  outcome: CompletionPayload["outcome"],
+  change: Partial<CompletionPayload> = {},
+): CompletionPayload {
   return { invocationId: "a:1", agentId: "acme.writer", outcome, ...change };
 }

@@ -88,6 +88,16 @@ describe("the task of an agent", () => {
     expect(readNodeTask(view)).toStrictEqual({ goal: "win", tone: "dry" });
   });
 
+  it("has no copy of a sensitive text in another variable then, also within a text or as a name", () => {
+    const variables = [createVariable("key", { sensitive: true })];
+    const inputs = { key: "secret-1", note: "use secret-1", all: { "secret-1": ["secret-1", 7] } };
+    const view = createView({ variables, started: { inputs } });
+    expect(readNodeTask(view)).toStrictEqual({
+      note: "use [masked]",
+      all: { "[masked]": ["[masked]", 7] },
+    });
+  });
+
   it("has a sensitive variable where a port names it", () => {
     const inputs = { key: { type: "variable", variableName: "key" } };
     const variables = [createVariable("key", { sensitive: true })];

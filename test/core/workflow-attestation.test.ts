@@ -18,11 +18,11 @@ import {
   filterByType,
   createScene,
   tellStory,
-  type Given,
+  type JsonFields,
 } from "./verified-scene.ts";
 
 describe("an attestation of what a sub-workflow produced", () => {
-  const createAttested = (outputAttestation: Given, more: Given = {}) =>
+  const createAttested = (outputAttestation: JsonFields, more: JsonFields = {}) =>
     createWorkflow("parent", {
       nodes: [
         createNode("sub", "core.subWorkflow", {
@@ -50,7 +50,7 @@ describe("an attestation of what a sub-workflow produced", () => {
     checkLog(at.events(runId));
   });
 
-  test.each<[Given, string[], Given]>([
+  test.each<[JsonFields, string[], JsonFields]>([
     [{ action: "accept" }, ["output.harvested", "got=gold", "run.completed"], { merged: true }],
     [
       { action: "edit-accept", editedArtifactData: { result: "brass" } },
@@ -192,7 +192,7 @@ describe("an attestation of what a sub-workflow produced", () => {
 });
 
 describe("a terminate with criteria", () => {
-  const createEndingScene = (successCriteria: readonly Given[]) =>
+  const createEndingScene = (successCriteria: readonly JsonFields[]) =>
     createSupervised("loop", [{ ...TERMINATE, successCriteria }]);
 
   test.each([

@@ -27,13 +27,13 @@ const ATTESTED: Values = { outputAttestation: { checksum: true } };
 const VARIABLES = { result: "dry", note: "n" };
 const MAPPING = { report: "result" };
 
-interface Settling {
+interface GatedHandoff {
   readonly config?: Values;
   readonly handoff?: Partial<Handoff>;
   readonly outputMapping?: Readonly<Record<string, string>>;
 }
 
-function settle(outcome: EffectOutcome, settling: Settling = {}): readonly WorkflowDraft[] {
+function settle(outcome: EffectOutcome, settling: GatedHandoff = {}): readonly WorkflowDraft[] {
   const { config = VERIFIED, handoff = {}, outputMapping = MAPPING } = settling;
   const child = { phase: "ended", childRunId: CHILD, childStatus: "completed" } as const;
   const whole = createHandoff({ ...child, ...handoff });
@@ -161,7 +161,7 @@ describe("a question about a child's outputs", () => {
 });
 
 describe("a merge that nobody has to rule on", () => {
-  const IDLE: Settling = { config: { outputAttestation: {} } };
+  const IDLE: GatedHandoff = { config: { outputAttestation: {} } };
 
   it("is of what the parent takes, and on record", () => {
     expect(settle(createRead(), IDLE)).toStrictEqual(MERGED);

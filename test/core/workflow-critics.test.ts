@@ -24,13 +24,13 @@ import {
   createScene,
   tellStory,
   verdictOf,
-  type Given,
+  type JsonFields,
 } from "./verified-scene.ts";
 
 describe("a critic that is a model", () => {
   const runCriticised = (
     answer: (request: ChatRequest) => Promise<Awaited<ReturnType<ChatModel["complete"]>>>,
-    more: Given = {},
+    more: JsonFields = {},
   ) => createScene(createLooped({ timeoutMs: 10_000, ...more }), { chat: { complete: answer } });
 
   test("sees the outputs and the criteria, as data, with the model and the rubric of the workflow", async () => {
@@ -217,7 +217,7 @@ describe("a critic that is a model", () => {
     if (allow) expect(filterByType(at, runId, "agent.verified").payload.agentId).toBe("digger");
   });
 
-  test.each<[string, Given, Given]>([
+  test.each<[string, JsonFields, JsonFields]>([
     ["by its agent", {}, { agent: { agentId: "critic-one", modelClass: "fast" } }],
     ["by its configuration", { agentId: "critic-one" }, {}],
   ])("that a node of the child names %s did the work itself, too", async (_, config, members) => {

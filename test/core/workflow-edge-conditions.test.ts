@@ -1,6 +1,6 @@
 /** Owns: which nodes are next at one moment of a run, where edges have several rules, a loop came round, or a source was cancelled. */
 import { describe, expect, it } from "vitest";
-import { chain, createEdge, type Small } from "../support/workflow-definitions.ts";
+import { chain, createEdge, type SmallWorkflow } from "../support/workflow-definitions.ts";
 import { createNodes, ifGo, listNext, rule } from "./workflow-next-nodes.ts";
 
 describe("an edge that closes a loop", () => {
@@ -33,7 +33,7 @@ describe("an edge that closes a loop", () => {
 });
 
 describe("edges of several rules to one node", () => {
-  const createJoin = (one: string, other: string): Small => ({
+  const createJoin = (one: string, other: string): SmallWorkflow => ({
     nodes: createNodes("a b join"),
     edges: [createEdge("a>join", rule(one)), createEdge("b>join", rule(other))],
   });
@@ -55,7 +55,7 @@ describe("edges of several rules to one node", () => {
 });
 
 describe("a node that nothing may fail before", () => {
-  const small: Small = {
+  const small: SmallWorkflow = {
     nodes: createNodes("a b join"),
     edges: [createEdge("a>join", rule("none_failed")), createEdge("b>join", rule("none_failed"))],
   };
@@ -95,7 +95,7 @@ describe("a node behind a loop", () => {
     createEdge("middle>join", rule("any_success")),
   ];
   const nodes = createNodes("fast slow middle join");
-  const looped: Small = { nodes, edges: [...edges, createEdge("middle>slow", ifGo)] };
+  const looped: SmallWorkflow = { nodes, edges: [...edges, createEdge("middle>slow", ifGo)] };
 
   it.each([
     ["waits while work two nodes before it goes on", "fast completed, slow started", []],
@@ -119,7 +119,7 @@ describe("a node behind a loop", () => {
 });
 
 describe("a node beside a loop that came round", () => {
-  const beside: Small = {
+  const beside: SmallWorkflow = {
     nodes: createNodes("enter again side"),
     edges: [...chain("enter>again"), createEdge("again>enter", ifGo), createEdge("enter>side")],
   };
@@ -130,7 +130,7 @@ describe("a node beside a loop that came round", () => {
     expect(listNext(beside, `${log}, again started, side completed`)).toEqual(["start side"]);
   });
 
-  const conditional: Small = {
+  const conditional: SmallWorkflow = {
     nodes: createNodes("enter again side"),
     edges: [...chain("enter>again"), createEdge("again>enter", ifGo), createEdge("enter>side", ifGo)],
   };
@@ -146,7 +146,7 @@ describe("a node beside a loop that came round", () => {
 });
 
 describe("a node on the way of a loop that is skipped each time", () => {
-  const skipping: Small = {
+  const skipping: SmallWorkflow = {
     nodes: createNodes("first second enter side middle after again"),
     edges: [
       ...chain("first>enter"),
@@ -179,7 +179,7 @@ describe("a node on the way of a loop that is skipped each time", () => {
   });
 
   it("is not skipped again where it only leads back", () => {
-    const back: Small = {
+    const back: SmallWorkflow = {
       nodes: createNodes("enter side again"),
       edges: [
         ...chain("enter>again"),
@@ -194,7 +194,7 @@ describe("a node on the way of a loop that is skipped each time", () => {
 });
 
 describe("a node for which one edge is enough, beside a loop that came round", () => {
-  const createSmall = (triggerRule: string): Small => ({
+  const createSmall = (triggerRule: string): SmallWorkflow => ({
     nodes: createNodes("once enter again join"),
     edges: [
       ...chain("enter>again"),

@@ -1,10 +1,15 @@
 /** Owns: edges that name a port: which value they bring to it, and when they bring none; and outputs that ask to be masked. */
 import { describe, expect, test } from "vitest";
-import { createEdge, createNode, createWorkflow, type Small } from "../support/workflow-definitions.ts";
+import {
+  createEdge,
+  createNode,
+  createWorkflow,
+  type SmallWorkflow,
+} from "../support/workflow-definitions.ts";
 import { ALICE, codeOf, createWorkflowScene } from "../support/workflow-scene.ts";
 
 /** Runs the workflow and returns what the node `to` was given. */
-async function readInputsOf(small: Small, afterMs = 0): Promise<unknown> {
+async function readInputsOf(small: SmallWorkflow, afterMs = 0): Promise<unknown> {
   const scene = createWorkflowScene({ definitions: [createWorkflow("w", small)] });
   const runId = await scene.run("w");
   await scene.clock.advance(afterMs);
@@ -146,7 +151,7 @@ describe("an edge that names a port, from a node that a loop starts again", () =
   /** `first` is started again with each rejection at the gate, while the target works with what came first. */
   function createLooped(
     source: Readonly<Record<string, unknown>>,
-    worker: Small["nodes"][number],
+    worker: SmallWorkflow["nodes"][number],
     edge: object,
   ) {
     return createWorkflow("w", {

@@ -1,13 +1,13 @@
 /** Owns: which round of a loop an edge belongs to, where one edge is enough to start a node. */
 import { describe, expect, it } from "vitest";
 import { listNextNodes } from "../../src/agents/coordination/workflow/state/edges.ts";
-import { chain, createEdge, type Small } from "../support/workflow-definitions.ts";
+import { chain, createEdge, type SmallWorkflow } from "../support/workflow-definitions.ts";
 import { createNodes, ifGo, listNext, playLog, rule } from "./workflow-next-nodes.ts";
 import { createGraph } from "./workflow-view-scene.ts";
 
 describe("a node behind a loop, for which one edge is enough", () => {
   const one = rule("any_success");
-  const createSmall = (last: Parameters<typeof createEdge>[1] = one): Small => ({
+  const createSmall = (last: Parameters<typeof createEdge>[1] = one): SmallWorkflow => ({
     nodes: createNodes("a b fast gate middle join"),
     edges: [
       ...chain("a>b>fast"),
@@ -64,7 +64,7 @@ describe("a node behind a loop, for which one edge is enough", () => {
   });
 
   it("waits while a loop inside of the round may come round to it", () => {
-    const small: Small = {
+    const small: SmallWorkflow = {
       nodes: createNodes("a x y join"),
       edges: [
         createEdge("a>join", one),
@@ -82,7 +82,7 @@ describe("a node behind a loop, for which one edge is enough", () => {
   });
 
   it("is started in each round of a loop that it is on the way of", () => {
-    const small: Small = {
+    const small: SmallWorkflow = {
       nodes: createNodes("gate enter join again"),
       edges: [
         createEdge("gate>enter", one),
@@ -100,7 +100,7 @@ describe("a node behind a loop, for which one edge is enough", () => {
   });
 
   it("is not started again before the loop that it fired has begun", () => {
-    const small: Small = {
+    const small: SmallWorkflow = {
       nodes: createNodes("first side join"),
       edges: [
         createEdge("first>side", ifGo),
@@ -127,7 +127,7 @@ describe("a node behind a loop, for which one edge is enough", () => {
   });
 
   it("is started by an edge of a later round, also where the loop has gone round once more since", () => {
-    const small: Small = {
+    const small: SmallWorkflow = {
       nodes: createNodes("a again gate middle join"),
       edges: [
         ...chain("a>again"),
@@ -150,7 +150,7 @@ describe("a node behind a loop, for which one edge is enough", () => {
 
 describe("a node that was tried again while a loop came round", () => {
   it.each(["any_success", "all_success"])("by the rule %s, is started in that round, too", (triggerRule) => {
-    const small: Small = {
+    const small: SmallWorkflow = {
       nodes: createNodes("a again slow"),
       edges: [...chain("a>again"), createEdge("again>a", ifGo), createEdge("a>slow", rule(triggerRule))],
     };
@@ -160,7 +160,7 @@ describe("a node that was tried again while a loop came round", () => {
   });
 
   it("is behind what was skipped in that round", () => {
-    const small: Small = {
+    const small: SmallWorkflow = {
       nodes: createNodes("enter again side slow"),
       edges: [
         ...chain("enter>again"),
@@ -179,7 +179,7 @@ describe("the nodes that are next in a large workflow", () => {
   const createChain = (count: number) => Array.from({ length: count }, (_, index) => `c${index}`);
 
   /** Counts how often the state of a node is read to tell what is next. */
-  function countReads(small: Small, log: string): number {
+  function countReads(small: SmallWorkflow, log: string): number {
     const run = playLog(log);
     let reads = 0;
     const nodes = Object.create(run.nodes, {

@@ -4,12 +4,12 @@ import {
   createEdge,
   createNode,
   createWorkflow,
-  type Small,
+  type SmallWorkflow,
 } from "../support/workflow-definitions.ts";
 import { createWorkflowScene } from "../support/workflow-scene.ts";
 
 /** The fate of each node, in the order in which it was last started or skipped. */
-async function runAndListFates(small: Small, afterMs = 0): Promise<Record<string, string>> {
+async function runAndListFates(small: SmallWorkflow, afterMs = 0): Promise<Record<string, string>> {
   const scene = createWorkflowScene({ definitions: [createWorkflow("w", small)] });
   const runId = await scene.run("w");
   await scene.clock.advance(afterMs);
@@ -29,7 +29,7 @@ const FAIL = "core.fail";
 const no = { condition: { type: "equals", left: "nothing", right: 1 } } as const;
 
 /** Two nodes before one that joins them, by a rule; `skip` is one that its own edge leaves out. */
-function join(triggerRule: string, left: string, right: string): Small {
+function join(triggerRule: string, left: string, right: string): SmallWorkflow {
   const typeOf = (kind: string): string => (kind === "failed" ? FAIL : NOOP);
   const leave = (kind: string) => (kind === "skipped" ? no : {});
   return {
@@ -74,7 +74,7 @@ describe("the rule of the edges to a node", () => {
   });
 
   test("starts a node once, though a second edge arrives after it has ended", async () => {
-    const small: Small = {
+    const small: SmallWorkflow = {
       nodes: [createNode("fast"), createNode("slow", "core.delay", { delayMs: 100 }), createNode("join")],
       edges: [
         createEdge("fast>join", { triggerRule: "any_success" }),
@@ -89,7 +89,7 @@ describe("the rule of the edges to a node", () => {
   });
 
   test("that waits for all waits for the slow one", async () => {
-    const small: Small = {
+    const small: SmallWorkflow = {
       nodes: [createNode("fast"), createNode("slow", "core.delay", { delayMs: 100 }), createNode("join")],
       edges: [createEdge("fast>join"), createEdge("slow>join")],
     };
@@ -102,7 +102,7 @@ describe("the rule of the edges to a node", () => {
   });
 
   test("lets everything behind a skipped node be skipped", async () => {
-    const small: Small = {
+    const small: SmallWorkflow = {
       nodes: ["a", "b", "c", "d"].map((id) => createNode(id)),
       edges: [createEdge("a>b", no), ...chain("b>c>d")],
     };
@@ -139,7 +139,7 @@ describe("a condition", () => {
     const inputs = Object.fromEntries(
       Object.entries(outputs).map(([port, value]) => [port, { type: "static", value }]),
     );
-    const small: Small = {
+    const small: SmallWorkflow = {
       nodes: [createNode("a", "core.identity", {}, { inputs }), createNode("b")],
       edges: [createEdge("a>b", { condition })],
     };
@@ -153,7 +153,7 @@ describe("a loop", () => {
     createNode("b", "core.identity", {}, { inputs: { go: { type: "static", value } } });
 
   test("is gone through again while its edge's condition holds, and no further than its limit", async () => {
-    const createSmall = (limit: number): Small => ({
+    const createSmall = (limit: number): SmallWorkflow => ({
       nodes: [createNode("a"), createGoNode(true), createNode("c")],
       edges: [...chain("a>b>c"), createEdge("b>a", again)],
       settings: { maxLoopbackIterations: limit },
@@ -174,7 +174,7 @@ describe("a loop", () => {
   });
 
   test("whose condition does not hold is left, and what is behind it goes on", async () => {
-    const small: Small = {
+    const small: SmallWorkflow = {
       nodes: [createNode("a"), createGoNode(false), createNode("c")],
       edges: [...chain("a>b>c"), createEdge("b>a", again)],
     };
@@ -219,7 +219,7 @@ describe("a node that no loop leads to", () => {
   const again = { condition: { type: "equals", left: "go", right: true } };
 
   /** A join that one edge is enough for, and a loop of `a` and `b` that is left the first time. */
-  const createSmall = (...edges: readonly ReturnType<typeof createEdge>[]): Small => ({
+  const createSmall = (...edges: readonly ReturnType<typeof createEdge>[]): SmallWorkflow => ({
     nodes: [
       createNode("fast"),
       createNode("slow", "core.delay", { delayMs: 100 }),
@@ -248,7 +248,7 @@ describe("a node that no loop leads to", () => {
 
 describe("a node behind a loop that is left", () => {
   const again = { condition: { type: "equals", left: "go", right: true } };
-  const small: Small = {
+  const small: SmallWorkflow = {
     nodes: [
       createNode("a"),
       createNode("b"),
@@ -283,7 +283,7 @@ describe("a node behind a loop that is left", () => {
 
 describe("a loop with a node on its way that is skipped", () => {
   test("goes on each time where that node is skipped again", async () => {
-    const small: Small = {
+    const small: SmallWorkflow = {
       nodes: ["a", "b", "c", "d"].map((id) => createNode(id)),
       edges: [
         createEdge("a>b", no),

@@ -19,8 +19,8 @@ import type {
 import { BEGUN, NOW, play, RUN, start } from "./workflow-evolve-scene.ts";
 
 type HandoffDraft = Extract<WorkflowDraft, { type: HandoffEvent["type"] }>;
-type Chained = WorkflowPayloads["core.workflowChain.event"];
-type Verified = WorkflowPayloads["agent.verified"];
+type ChainPayload = WorkflowPayloads["core.workflowChain.event"];
+type VerdictPayload = WorkflowPayloads["agent.verified"];
 
 /** A run with two nodes that have handed nothing over. */
 const startIdle = (): WorkflowRun => play(BEGUN, [1, start("a")], [2, start("b")]);
@@ -36,7 +36,7 @@ function apply(run: WorkflowRun, drafts: readonly HandoffDraft[], from = 10): Wo
 
 const handoffOf = (run: WorkflowRun): Handoff | undefined => run.nodes.get("a")?.handoff;
 
-const chain = (phase: Chained["phase"], rest: Partial<Chained> = {}): HandoffDraft => ({
+const chain = (phase: ChainPayload["phase"], rest: Partial<ChainPayload> = {}): HandoffDraft => ({
   type: "core.workflowChain.event",
   payload: { phase, workerId: "w", parentRunId: RUN, ...rest },
 });
@@ -44,7 +44,7 @@ const dispatch = (childRunId: string): HandoffDraft => ({
   type: "node.dispatched",
   payload: { childRunId, childWorkflowId: "w" },
 });
-const verify = (verdict: Verified["verdict"], rest: Partial<Verified> = {}): HandoffDraft => ({
+const verify = (verdict: VerdictPayload["verdict"], rest: Partial<VerdictPayload> = {}): HandoffDraft => ({
   type: "agent.verified",
   payload: { agentId: "critic", target: "child-1", verdict, ...rest },
 });
@@ -107,7 +107,7 @@ describe("a node that hands work over", () => {
     expect(run.reviews.size).toBe(0);
   });
 
-  it.each<[Chained["phase"], Partial<Handoff>]>([
+  it.each<[ChainPayload["phase"], Partial<Handoff>]>([
     ["dispatch.succeeded", { phase: "running" }],
     ["dispatch.failed", { phase: "ended", childStatus: "failed" }],
     ["child.completed", { phase: "ended", childStatus: "completed" }],
@@ -256,7 +256,7 @@ describe("the review of a worker", () => {
   const VERDICT = { agentId: "critic", verdict: "pass" };
   const reviewsOf = (run: WorkflowRun) => run.reviews.toObject();
 
-  it.each<[string, Partial<Verified>]>([
+  it.each<[string, Partial<VerdictPayload>]>([
     ["nothing more", {}],
     ["criteria", { criteria: ["tests"] }],
     ["a confidence", { confidence: 0 }],

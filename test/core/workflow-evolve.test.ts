@@ -32,10 +32,10 @@ import {
   timeAt,
 } from "./workflow-evolve-scene.ts";
 
-type Shown = ReturnType<typeof showRun>;
+type ShownRun = ReturnType<typeof showRun>;
 
 /** Expects that an event a minute after the beginning changes these fields of the run, and no others. */
-function expectChange(before: WorkflowRun, draft: WorkflowDraft, changes: Partial<Shown>): void {
+function expectChange(before: WorkflowRun, draft: WorkflowDraft, changes: Partial<ShownRun>): void {
   expect(showRun(append(before, draft, 60))).toStrictEqual({
     ...showRun(before),
     nextSequence: before.nextSequence + 1,

@@ -84,6 +84,18 @@ describe("forking", () => {
     expect(codeOf(await fork(0.2))).toBe("done");
   });
 
+  test("a branch from later on is not refused for what its first events, which are its source's, say beside the options", async () => {
+    const scene = createScene();
+    const createText = (chars: number): string => "x".repeat(chars);
+    const rest = WORKFLOW_BOUNDS.eventCharsMax * 0.8;
+    const sourceRunId = await scene.run("plain", { inputs: {}, metadata: { text: createText(rest) } });
+    const overlay = { configurable: { text: createText(WORKFLOW_BOUNDS.eventCharsMax * 0.4) } };
+    const fork = (fromSeq: number) =>
+      scene.host.fork(ALICE, { sourceRunId, mode: "branch", fromSeq, overlay });
+    expect(codeOf(await fork(0))).toBe("validation_error");
+    expect(codeOf(await fork(1))).toBe("done");
+  });
+
   test("a branch acts with the scopes of its source: whoever lacks one of them may only replay it", async () => {
     const scene = createScene();
     const payer = { ...ALICE, scopes: ["money", "mail"] };

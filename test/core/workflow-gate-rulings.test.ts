@@ -13,9 +13,12 @@ import {
   createView,
 } from "./workflow-node-view-scene.ts";
 
-type Judging = Judgement & { readonly kind: "verdict" };
+type VerdictJudgement = Judgement & { readonly kind: "verdict" };
 
-function createVerdict(verdict: Judging["verdict"], more: Partial<Judging> = {}): Judging {
+function createVerdict(
+  verdict: VerdictJudgement["verdict"],
+  more: Partial<VerdictJudgement> = {},
+): VerdictJudgement {
   return { kind: "verdict", verdict, criteria: [], ...more };
 }
 

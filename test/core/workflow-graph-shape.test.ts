@@ -14,7 +14,7 @@ import {
   createEdge,
   createNode,
   createWorkflow,
-  type Small,
+  type SmallWorkflow,
 } from "../support/workflow-definitions.ts";
 
 const DEFINITION = "0".repeat(64);
@@ -25,7 +25,7 @@ function compile(definition: WorkflowDefinition): NodeGraph {
   return compiled.graph;
 }
 
-const compileSmall = (small: Small): NodeGraph => compile(createWorkflow("w", small));
+const compileSmall = (small: SmallWorkflow): NodeGraph => compile(createWorkflow("w", small));
 
 function listProblems(definition: WorkflowDefinition): readonly string[] {
   const compiled = compileWorkflow(definition, DEFINITION);
@@ -39,7 +39,7 @@ function listEdges(graph: NodeGraph): string[] {
   return [...graph.nodes.values()].flatMap(({ outgoing }) => outgoing.map(({ id }) => id));
 }
 
-function listClosing(small: Small): string[] {
+function listClosing(small: SmallWorkflow): string[] {
   return [...compileSmall(small).nodes.values()].flatMap(({ outgoing }) =>
     outgoing.filter(({ closesLoop }) => closesLoop).map(({ id }) => id),
   );
@@ -131,7 +131,7 @@ describe("the limits of a graph", () => {
 });
 
 describe("a loop", () => {
-  it.each<[title: string, small: Small, looped: string[]]>([
+  it.each<[title: string, small: SmallWorkflow, looped: string[]]>([
     ["is not there without edges", { nodes: createNodes("a b") }, []],
     ["is not there where all edges lead on", { nodes: createNodes("a b c"), edges: chain("a>b>c") }, []],
     ["is there where an edge leads back", { nodes: createNodes("a b"), edges: chain("a>b>a") }, ["a", "b"]],

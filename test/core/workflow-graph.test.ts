@@ -6,16 +6,16 @@ import {
   createEdge,
   createNode,
   createWorkflow,
-  type Small,
+  type SmallWorkflow,
 } from "../support/workflow-definitions.ts";
 import { ALICE, codeOf, createWorkflowScene } from "../support/workflow-scene.ts";
 
-function problemsOf(small: Small): readonly string[] {
+function problemsOf(small: SmallWorkflow): readonly string[] {
   const compiled = compileWorkflow(createWorkflow("w", small), "0".repeat(64));
   return compiled.ok ? [] : compiled.problems;
 }
 
-function listClosing(small: Small): string[] {
+function listClosing(small: SmallWorkflow): string[] {
   const compiled = compileWorkflow(createWorkflow("w", small), "0".repeat(64));
   if (!compiled.ok) throw new Error(compiled.problems.join());
   return [...compiled.graph.nodes.values()].flatMap(({ outgoing }) =>

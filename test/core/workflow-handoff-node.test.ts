@@ -146,19 +146,22 @@ describe("the outcome of a handoff", () => {
   const MAPPED = { outputMapping: { result: "text" } };
   const ERROR = { code: "broken", message: "it broke" };
 
-  interface Settling extends Scene {
+  interface HandoffScene extends Scene {
     readonly handoff?: Partial<Handoff>;
     readonly handover?: Partial<HandoffTerms>;
   }
 
-  function settle(outcome: EffectOutcome, settling: Settling = {}): readonly WorkflowDraft[] {
+  function settle(outcome: EffectOutcome, settling: HandoffScene = {}): readonly WorkflowDraft[] {
     const handoff = createHandoff({ childRunId: "child-1", ...settling.handoff });
     return settleHandoff(createView(settling), handoff, createHandover(settling.handover), outcome);
   }
 
-  type Ended = EffectOutcome & { readonly kind: "child_ended" };
+  type ChildEndOutcome = EffectOutcome & { readonly kind: "child_ended" };
 
-  function createEnded(status: Ended["status"], more: Partial<Ended> = {}): Ended {
+  function createEnded(
+    status: ChildEndOutcome["status"],
+    more: Partial<ChildEndOutcome> = {},
+  ): ChildEndOutcome {
     return { kind: "child_ended", status, variables: { text: "hi" }, ...more };
   }
 
@@ -226,7 +229,7 @@ describe("the outcome of a handoff", () => {
     ]);
   });
 
-  it.each<[title: string, outcome: Ended, settling: Settling]>([
+  it.each<[title: string, outcome: ChildEndOutcome, settling: HandoffScene]>([
     [
       "that failed",
       { kind: "child_ended", status: "failed", variables: { text: "hi" }, error: ERROR },

@@ -104,17 +104,19 @@ describe("two processes over one ledger", () => {
   });
 
   test("answer what the other one asked since, though they drive the run themselves", async () => {
+    const resumeSchema = { type: "object", required: ["n"] };
     const gates = createWorkflow("gates", {
       nodes: [
         createNode("first", "core.approvalGate", { timeoutMs: 60_000 }),
-        createNode("second", "core.approvalGate"),
+        createNode("second", "core.interrupt", { kind: "approval", resumeSchema }),
       ],
       edges: [createEdge("first>second")],
     });
     const [one, other] = createTwoScenes({ definitions: [gates] });
     const runId = await one.run("gates");
     await other.answer(runId, "first", { action: "accept" });
-    expect(codeOf(await one.answer(runId, "second", { action: "accept" }))).toBe("done");
+    expect(codeOf(await one.answer(runId, "second", { action: "accept" }))).toBe("validation_error");
+    expect(codeOf(await one.answer(runId, "second", { action: "accept", n: 1 }))).toBe("done");
     expect(await other.status(runId)).toBe("completed");
   });
 

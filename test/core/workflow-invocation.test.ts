@@ -25,7 +25,7 @@ const RUN = "run-1" as CoordinationId;
 const NAMES = { invocationId: "invocation-1", agentId: "acme.writer" } as const;
 
 type AgentDraft = Extract<WorkflowDraft, { type: InvocationEvent["type"] }>;
-type Returned = WorkflowPayloads["agent.toolReturned"];
+type ToolReturnPayload = WorkflowPayloads["agent.toolReturned"];
 
 /** Returns the invocation after the drafts, which are the first events of a log. */
 function play(...drafts: readonly AgentDraft[]): Invocation | undefined {
@@ -65,11 +65,11 @@ function draftTurn({ text = "", calls = [], tokens = 0 }: Turn) {
   } as const satisfies AgentDraft;
 }
 
-function createReturned(callId: string, more: Partial<Returned> = {}): Returned {
+function createReturned(callId: string, more: Partial<ToolReturnPayload> = {}): ToolReturnPayload {
   return { agentId: NAMES.agentId, toolName: "search", callId, ...more };
 }
 
-function draftReturned(callId: string, more: Partial<Returned> = {}): AgentDraft {
+function draftReturned(callId: string, more: Partial<ToolReturnPayload> = {}): AgentDraft {
   return { type: "agent.toolReturned", payload: createReturned(callId, more) };
 }
 
@@ -204,7 +204,7 @@ describe("the calls of an invocation", () => {
 });
 
 describe("what a model is told of a call that came back", () => {
-  it.each<[string, Partial<Returned>]>([
+  it.each<[string, Partial<ToolReturnPayload>]>([
     ["error: too slow", { error: { code: "timeout", message: "too slow" } }],
     ["forbidden: not yours", { error: { code: "denied", message: "not yours" }, status: "forbidden" }],
     ["error: too slow", { error: { code: "timeout", message: "too slow" }, outcome: { text: "found" } }],

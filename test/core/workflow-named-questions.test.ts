@@ -1,4 +1,4 @@
-/** Owns: that an answer which names its question answers no other one that the same node asks later. */
+/** Owns: that an answer to a question answers no other one that the same node asks later. */
 import { describe, expect, test } from "vitest";
 import { createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import {
@@ -10,8 +10,8 @@ import {
   type WorkflowScene,
 } from "../support/workflow-scene.ts";
 
-/** Asks again, as `gate~2`, once the first question was answered with a rejection. */
-async function askTwice(): Promise<{ readonly scene: WorkflowScene; readonly runId: string }> {
+/** Opens a run that asks again, as `gate~2`, once its first question is answered with a rejection. */
+async function askOnce(): Promise<{ readonly scene: WorkflowScene; readonly runId: string }> {
   const resumeSchema = { type: "object", required: ["n"] };
   const nodes = [
     createNode("gate", "core.interrupt", { kind: "approval", resumeSchema }),
@@ -19,7 +19,11 @@ async function askTwice(): Promise<{ readonly scene: WorkflowScene; readonly run
   ];
   const edges = [createEdge("gate>revise", { triggerRule: "any_failed" }), createEdge("revise>gate")];
   const scene = createWorkflowScene({ definitions: [createWorkflow("w", { nodes, edges })] });
-  const runId = await scene.run("w");
+  return { scene, runId: await scene.run("w") };
+}
+
+async function askTwice(): ReturnType<typeof askOnce> {
+  const { scene, runId } = await askOnce();
   await scene.answer(runId, "gate", { action: "reject", n: 1 });
   expect(await scene.snapshot(runId)).toMatchObject({ interrupt: { interruptId: "gate~2" } });
   return { scene, runId };
@@ -67,5 +71,17 @@ describe("an answer that names its question", () => {
     const { scene, runId } = await askTwice();
     const question = { nodeId: "gate", interruptId: "gate~2" };
     expect(codeOf(await scene.host.resolve(ALICE, runId, question, { action: "accept", n: 1 }))).toBe("done");
+  });
+});
+
+describe("an answer that names no question", () => {
+  test("is refused where another one settled the question that was open when it came", async () => {
+    const { scene, runId } = await askOnce();
+    const [first, second] = await Promise.all([
+      scene.host.resolve(ALICE, runId, { nodeId: "gate" }, { action: "reject", n: 1 }),
+      scene.host.resolve(BOB, runId, { nodeId: "gate" }, { action: "accept", n: 1 }),
+    ]);
+    expect([codeOf(first), codeOf(second)]).toEqual(["done", "interrupt_already_resolved"]);
+    expect(await scene.snapshot(runId)).toMatchObject({ interrupt: { interruptId: "gate~2" } });
   });
 });

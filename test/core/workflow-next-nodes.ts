@@ -4,7 +4,7 @@ import { createRunEvent } from "../../src/agents/coordination/workflow/advance-r
 import { listNextNodes } from "../../src/agents/coordination/workflow/state/edges.ts";
 import { evolveWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { isAtWork, type WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
-import { createNode, type Small } from "../support/workflow-definitions.ts";
+import { createNode, type SmallWorkflow } from "../support/workflow-definitions.ts";
 import { createGraph, createRun, NOW } from "./workflow-view-scene.ts";
 
 /** `fate` is a word of the log: `go` is a completion with the output that the condition `ifGo` wants, `retried` the beginning of another attempt. */
@@ -48,7 +48,7 @@ export function playLog(log: string): WorkflowRun {
 const BEGINNINGS: ReadonlySet<string> = new Set(["started", "retried", "skipped"]);
 
 /** Returns the nodes that are next after the log. */
-export function listNext(small: Small, log: string): string[] {
+export function listNext(small: SmallWorkflow, log: string): string[] {
   return listNextNodes(playLog(log), createGraph(small)).map(({ kind, node }) => `${kind} ${node.node.id}`);
 }
 

@@ -17,14 +17,15 @@ import { createGraph, createNodeRun, createRun, LATER, withNodes } from "./workf
 /** A run starts few nodes, so that a test comes to the last of them. */
 export const SETTINGS: WorkflowSettings = { ...HOST_SETTINGS, nodeExecutionsMax: 10 };
 
-export interface Around {
+/** The graph, the run and the start options in which a node stands. */
+export interface RunSurroundings {
   readonly graph?: NodeGraph;
   readonly run?: Partial<WorkflowRun>;
   readonly configurable?: Readonly<Record<string, unknown>>;
 }
 
 /** A run a minute after it began. */
-export function createEnding(nodeRuns: readonly NodeRun[], around: Around = {}): RunEnding {
+export function createEnding(nodeRuns: readonly NodeRun[], around: RunSurroundings = {}): RunEnding {
   const { graph = createGraph(), run = {}, configurable } = around;
   return {
     run: createRun({ ...withNodes(...nodeRuns), ...run }, configurable && { configurable }),
@@ -35,7 +36,7 @@ export function createEnding(nodeRuns: readonly NodeRun[], around: Around = {}):
 }
 
 /** The node `a` at work; the node `b` works beside it. */
-export function createView(more: Partial<NodeRun> = {}, around: Around = {}): NodeView {
+export function createView(more: Partial<NodeRun> = {}, around: RunSurroundings = {}): NodeView {
   const nodeRun = createNodeRun("a", "running", more);
   const ending = createEnding([nodeRun, createNodeRun("b", "running")], around);
   const node = ending.graph.nodes.get("a");

@@ -18,7 +18,7 @@ import {
   createEnding,
   INVOCATION,
   SETTINGS,
-  type Around,
+  type RunSurroundings,
 } from "./workflow-node-contract-scene.ts";
 import { createAsking, createGraph, createNodeRun, LATER, NOW, withDecision } from "./workflow-view-scene.ts";
 
@@ -175,13 +175,13 @@ describe("the outputs of a run", () => {
 });
 
 describe("the time of a run", () => {
-  const createTimed = (timeout?: number, around: Around = {}) => {
+  const createTimed = (timeout?: number, around: RunSurroundings = {}) => {
     const nodes = [createNode("a"), createNode("b")];
     const graph = createGraph({ nodes, settings: timeout === undefined ? {} : { timeout } });
     return createEnding([createNodeRun("a", "running")], { graph, ...around });
   };
 
-  it.each<readonly [string, number, number | undefined, Around]>([
+  it.each<readonly [string, number, number | undefined, RunSurroundings]>([
     ["the host", 600_000, undefined, {}],
     ["the host, where the workflow takes more", 600_000, 700_000, {}],
     ["the host, where the workflow has no bound", 600_000, 0, {}],

@@ -20,14 +20,14 @@ import {
   createEnding,
   createView,
   INVOCATION,
-  type Around,
+  type RunSurroundings,
 } from "./workflow-node-contract-scene.ts";
 import { createGraph, createNodeRun, NOW, withDecision } from "./workflow-view-scene.ts";
 
 const ERROR = { code: "broken", message: "it broke" };
 
 /** The node `a` may be tried again twice. */
-function createRetried(more: Partial<NodeRun> = {}, around: Around = {}): NodeView {
+function createRetried(more: Partial<NodeRun> = {}, around: RunSurroundings = {}): NodeView {
   const nodes = [createNode("a", "core.delay"), createNode("b")];
   return createView(more, { graph: createGraph({ nodes, settings: { maxRetries: 2 } }), ...around });
 }
@@ -142,7 +142,8 @@ describe("a node that failed", () => {
 });
 
 describe("the limits of a run as a whole", () => {
-  const createAtWork = (run: Around["run"] = {}) => createEnding([createNodeRun("a", "running")], { run });
+  const createAtWork = (run: RunSurroundings["run"] = {}) =>
+    createEnding([createNodeRun("a", "running")], { run });
 
   it("do not end a run within them", () => {
     expect(draftOverLimit(createAtWork())).toBeUndefined();
@@ -166,7 +167,7 @@ describe("the limits of a run as a whole", () => {
 });
 
 describe("the limit of executions", () => {
-  const createAfter = (executions: number, configurable: Around["configurable"] = {}) =>
+  const createAfter = (executions: number, configurable: RunSurroundings["configurable"] = {}) =>
     createView({}, { run: { executions }, configurable });
 
   it.each([
@@ -206,7 +207,7 @@ describe("the limit of executions", () => {
 });
 
 describe("the limit of a loop", () => {
-  const draftAfter = (more: Partial<NodeRun>, run: Around["run"] = {}) => {
+  const draftAfter = (more: Partial<NodeRun>, run: RunSurroundings["run"] = {}) => {
     const graph = createGraph({
       nodes: [createNode("a"), createNode("b"), createNode("c")],
       settings: { maxLoopbackIterations: 3 },

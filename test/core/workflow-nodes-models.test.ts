@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { createNode, createWorkflow, type Small } from "../support/workflow-definitions.ts";
+import { createNode, createWorkflow, type SmallWorkflow } from "../support/workflow-definitions.ts";
 import { ALICE, codeOf, createWorkflowScene, type SceneOptions } from "../support/workflow-scene.ts";
 
-async function playNodes(small: Small, options: SceneOptions = {}, inputs = {}) {
+async function playNodes(small: SmallWorkflow, options: SceneOptions = {}, inputs = {}) {
   const scene = createWorkflowScene({
     ...options,
     definitions: [createWorkflow("w", small), ...(options.definitions ?? [])],

@@ -4,11 +4,11 @@ import {
   createNode,
   createWorker,
   createWorkflow,
-  type Small,
+  type SmallWorkflow,
 } from "../support/workflow-definitions.ts";
 import { ALICE, codeOf, createWorkflowScene, type SceneOptions } from "../support/workflow-scene.ts";
 
-async function playNodes(small: Small, options: SceneOptions = {}, inputs = {}) {
+async function playNodes(small: SmallWorkflow, options: SceneOptions = {}, inputs = {}) {
   const scene = createWorkflowScene({
     ...options,
     definitions: [createWorkflow("w", small), ...(options.definitions ?? [])],

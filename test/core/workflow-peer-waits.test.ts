@@ -5,13 +5,13 @@
 import { describe, expect, test } from "vitest";
 import type { PeerRunRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import { countEvents, expectReplayOf, forkIn } from "../support/forks.ts";
-import { createNode, createWorkflow, type Small } from "../support/workflow-definitions.ts";
+import { createNode, createWorkflow, type SmallWorkflow } from "../support/workflow-definitions.ts";
 import { ALICE, createWorkflowScene, type SceneOptions } from "../support/workflow-scene.ts";
 
 interface Caller {
-  readonly settings?: Small["settings"];
+  readonly settings?: SmallWorkflow["settings"];
   /** Nodes beside the one that calls. */
-  readonly beside?: Small["nodes"];
+  readonly beside?: SmallWorkflow["nodes"];
   /** When the peer answers that it has created a run. */
   readonly answered?: Promise<undefined>;
 }

@@ -10,7 +10,7 @@ import {
   supervisedWorkflows,
   createWorkflows,
   type OnProgress,
-  type Played,
+  type PlayedRun,
 } from "../support/workflow-arbitraries.ts";
 import { checkLog } from "../support/workflow-plays.ts";
 
@@ -24,7 +24,7 @@ const picks = fc.array(fc.nat({ max: 20 }), { minLength: 1, maxLength: 12 });
 const RUNS = { numRuns: 250 };
 
 /** The states that each node went through. */
-function groupByNode({ events }: Played): Record<string, string[]> {
+function groupByNode({ events }: PlayedRun): Record<string, string[]> {
   const body: Record<string, string[]> = {};
   for (const { type, nodeId, payload } of events) {
     if (nodeId === undefined) continue;

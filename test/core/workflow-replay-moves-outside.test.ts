@@ -13,7 +13,7 @@ import {
   recordRun,
   replay,
   settle,
-  type Recorded,
+  type RecordedRun,
 } from "./workflow-replay-scene.ts";
 
 const ERROR = { code: "x", message: "y" };
@@ -87,18 +87,18 @@ const failRun: WorkflowDraft = { type: "run.failed", payload: { error: ERROR } }
 const completeRun: WorkflowDraft = { type: "run.completed", payload: { outputs: {} } };
 
 /** Records of one node `n` that has begun: two events, and what it did at once. */
-const recordDelay = (): Recorded => recordRun({ nodes: [DELAY] });
-const recordAsking = (): Recorded =>
+const recordDelay = (): RecordedRun => recordRun({ nodes: [DELAY] });
+const recordAsking = (): RecordedRun =>
   recordRun({ nodes: [createNode("n", "core.ai.callPrompt", { prompt: "?" })] });
-const recordCalling = (): Recorded =>
+const recordCalling = (): RecordedRun =>
   recordRun({ nodes: [createNode("n", "core.ai.callPrompt", { mcp: { tool: "search" } })] }, [], {
     mcpUrl: "https://mcp.example",
   });
-const recordGate = (config = {}): Recorded =>
+const recordGate = (config = {}): RecordedRun =>
   recordRun({ nodes: [createNode("n", "core.approvalGate", config)] });
-const recordNode = (typeId = "core.noop", config = {}): Recorded =>
+const recordNode = (typeId = "core.noop", config = {}): RecordedRun =>
   recordRun({ nodes: [createNode("n", typeId, config)] });
-const recordSupervised = (): Recorded =>
+const recordSupervised = (): RecordedRun =>
   recordRun({
     nodes: [
       createNode("n", "core.orchestrator.supervisor", { mockDispatchPlan: [TERMINATE] }),
@@ -110,7 +110,7 @@ const recordSupervised = (): Recorded =>
 /** A record, as many of its events, and what stands behind them. */
 type Case = [
   title: string,
-  record: () => Recorded,
+  record: () => RecordedRun,
   count: number,
   ...moments: (readonly [seconds: number, draft: WorkflowDraft])[],
 ];

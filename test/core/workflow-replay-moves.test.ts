@@ -13,7 +13,7 @@ import {
   createNode,
   sendNextWorker,
   TERMINATE,
-  type Small,
+  type SmallWorkflow,
 } from "../support/workflow-definitions.ts";
 import {
   answer,
@@ -30,10 +30,10 @@ import {
   tell,
   wait,
   type Act,
-  type Recorded,
+  type RecordedRun,
 } from "./workflow-replay-scene.ts";
 
-const LINE: Small = {
+const LINE: SmallWorkflow = {
   nodes: [createNode("a"), createNode("b", "core.delay", { delayMs: 5_000 }), createNode("c", "core.fail")],
   edges: chain("a>b>c"),
 };
@@ -41,11 +41,11 @@ const DELAY = createNode("d", "core.delay", { delayMs: 5_000 });
 const MODEL = createNode("m", "core.ai.callPrompt", { prompt: "?" });
 const TOOL = createNode("t", "core.ai.callPrompt", { mcp: { tool: "search" } });
 const REMOTE = createNode("t", "core.a2a.invoke");
-const GATED: Small = {
+const GATED: SmallWorkflow = {
   nodes: [createNode("g", "core.approvalGate", { timeoutMs: 9_000 }), createNode("z")],
   edges: chain("g>z"),
 };
-const SUPERVISED: Small = {
+const SUPERVISED: SmallWorkflow = {
   nodes: [
     createNode("s", "core.orchestrator.supervisor", { mockDispatchPlan: [sendNextWorker("w"), TERMINATE] }),
     createNode("d", "core.dispatch", { outputMapping: { v: "result" } }),
@@ -59,7 +59,7 @@ const resume: Act = ({ run }, context) => draftRunResumption(run, context);
 const ASKED = { askedEffectId: "m:1:ask" };
 const WITH_ADDRESSES = { mcpUrl: "https://mcp.example", a2aUrl: "https://a2a.example" };
 
-type Case = [title: string, record: () => Recorded, cuts: readonly number[], context?: typeof ASKED];
+type Case = [title: string, record: () => RecordedRun, cuts: readonly number[], context?: typeof ASKED];
 
 /** `cuts`: how many events are handed out where the page holds none, one, two of them and so on. */
 const CASES: readonly Case[] = [
@@ -255,7 +255,7 @@ describe("a value that the log could not hold", () => {
 });
 
 describe("a source that went on as a fork in the middle of a question", () => {
-  const createFork = (): Recorded => {
+  const createFork = (): RecordedRun => {
     const record = recordRun(GATED);
     const question = record.events.find(({ type }) => type === "interrupt.requested");
     if (!question) throw new Error("nothing is asked");
@@ -302,7 +302,7 @@ describe("what is copied of a record", () => {
     payload: { name, next: 1 },
   });
   const SECONDS = [1, 1, 2, 2, 3];
-  const record = (): Recorded => {
+  const record = (): RecordedRun => {
     const moments = SECONDS.map((seconds, index) => [seconds, setVariable(`v${index}`)] as const);
     return continueRecord(recordRun({ nodes: [MODEL] }), 1, ...moments);
   };

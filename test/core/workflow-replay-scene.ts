@@ -29,7 +29,7 @@ import type { WorkflowRun } from "../../src/agents/coordination/workflow/state/w
 import { draftEffectOutcome } from "../../src/agents/coordination/workflow/workflow-commands.ts";
 import { FORK, originOf, readBack } from "../support/replay-play.ts";
 import { PLAY_SETTINGS } from "../support/workflow-arbitraries.ts";
-import type { Small } from "../support/workflow-definitions.ts";
+import type { SmallWorkflow } from "../support/workflow-definitions.ts";
 import { FIRST, RUN, STARTED, timeAt } from "./workflow-evolve-scene.ts";
 import { createGraph } from "./workflow-view-scene.ts";
 
@@ -70,7 +70,8 @@ export const RETURNED: EffectOutcome = { kind: "tool_answered", ok: true, text: 
 export const createChild = (childRunId: string): Act => settle({ kind: "child_created", childRunId });
 export const CHILD_ENDED = settle({ kind: "child_ended", status: "completed", variables: { result: 1 } });
 
-export interface Recorded {
+/** The log of a run, with the graph and the settings by which it ran. */
+export interface RecordedRun {
   readonly graph: NodeGraph;
   readonly settings: WorkflowSettings;
   readonly events: readonly WorkflowEvent[];
@@ -78,16 +79,16 @@ export interface Recorded {
 
 export type Moments = readonly (readonly [seconds: number, act: Act])[];
 
-interface Beginning extends Partial<WorkflowSettings> {
+interface RunSetup extends Partial<WorkflowSettings> {
   readonly inputs?: Values;
 }
 
 /** Records the run of a workflow, to which the acts happen so many seconds after its start. */
 export function recordRun(
-  small: Small,
+  small: SmallWorkflow,
   moments: Moments = [],
-  { inputs = {}, ...more }: Beginning = {},
-): Recorded {
+  { inputs = {}, ...more }: RunSetup = {},
+): RecordedRun {
   const graph = createGraph(small);
   const settings: WorkflowSettings = { ...PLAY_SETTINGS, ...more };
   const first: WorkflowEvent = { ...FIRST, type: "run.started", payload: { ...STARTED, inputs } };
@@ -103,10 +104,10 @@ export function recordRun(
 
 /** Returns the record with another end: its first events, and behind them these drafts at their times. */
 export function continueRecord(
-  record: Recorded,
+  record: RecordedRun,
   count: number,
   ...moments: readonly (readonly [seconds: number, draft: WorkflowDraft])[]
-): Recorded {
+): RecordedRun {
   const added = moments.map(([seconds, draft], index): WorkflowEvent => {
     const sequence = count + index;
     const timestamp = formatTimestamp(timeAt(seconds));
@@ -124,7 +125,7 @@ interface Options extends Partial<ReplayContext> {
 }
 
 /** The run that replays the record, as its first event makes it. */
-export function beginReplay({ events }: Recorded, livesFrom?: number): WorkflowRun {
+export function beginReplay({ events }: RecordedRun, livesFrom?: number): WorkflowRun {
   const [first] = events;
   if (!first) throw new Error("there is no event");
   const origin = originOf(events, { mode: "replay", fromSeq: 0, until: 1_000 });
@@ -133,7 +134,7 @@ export function beginReplay({ events }: Recorded, livesFrom?: number): WorkflowR
 }
 
 /** Replays the record behind its first event. */
-export function replay(record: Recorded, options: Options = {}): ReplayedPart {
+export function replay(record: RecordedRun, options: Options = {}): ReplayedPart {
   const { graph, settings, events } = record;
   const { count = events.length, isAll = true, livesFrom, ...context } = options;
   const part = { events: events.slice(1, count), isAll };

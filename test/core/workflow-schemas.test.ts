@@ -1,12 +1,17 @@
 /** Owns: that a workflow whose schemas nothing can be held against is refused, with the place, before anything begins. */
 import { describe, expect, test } from "vitest";
-import { createEdge, createNode, createWorkflow, type Small } from "../support/workflow-definitions.ts";
+import {
+  createEdge,
+  createNode,
+  createWorkflow,
+  type SmallWorkflow,
+} from "../support/workflow-definitions.ts";
 import { ALICE, codeOf, createWorkflowScene, valueOf } from "../support/workflow-scene.ts";
 
 const TYPO = { type: "object", properties: { n: { type: "strng" } } };
 const PROBLEM = /is not a usable JSON Schema: properties\.n\.type: type must be one of/;
 
-function createRun(nodes: Small["nodes"], more: object = {}) {
+function createRun(nodes: SmallWorkflow["nodes"], more: object = {}) {
   const definition = { ...createWorkflow("w", { nodes, edges: [createEdge("a>b")] }), ...more };
   const scene = createWorkflowScene({ definitions: [definition] });
   return {

@@ -156,10 +156,15 @@ describe("the child of a node without a gate", () => {
 });
 
 describe("the end of a child without a gate", () => {
-  type Ended = EffectOutcome & { readonly kind: "child_ended" };
+  type ChildEndOutcome = EffectOutcome & { readonly kind: "child_ended" };
 
-  function end(config: Values, change: Partial<Ended> = {}) {
-    const outcome: Ended = { kind: "child_ended", status: "completed", variables: { result: 1 }, ...change };
+  function end(config: Values, change: Partial<ChildEndOutcome> = {}) {
+    const outcome: ChildEndOutcome = {
+      kind: "child_ended",
+      status: "completed",
+      variables: { result: 1 },
+      ...change,
+    };
     return settle({ config: { ...NAMED, ...config }, ...withHandoff(CHILD) }, outcome);
   }
   const complete = (outputs: Values) => ({
@@ -180,7 +185,12 @@ describe("the end of a child without a gate", () => {
     ["the handing over told of no child", {}],
   ])("names no child where %s", (_title, handoff) => {
     const view = { config: NAMED, ...(handoff && withHandoff(handoff)) };
-    const outcome: Ended = { kind: "child_ended", status: "completed", variables: {}, unmet: ["style"] };
+    const outcome: ChildEndOutcome = {
+      kind: "child_ended",
+      status: "completed",
+      variables: {},
+      unmet: ["style"],
+    };
     expect(settle(view, outcome)).toStrictEqual([complete({ childStatus: "completed" })]);
   });
 
@@ -196,7 +206,9 @@ describe("the end of a child without a gate", () => {
     ]);
   });
 
-  it.each<[status: Ended["status"], error: typeof ERROR | undefined, code: string, message: string]>([
+  it.each<
+    [status: ChildEndOutcome["status"], error: typeof ERROR | undefined, code: string, message: string]
+  >([
     ["failed", ERROR, "child_failed", "the child run failed: it broke"],
     ["failed", undefined, "child_failed", "the child run failed"],
     ["cancelled", undefined, "child_cancelled", "the child run was cancelled"],

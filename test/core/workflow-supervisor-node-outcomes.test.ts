@@ -68,10 +68,10 @@ const withTurn = (decision: OrchestratorDecision): Scene => ({
 });
 
 describe("the answer of a supervisor's model", () => {
-  type Answered = EffectOutcome & { readonly kind: "model_answered" };
+  type ModelOutcome = EffectOutcome & { readonly kind: "model_answered" };
   const settle = (outcome: EffectOutcome, view = createView()): readonly WorkflowDraft[] | undefined =>
     supervisor.settle?.(view, EFFECT, outcome);
-  const say = (text: string, object?: unknown): Answered => ({
+  const say = (text: string, object?: unknown): ModelOutcome => ({
     kind: "model_answered",
     text,
     model: "m",

@@ -236,14 +236,20 @@ describe("the messages to an agent's model", () => {
     };
   }
 
-  type Returned = WorkflowPayloads["agent.toolReturned"];
+  type ToolReturnPayload = WorkflowPayloads["agent.toolReturned"];
 
-  function createReturned(callId: string, more: Partial<Returned> = {}): [string, Returned] {
+  function createReturned(
+    callId: string,
+    more: Partial<ToolReturnPayload> = {},
+  ): [string, ToolReturnPayload] {
     return [callId, { agentId: "acme.writer", toolName: "acme.search", callId, ...more }];
   }
 
   /** Returns what the model is told of its calls in one turn. */
-  function listReturns(calls: readonly AskedCall[], ...returned: readonly [string, Returned][]): string[] {
+  function listReturns(
+    calls: readonly AskedCall[],
+    ...returned: readonly [string, ToolReturnPayload][]
+  ): string[] {
     const turns = [{ invocationId: "i", turn: 1, text: "", calls: [...calls], tokens: 0 }];
     const messages = buildAgentMessages(createInvocation({ turns, returned: new Map(returned) }));
     return messages.filter(({ role }) => role === "tool").map(({ content }) => content);

@@ -12,7 +12,7 @@ import type { Values } from "../../src/agents/coordination/workflow/state/values
 import { createView, type Scene } from "./workflow-node-view-scene.ts";
 import { RUN } from "./workflow-view-scene.ts";
 
-type Answered = EffectOutcome & { kind: "tool_answered" };
+type ToolOutcome = EffectOutcome & { kind: "tool_answered" };
 
 const TOOL = { config: { mcp: { tool: "search", url: "http://127.0.0.1:1/mcp" } } };
 const AGENT = { config: { url: "http://127.0.0.1:1/a2a", skill: "translate" } };
@@ -20,7 +20,7 @@ const EFFECT: NodeEffect = { kind: "cause_side_effect", id: "a:1:call", nodeId: 
 const CALL = { agentId: "node:a", callId: "a:1" };
 const UNTRUSTED = { contentTrust: "untrusted" };
 
-function createAnswer(change: Partial<Answered> = {}): Answered {
+function createAnswer(change: Partial<ToolOutcome> = {}): ToolOutcome {
   return { kind: "tool_answered", ok: true, text: "found", content: [1], ...change };
 }
 

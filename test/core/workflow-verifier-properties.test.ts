@@ -11,7 +11,7 @@ import {
   PLAY_SETTINGS,
   playOut,
   type OnProgress,
-  type Played,
+  type PlayedRun,
 } from "../support/workflow-arbitraries.ts";
 import { checkLog } from "../support/workflow-plays.ts";
 import { loadOpenWopSchemas } from "./openwop-schemas.ts";
@@ -20,19 +20,19 @@ const schemas = loadOpenWopSchemas();
 const picks = fc.array(fc.nat({ max: 20 }), { minLength: 1, maxLength: 12 });
 const RUNS = { numRuns: 400 };
 
-type Of<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { type: T }>;
+type EventOf<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { type: T }>;
 type Config = Readonly<Record<string, Readonly<Record<string, unknown>> | undefined>>;
 
 /** Rulings on a child before an event, by the log alone. */
-interface Ruled {
-  readonly verdicts: readonly Of<"agent.verified">["payload"][];
+interface ChildRulings {
+  readonly verdicts: readonly EventOf<"agent.verified">["payload"][];
   /** The answer of people who were asked about it. */
   readonly actions: readonly unknown[];
 }
 
-function findRuledBefore(events: readonly WorkflowEvent[], childRunId: string): Ruled {
+function findRuledBefore(events: readonly WorkflowEvent[], childRunId: string): ChildRulings {
   const askedIds = new Set<string>();
-  const verdicts: Of<"agent.verified">["payload"][] = [];
+  const verdicts: EventOf<"agent.verified">["payload"][] = [];
   const actions: unknown[] = [];
   let key = "";
   for (const event of events) {
@@ -50,7 +50,7 @@ const isYes = (action: unknown): boolean => action === "accept" || action === "e
 
 function listHarvests(
   events: readonly WorkflowEvent[],
-): { readonly event: Of<"core.workflowChain.event">; readonly at: number }[] {
+): { readonly event: EventOf<"core.workflowChain.event">; readonly at: number }[] {
   return events.flatMap((event, at) =>
     event.type === "core.workflowChain.event" && event.payload.phase === "output.harvested"
       ? [{ event, at }]
@@ -58,7 +58,7 @@ function listHarvests(
   );
 }
 
-function gateOf({ graph }: Played, nodeId = ""): Config {
+function gateOf({ graph }: PlayedRun, nodeId = ""): Config {
   return (graph.nodes.get(nodeId)?.node.config ?? {}) as Config;
 }
 

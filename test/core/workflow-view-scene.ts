@@ -20,7 +20,7 @@ import type {
   NodeStatus,
   WorkflowRun,
 } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
-import { createNode, createWorkflow, type Small } from "../support/workflow-definitions.ts";
+import { createNode, createWorkflow, type SmallWorkflow } from "../support/workflow-definitions.ts";
 
 export const RUN = "run-1" as CoordinationId;
 export const OWNER = { tenant: "acme", principal: "alice" };
@@ -107,7 +107,7 @@ export function createOrigin(until: number): RunOrigin {
   return { mode: "branch", sourceRunId, fromSeq: 4, until, identity: RUN, ids: [] };
 }
 
-export function createGraph(small: Small = { nodes: [createNode("a"), createNode("b")] }): NodeGraph {
+export function createGraph(small: SmallWorkflow = { nodes: [createNode("a"), createNode("b")] }): NodeGraph {
   const compiled = compileWorkflow(createWorkflow("w", small), DEFINITION);
   if (!compiled.ok) throw new Error(compiled.problems.join());
   return compiled.graph;

@@ -16,9 +16,9 @@ import {
 
 const { workspaceFileBytesMax, workspaceFilesMax } = WORKFLOW_BOUNDS;
 
-type Given = Readonly<Record<string, unknown>>;
+type JsonFields = Readonly<Record<string, unknown>>;
 
-const createVariable = (variableName: string): Given => ({ type: "variable", variableName });
+const createVariable = (variableName: string): JsonFields => ({ type: "variable", variableName });
 
 /** Writes what its run's inputs say. */
 const writer = createWorkflow("writer", {
@@ -49,7 +49,7 @@ async function contentOf(scene: WorkflowScene, path: string): Promise<string> {
   return read.kind === "done" ? read.value.content : read.code;
 }
 
-async function runOutcome(scene: WorkflowScene, inputs: Given): Promise<unknown> {
+async function runOutcome(scene: WorkflowScene, inputs: JsonFields): Promise<unknown> {
   const runId = await scene.run("writer", { inputs });
   await scene.settle();
   const snapshot = await scene.snapshot(runId);
@@ -81,7 +81,7 @@ describe("openclaw.workspace.write", () => {
   test("fails with what is wrong, and writes nothing", async () => {
     const scene = createWorkflowScene({ definitions: [writer] });
     await put(scene, "old", "1");
-    const wrong: readonly [Given, string][] = [
+    const wrong: readonly [JsonFields, string][] = [
       [{ content: "x" }, "workspace_path_invalid"],
       [{ path: 5, content: "x" }, "workspace_path_invalid"],
       [{ path: "../up", content: "x" }, "workspace_path_invalid"],
@@ -237,7 +237,7 @@ describe("openclaw.workspace.read", () => {
     await scene.answer(runId, "gate", { action: "accept" });
     await scene.settle();
     await scene.settle();
-    const { variables } = (await scene.snapshot(runId)) as unknown as { variables: Given };
+    const { variables } = (await scene.snapshot(runId)) as unknown as { variables: JsonFields };
     const createFile = (path: string) => ({ path, version: 1, content: `in ${path}` });
     expect(variables).toEqual({
       one: createFile("docs/a"),

@@ -23,33 +23,34 @@ const OTHER = "agent:main:other" as SessionKey;
 const BASE = "one\n-\ntwo\n-\nthree\n";
 
 /** A call that the host was told may happen, and what the ledger held at that moment. */
-export interface Granted {
+export interface GrantedCall {
   readonly session: SessionKey;
   readonly resource: string;
   readonly holders: readonly string[];
 }
 
-export interface Played {
+/** The ledger, the host and the files after a play, and the calls that were granted in it. */
+export interface PlayedArbiter {
   readonly ledger: MemoryLedger;
   readonly store: Store;
   readonly host: Host;
   readonly files: SceneFiles;
-  readonly granted: readonly Granted[];
+  readonly granted: readonly GrantedCall[];
   readonly appends: number;
   readonly deaths: number;
   readonly stepOf: ReadonlyMap<SessionKey, string>;
 }
 
-interface Telling {
+interface ArbiterStage {
   readonly host: Host;
   readonly files: SceneFiles;
   readonly store: Store;
-  readonly granted: Granted[];
+  readonly granted: GrantedCall[];
   /** Asks the living process; starts another one where it dies. `undefined`: nobody lived to answer, or it failed. */
   readonly ask: <T>(work: (process: Process) => Promise<T>) => Promise<T | undefined>;
 }
 
-export async function playArbiter(answer: ReviewAnswer, fault?: Fault): Promise<Played> {
+export async function playArbiter(answer: ReviewAnswer, fault?: Fault): Promise<PlayedArbiter> {
   const host = createHost();
   const files = createValueFiles();
   const ledger = createMemoryLedger();
@@ -57,7 +58,7 @@ export async function playArbiter(answer: ReviewAnswer, fault?: Fault): Promise<
   const bootProcess = (): Process =>
     startProcess({ host: host, files, open: () => ledger.open(host.clock), appends, fault });
   const store = ledger.open(host.clock);
-  const granted: Granted[] = [];
+  const granted: GrantedCall[] = [];
   let deaths = 0;
   let process = bootProcess();
   await process.coordinator.start();
@@ -69,7 +70,7 @@ export async function playArbiter(answer: ReviewAnswer, fault?: Fault): Promise<
       await Promise.race([process.coordinator.start(), process.died]);
     }
   };
-  const ask: Telling["ask"] = async (work) => {
+  const ask: ArbiterStage["ask"] = async (work) => {
     const asker = process;
     const answered = await Promise.race([
       work(asker).catch(() => undefined),
@@ -115,7 +116,7 @@ async function prepare({ coordinator }: Process, host: Host): Promise<Map<Sessio
 }
 
 async function tell(
-  telling: Telling,
+  telling: ArbiterStage,
   { stepOf, answer }: { readonly stepOf: ReadonlyMap<SessionKey, string>; readonly answer: ReviewAnswer },
 ): Promise<void> {
   const { files, ask, host } = telling;
@@ -146,7 +147,7 @@ async function tell(
 }
 
 /** The owner wants what one of its steps holds, and people answer. */
-async function reviewWrite(telling: Telling, answer: ReviewAnswer): Promise<void> {
+async function reviewWrite(telling: ArbiterStage, answer: ReviewAnswer): Promise<void> {
   const { ask, files } = telling;
   const call = write(files, OWNER, { "review.md": "owner" });
   const firstAnswer = await ask(({ coordinator }) => coordinator.arbiter.request(call));
@@ -156,13 +157,13 @@ async function reviewWrite(telling: Telling, answer: ReviewAnswer): Promise<void
     await makeItHappen(telling, call, { kind: "granted" }, ["review.md"]);
 }
 
-async function perform(telling: Telling, call: ToolCall, names: readonly string[]): Promise<void> {
+async function perform(telling: ArbiterStage, call: ToolCall, names: readonly string[]): Promise<void> {
   const answer = await telling.ask(({ coordinator }) => coordinator.arbiter.request(call));
   if (answer?.kind === "granted") await makeItHappen(telling, call, answer, names);
 }
 
 async function makeItHappen(
-  { store, host, granted, ask, files }: Telling,
+  { store, host, granted, ask, files }: ArbiterStage,
   call: ToolCall,
   answer: WriteAnswer & { kind: "granted" },
   names: readonly string[],
@@ -177,6 +178,6 @@ async function makeItHappen(
   await ask(({ coordinator }) => coordinator.arbiter.callEnded(call.callKey));
 }
 
-export function eventsOf({ ledger }: Played): RunEvent[] {
+export function eventsOf({ ledger }: PlayedArbiter): RunEvent[] {
   return ledger.events().flat();
 }

@@ -81,12 +81,12 @@ export function startProcess({ host, files, open, appends, fault }: Machine): Pr
   return { coordinator, died: death.promise, isDead };
 }
 
-interface Spoiling {
+interface StoreFaults {
   readonly append: (work: () => Promise<void>) => Promise<void>;
   readonly call: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
-function spoilStore(store: Store, { append, call }: Spoiling): Store {
+function spoilStore(store: Store, { append, call }: StoreFaults): Store {
   return {
     ...store,
     append: (request) => append(() => store.append(request)),

@@ -2,14 +2,14 @@
 import { describe, expect, it } from "vitest";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { eventsOf, playArbiter, type Played } from "./arbiter-play.ts";
+import { eventsOf, playArbiter, type PlayedArbiter } from "./arbiter-play.ts";
 import { FAULTS } from "./arbiter-process.ts";
 
-type Of<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
-const filterByType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T): Of<T>[] =>
-  events.filter((event): event is Of<T> => event.type === type);
+type EventOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
+const filterByType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T): EventOf<T>[] =>
+  events.filter((event): event is EventOf<T> => event.type === type);
 
-async function check(played: Played): Promise<void> {
+async function check(played: PlayedArbiter): Promise<void> {
   const events = eventsOf(played);
   expect((await verifyLedger(played.store)).problems).toEqual([]);
   for (const run of played.ledger.events())
@@ -23,7 +23,7 @@ async function check(played: Played): Promise<void> {
 }
 
 /** A2, D1: what was allowed was allowed under a claim on disk, and only a merge beside another one. */
-function checkAnswers({ granted, stepOf, files }: Played): void {
+function checkAnswers({ granted, stepOf, files }: PlayedArbiter): void {
   for (const { session, resource, holders } of granted) {
     expect(holders, resource).toContain(stepOf.get(session));
     if (resource !== `file:${files.folder}/merge.md`) expect(holders, resource).toHaveLength(1);

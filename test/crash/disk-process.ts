@@ -37,7 +37,7 @@ const KINDS: readonly Omit<DiskFault, "at">[] = [
 ];
 
 /** An append that somebody was told of. */
-interface Acknowledged {
+interface AcknowledgedAppend {
   readonly runId: CoordinationId;
   readonly stepId: string;
   readonly type: RunEvent["type"];
@@ -67,7 +67,7 @@ async function play(name: string, fault?: DiskFault): Promise<number> {
   const place = join(folder, String((opened += 1)));
   mkdirSync(place);
   const path = join(place, "ledger.sqlite");
-  const acknowledged: Acknowledged[] = [];
+  const acknowledged: AcknowledgedAppend[] = [];
   disk.arm(fault);
   const store = await openDespiteFaults(path, name);
   const coordinator = testCoordinator({
@@ -100,7 +100,7 @@ function repairDisk(): number {
 }
 
 /** The gateway has lived through the fault: the same process takes the next spawn. */
-async function spawnOnMendedDisk(coordinator: Coordinator, spawning: Spawning): Promise<void> {
+async function spawnOnMendedDisk(coordinator: Coordinator, spawning: SpawnOrder): Promise<void> {
   try {
     await spawnAndEnd(coordinator, spawning);
   } catch (error) {
@@ -119,13 +119,13 @@ async function openDespiteFaults(path: string, name: string): Promise<SqliteLedg
   }
 }
 
-interface Spawning {
+interface SpawnOrder {
   readonly call: string;
-  readonly acknowledged: Acknowledged[];
+  readonly acknowledged: AcknowledgedAppend[];
   readonly name: string;
 }
 
-async function spawnDespiteFaults(coordinator: Coordinator, spawning: Spawning): Promise<void> {
+async function spawnDespiteFaults(coordinator: Coordinator, spawning: SpawnOrder): Promise<void> {
   try {
     await spawnAndEnd(coordinator, spawning);
   } catch (error) {
@@ -133,7 +133,7 @@ async function spawnDespiteFaults(coordinator: Coordinator, spawning: Spawning):
   }
 }
 
-async function spawnAndEnd(coordinator: Coordinator, { call, acknowledged }: Spawning): Promise<void> {
+async function spawnAndEnd(coordinator: Coordinator, { call, acknowledged }: SpawnOrder): Promise<void> {
   const admission = await coordinator.admitSpawn(spawnRequest({ call, trace: call }));
   if (admission.kind === "refused") throw new Error(admission.reason);
   const { coordinationId: runId, stepId } = admission.envelope;
@@ -153,7 +153,11 @@ function noteFault(error: unknown, name: string): void {
 }
 
 /** With the disk mended: nothing that was acknowledged is lost, nothing is damaged, and the ledger takes the next spawn. */
-async function checkPlay(path: string, acknowledged: readonly Acknowledged[], name: string): Promise<void> {
+async function checkPlay(
+  path: string,
+  acknowledged: readonly AcknowledgedAppend[],
+  name: string,
+): Promise<void> {
   const store = await openTestLedger(path, { clock: systemClock });
   try {
     const after = testCoordinator({
@@ -161,7 +165,7 @@ async function checkPlay(path: string, acknowledged: readonly Acknowledged[], na
       clock: systemClock,
       newCoordinationId: () => `co-${opened}-after` as CoordinationId,
     });
-    const later: Acknowledged[] = [];
+    const later: AcknowledgedAppend[] = [];
     await spawnAndEnd(after, { call: "call-after", acknowledged: later, name });
     await after.stop();
     const verified = await verifyLedger(store);
@@ -175,7 +179,7 @@ async function checkPlay(path: string, acknowledged: readonly Acknowledged[], na
   }
 }
 
-async function hasEvent(store: SqliteLedger, { runId, stepId, type }: Acknowledged): Promise<boolean> {
+async function hasEvent(store: SqliteLedger, { runId, stepId, type }: AcknowledgedAppend): Promise<boolean> {
   const events = await store.read(runId, { from: 0, limit: 1_000 });
   return events.some((event) => event.type === type && event.nodeId === stepId);
 }

@@ -17,10 +17,12 @@ import { openTestLedger } from "../support/temp-ledger.ts";
 
 /** Facts about a child beside its work: what it runs as, how far it is, its words, its refused calls and its use. */
 const DEEDS = ["observed", "progressed", "shortened", "suppressed", "refused a call", "used"] as const;
-export type Deed = (typeof DEEDS)[number];
+/** A kind of fact about a child that the worker records beside its work. */
+export type ChildDeed = (typeof DEEDS)[number];
 
-export interface Acknowledged {
-  readonly operation: "admitted" | "confirmed" | "ended" | Deed;
+/** An operation that the worker was told is in the ledger. */
+export interface AcknowledgedOperation {
+  readonly operation: "admitted" | "confirmed" | "ended" | ChildDeed;
   readonly runId: CoordinationId;
   readonly stepId: string;
   /** The tool call of a spawn, or the session of a child. */
@@ -45,7 +47,7 @@ const usage = createUsageBook(`meter-${round}`);
 const random = createRandom(Number(round) + 1);
 const pick = (count: number): number => Math.floor(random() * count);
 
-function tell(acknowledged: Acknowledged): void {
+function tell(acknowledged: AcknowledgedOperation): void {
   writeSync(ACKNOWLEDGEMENTS_FD, `${JSON.stringify(acknowledged)}\n`);
 }
 
@@ -95,13 +97,13 @@ async function spawnAndEnd(call: string): Promise<void> {
   tell({ operation: "ended", runId, stepId, key: child });
 }
 
-interface Place {
+interface ChildStep {
   readonly runId: CoordinationId;
   readonly stepId: StepId;
   readonly child: SessionKey;
 }
 
-async function perform(deed: Deed, { runId, stepId, child }: Place): Promise<void> {
+async function perform(deed: ChildDeed, { runId, stepId, child }: ChildStep): Promise<void> {
   const { childWatch, childWords, privileges, usageRecorder } = coordinator;
   switch (deed) {
     case "observed": {

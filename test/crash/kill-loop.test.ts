@@ -9,7 +9,7 @@ import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-sto
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { createRandom } from "../support/random.ts";
 import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
-import type { Acknowledged, Deed } from "./kill-loop-worker.ts";
+import type { AcknowledgedOperation, ChildDeed } from "./kill-loop-worker.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 
 /** `LOOP_ROUNDS=5000` for a night. */
@@ -40,7 +40,10 @@ function startWorker(path: string, round: number): Worker {
 }
 
 /** Lets a worker work, kills it at a random moment and returns what it had been told of as done. */
-async function workAndKill({ process: child, ready }: Worker, random: () => number): Promise<Acknowledged[]> {
+async function workAndKill(
+  { process: child, ready }: Worker,
+  random: () => number,
+): Promise<AcknowledgedOperation[]> {
   const chunks: Buffer[] = [];
   const killAt = Math.floor(random() * ACKNOWLEDGEMENTS_MAX);
   const delayMs = random() * DELAY_MS_MAX;
@@ -57,7 +60,7 @@ async function workAndKill({ process: child, ready }: Worker, random: () => numb
   expect({ code, signal }).toEqual({ code: null, signal: "SIGKILL" });
   const lines = Buffer.concat(chunks).toString().split("\n");
   // A line that the kill tore was not acknowledged to anyone.
-  return lines.slice(0, -1).map((line) => JSON.parse(line) as Acknowledged);
+  return lines.slice(0, -1).map((line) => JSON.parse(line) as AcknowledgedOperation);
 }
 
 /** How often each thing happened according to the log, and that every log is gapless. */
@@ -76,7 +79,7 @@ async function countHappened(store: LedgerStore): Promise<Map<string, number>> {
 }
 
 /** Each child does one of these at most, and once. */
-const DEEDS_BY_FACT: Partial<Record<RunEvent["type"], Deed>> = {
+const DEEDS_BY_FACT: Partial<Record<RunEvent["type"], ChildDeed>> = {
   "child.observed": "observed",
   "step.progressed": "progressed",
   "result.shortened": "shortened",
@@ -107,7 +110,7 @@ function meaningOf(event: RunEvent): string[] {
   }
 }
 
-function nameAcknowledged({ operation, runId, stepId, key }: Acknowledged): string {
+function nameAcknowledged({ operation, runId, stepId, key }: AcknowledgedOperation): string {
   return operation === "admitted" || operation === "confirmed"
     ? `${operation} ${key}`
     : `${operation} ${runId} ${stepId}`;
@@ -125,7 +128,7 @@ async function listUnreadable(store: LedgerStore & ContentStore): Promise<string
   return unreadable;
 }
 
-async function checkLedger(path: string, acknowledged: readonly Acknowledged[]): Promise<void> {
+async function checkLedger(path: string, acknowledged: readonly AcknowledgedOperation[]): Promise<void> {
   const store = await openTestLedger(path, { mode: "read" });
   const counts = await countHappened(store);
   const unreadable = await listUnreadable(store);
@@ -141,10 +144,10 @@ interface Rounds {
 }
 
 /** Begins a ledger, kills a worker on it in each round, and returns what was acknowledged. */
-async function killWorkers({ first, count }: Rounds, random: () => number): Promise<Acknowledged[]> {
+async function killWorkers({ first, count }: Rounds, random: () => number): Promise<AcknowledgedOperation[]> {
   using folder = createTempFolder();
   const path = folder.file("ledger.sqlite");
-  const acknowledged: Acknowledged[] = [];
+  const acknowledged: AcknowledgedOperation[] = [];
   let next = startWorker(path, first);
   for (let round = first; round < first + count; round += 1) {
     const current = next;
@@ -166,7 +169,7 @@ it(
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const random = createRandom(SEED);
-    const operations = new Set<Acknowledged["operation"]>();
+    const operations = new Set<AcknowledgedOperation["operation"]>();
     let acknowledged = 0;
     for (let kills = 0; kills < ROUNDS;) {
       const count = Math.min(ROUNDS_PER_LEDGER, ROUNDS - kills);

@@ -53,14 +53,14 @@ const clock: Clock = {
   },
 };
 
-interface Running {
+interface OpenCoordinator {
   readonly store: SqliteLedger;
   readonly coordinator: Coordinator;
 }
 
 let opened = 0;
 
-async function openRunning(): Promise<Running> {
+async function openRunning(): Promise<OpenCoordinator> {
   const store = await openTestLedger(path, { clock });
   const coordinator = testCoordinator({
     store,
@@ -72,13 +72,13 @@ async function openRunning(): Promise<Running> {
   return { store, coordinator };
 }
 
-async function closeRunning({ store, coordinator }: Running): Promise<void> {
+async function closeRunning({ store, coordinator }: OpenCoordinator): Promise<void> {
   await coordinator.stop();
   await store.close();
 }
 
 /** Returns how long the admission took. */
-async function spawnAndEnd({ coordinator }: Running, call: string): Promise<number> {
+async function spawnAndEnd({ coordinator }: OpenCoordinator, call: string): Promise<number> {
   const startedAtMs = performance.now();
   const admission = await coordinator.admitSpawn(spawnRequest({ call, trace: `trace-${call}` }));
   const tookMs = performance.now() - startedAtMs;
@@ -91,11 +91,11 @@ async function spawnAndEnd({ coordinator }: Running, call: string): Promise<numb
   return tookMs;
 }
 
-async function waitUntilEnded({ store }: Running): Promise<void> {
+async function waitUntilEnded({ store }: OpenCoordinator): Promise<void> {
   while ((await store.list({ limit: 1, status: "running" })).length > 0) await delay(SETTLE_MS);
 }
 
-async function playDay(running: Running, day: number): Promise<DayReport> {
+async function playDay(running: OpenCoordinator, day: number): Promise<DayReport> {
   const tookMs: number[] = [];
   for (let index = 0; index < spawnsPerDay; index += 1) {
     tookMs.push(await spawnAndEnd(running, `${day}-${index}`));

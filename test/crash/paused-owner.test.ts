@@ -26,13 +26,13 @@ const DEFINITIONS = [
   }),
 ];
 
-interface Place extends AsyncDisposable {
+interface LedgerFixture extends AsyncDisposable {
   readonly place: string;
   /** True where nobody is in the middle of writing. */
   isIdle(): boolean;
 }
 
-function createFile(): Promise<Place> {
+function createFile(): Promise<LedgerFixture> {
   const folder = createTempFolder();
   const place = folder.file("ledger.sqlite");
   return Promise.resolve({
@@ -56,7 +56,7 @@ function createFile(): Promise<Place> {
 }
 
 /** The server ends the transaction of a process that is stopped in its middle. */
-async function createSchema(): Promise<Place> {
+async function createSchema(): Promise<LedgerFixture> {
   const schema = await createTestSchema();
   return {
     place: schema.url,
@@ -66,7 +66,7 @@ async function createSchema(): Promise<Place> {
 }
 
 /** Stops a process; not where it holds the lock of a ledger file, which others could not take from it. */
-async function pause({ process: child }: ServeProcess, place: Place): Promise<void> {
+async function pause({ process: child }: ServeProcess, place: LedgerFixture): Promise<void> {
   await waitFor(
     () => {
       child.kill("SIGSTOP");
@@ -93,7 +93,7 @@ async function ownerOf(place: string, runId: string): Promise<number | undefined
 }
 
 /** Returns how long it took until the run went on in the other process. */
-async function takeOver(place: Place, owner: ServeProcess, other: ServeProcess): Promise<number> {
+async function takeOver(place: LedgerFixture, owner: ServeProcess, other: ServeProcess): Promise<number> {
   const { body } = await owner.ask("POST", "/v1/runs", { body: { workflowId: "paced", inputs: {} } });
   const runId = String(body["runId"]);
   await pause(owner, place);

@@ -68,13 +68,13 @@ function seeFact(books: Books, fact: FactEvent): string[] {
 }
 
 const COUNTED = ["spawns", "tokens"] as const;
-type Counted = (typeof COUNTED)[number];
+type CountedUnit = (typeof COUNTED)[number];
 
-function sumLent({ loans }: Books, name: Counted): number {
+function sumLent({ loans }: Books, name: CountedUnit): number {
   return [...loans.values()].reduce((sum, loan) => sum + (loan[name] ?? 0), 0);
 }
 
-function listOverdrawn(books: Books): Counted[] {
+function listOverdrawn(books: Books): CountedUnit[] {
   return COUNTED.filter((name) => books[name] + sumLent(books, name) > (books.limits[name] ?? Infinity));
 }
 
@@ -120,13 +120,13 @@ function beginAttempt(books: Books, fact: FactOf<"step.dispatched">): string[] {
   return reached ? [`${stepId}:${attempt} began over the plan's budget: ${reached}`] : [];
 }
 
-interface Ended {
+interface EndedAttempt {
   readonly stepId: string;
   readonly usage?: { readonly spawns?: number | undefined; readonly tokens?: number | undefined } | undefined;
 }
 
 /** Nobody lets the plans inside go on, so they use no more than they were lent. */
-function endAttempt(books: Books, { stepId, usage }: Ended): string[] {
+function endAttempt(books: Books, { stepId, usage }: EndedAttempt): string[] {
   if (stepId === DELIVERY_STEP_ID) return [];
   const spawns = usage?.spawns ?? 0;
   const lent = books.loans.get(stepId)?.spawns ?? 0;
@@ -175,8 +175,8 @@ export function findStepLimit(
   const ends = earlier.filter(
     ({ type, payload }) => ENDS.has(type) && "stepId" in payload && payload.stepId === stepId,
   );
-  const sumUse = (name: Counted): number =>
-    ends.reduce((sum, { payload }) => sum + ((payload as Ended).usage?.[name] ?? 0), 0);
+  const sumUse = (name: CountedUnit): number =>
+    ends.reduce((sum, { payload }) => sum + ((payload as EndedAttempt).usage?.[name] ?? 0), 0);
   return findReachedLimit(limits, {
     spawns: attempts.length + sumUse("spawns"),
     tokens: sumUse("tokens"),

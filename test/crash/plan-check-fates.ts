@@ -37,6 +37,10 @@ function runsOf(
 const listBefore = (facts: readonly FactEvent[], fact: FactEvent): readonly FactEvent[] =>
   facts.filter(({ sequence }) => sequence < fact.sequence);
 
+function isInTime({ areClocksApart = false }: Evidence, timeOut: FactOf<"step.timed_out">): boolean {
+  return areClocksApart || timeOf(timeOut) >= timeOut.payload.deadlineAtMs;
+}
+
 /** The host's part of an outcome happened, and earlier than its record. */
 function checkOutcome(evidence: Evidence, outcome: OutcomeFact): string[] {
   const { payload } = outcome;
@@ -52,10 +56,7 @@ function checkOutcome(evidence: Evidence, outcome: OutcomeFact): string[] {
     return isOutput(evidence, outcome, ended) ? [] : [`${where}: that is not what the agent answered`];
   }
   if (outcome.type === "step.timed_out") {
-    const isTrue =
-      outcome.payload.via === "deadline"
-        ? timeOf(outcome) >= outcome.payload.deadlineAtMs
-        : hasEndedAs("timed_out");
+    const isTrue = outcome.payload.via === "deadline" ? isInTime(evidence, outcome) : hasEndedAs("timed_out");
     return isTrue ? [] : [`${where}: too early`];
   }
   return isFailure(evidence, outcome, hasEndedAs) ? [] : [`${where}: the agent did not fail so`];
@@ -71,7 +72,8 @@ function isOutput({ facts }: Evidence, outcome: FactOf<"step.completed">, runs: 
 }
 
 function readOutputs(reply: string): string {
-  return reply.startsWith("{") ? reply : JSON.stringify({ text: reply });
+  // No file in UTF-8 holds half of a character.
+  return reply.startsWith("{") ? reply : JSON.stringify({ text: reply.toWellFormed() });
 }
 
 function isFailure(

@@ -1,12 +1,13 @@
 /** Owns: that no result counts, and nothing doubted begins, but by the verdicts and answers that are on disk before (G1 to G3). */
 import type { FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import { filterByType, type Evidence, type FactOf } from "./plan-check.ts";
 
-type About = { readonly stepId: string; readonly attempt: number };
+type StepAttempt = { readonly stepId: string; readonly attempt: number };
 
 const isOf =
-  ({ stepId, attempt }: About) =>
-  ({ payload }: { readonly payload: About }): boolean =>
+  ({ stepId, attempt }: StepAttempt) =>
+  ({ payload }: { readonly payload: StepAttempt }): boolean =>
     payload.stepId === stepId && payload.attempt === attempt;
 
 export function checkGates(evidence: Evidence): string[] {
@@ -22,21 +23,22 @@ export function checkGates(evidence: Evidence): string[] {
 function checkRelease({ facts, admitted }: Evidence, fact: FactOf<"step.completed">): string[] {
   const { stepId, attempt, released, via } = fact.payload;
   const earlier = facts.filter(({ sequence }) => sequence < fact.sequence);
-  const checks = admitted.get(stepId)?.gate?.checks ?? [];
+  const gate = admitted.get(stepId)?.gate;
+  const { checks = [] } = gate ?? {};
   const subject = `${stepId}:${attempt}`;
   if (!filterByType(earlier, "result.held").some(isOf(fact.payload)))
     return checks.length > 0 ? [`G1: ${subject} was never held`] : [];
   if (via !== "gate") return [`G1: ${subject} was held and counts ${via}`];
-  return isReleased(earlier, fact, checks) ? [] : [`G1, G3: ${subject} was ${String(released)} by nobody`];
+  return isReleased(earlier, fact, gate) ? [] : [`G1, G3: ${subject} was ${String(released)} by nobody`];
 }
 
 function isReleased(
   facts: readonly FactEvent[],
   { payload }: FactOf<"step.completed">,
-  checks: readonly string[],
+  { checks = [], criticThreshold = 0 }: Pick<Gate, "checks" | "criticThreshold"> = {},
 ): boolean {
   const { released, stepId } = payload;
-  const passed = passedOf(facts, payload);
+  const passed = passedOf(facts, payload, criticThreshold);
   // Held only until the work of its worktree was merged back.
   if (released === undefined && checks.length === 0)
     return filterByType(facts, "worktree.merged").some(isOf(payload));
@@ -44,11 +46,11 @@ function isReleased(
   return isAnswered(facts, stepId, released === "approved" ? "approved" : "answered");
 }
 
-/** The checks that passed, and are sure of it. */
-function passedOf(facts: readonly FactEvent[], about: About): string[] {
+/** The checks that passed, and are as sure of it as the gate of the step demands. */
+function passedOf(facts: readonly FactEvent[], about: StepAttempt, threshold: number): string[] {
   return filterByType(facts, "result.verified")
     .filter(isOf(about))
-    .filter(({ payload }) => payload.verdict === "pass" && (payload.confidence ?? 10_000) >= 7_000)
+    .filter(({ payload }) => payload.verdict === "pass" && (payload.confidence ?? 10_000) >= threshold)
     .map(({ payload }) => payload.check);
 }
 

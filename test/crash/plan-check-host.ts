@@ -90,7 +90,7 @@ function checkStoppedUse(evidence: Evidence, run: HostRun): string[] {
   const isOf = ({ payload }: { readonly payload: { readonly stepId: string; readonly attempt: number } }) =>
     key.endsWith(`:${payload.stepId}:${payload.attempt}`);
   const outcome = outcomes.find(isOf);
-  if (!outcome || !isStopOutcome(outcome)) return [];
+  if (!outcome || !isStopOutcome(outcome) || hasForgotten(run, outcome)) return [];
   const ends = [outcome, ...filterByType(facts, "step.child_stopped").filter(isOf)];
   const counted = ends.reduce((sum, { payload }) => sum + (payload.usage?.tokens ?? 0), 0);
   // The plans that it submitted may have used more.
@@ -103,6 +103,11 @@ function isStopTold({ manner, isStopped, isLate, forgottenAtMs }: HostRun): bool
   if (!isStopped || isLate || manner.observe !== "true") return false;
   // Where the host says nothing of the stop, it may have forgotten the agent before it can be asked.
   return manner.cancel !== "stops and hangs" || forgottenAtMs === undefined;
+}
+
+/** True where the end could not be recorded before the host had forgotten the agent, as while nothing can be written. */
+function hasForgotten({ forgottenAtMs = Infinity }: HostRun, outcome: OutcomeFact): boolean {
+  return forgottenAtMs <= timeOf(outcome);
 }
 
 /** True where another gateway may have ended the attempt: it cannot ask the agent's host, and says that the agent may go on. */

@@ -5,7 +5,7 @@ import { checkBudget } from "./plan-check-budget.ts";
 import { checkGates } from "./plan-check-gates.ts";
 import { checkHost } from "./plan-check-host.ts";
 import { checkFates } from "./plan-check-fates.ts";
-import type { Answered, PlayedPlan } from "./plan-play.ts";
+import type { AnsweredRequest, PlayedPlan } from "./plan-play.ts";
 import type { ScheduledRequest } from "./plan-schedule.ts";
 
 export type FactOf<T extends FactEvent["type"]> = Extract<FactEvent, { type: T }>;
@@ -176,7 +176,7 @@ function checkAnswers({ answers, facts }: Evidence): string[] {
   });
 }
 
-function checkAnswer(facts: readonly FactEvent[], answered: Answered): string[] {
+function checkAnswer(facts: readonly FactEvent[], answered: AnsweredRequest): string[] {
   const { request, answer, askedFrom, answeredBy } = answered;
   const { subject } = request;
   const isReplay = answer === "replay" && subject === "cancel";

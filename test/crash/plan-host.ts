@@ -64,6 +64,8 @@ export interface PlanHostDependencies {
   readonly isIntended: (key: IdempotencyKey) => boolean;
   /** An agent calls the tool to report. */
   readonly report: (session: SessionKey, report: ChildReport) => Promise<string | undefined>;
+  /** Puts other words into what is said in prose; absent: nothing is changed. */
+  readonly spoil?: (text: string) => string;
 }
 
 interface Host extends PlanHostDependencies {
@@ -191,9 +193,9 @@ function begin(host: Host, order: AttemptOrder, isLate: boolean): HostRun {
 /** The agent's acts in its life, if nobody stops it. */
 function liveOn(host: Host, run: HostRun): void {
   const { endsAfterMs, forgottenAfterMs, report } = run.manner;
-  if (endsAfterMs === 0) finish(run, endingOf(run), host.clock.now());
+  if (endsAfterMs === 0) finish(run, endingOf(host, run), host.clock.now());
   else if (endsAfterMs !== undefined)
-    callAfter(host, endsAfterMs, () => finish(run, endingOf(run), host.clock.now()));
+    callAfter(host, endsAfterMs, () => finish(run, endingOf(host, run), host.clock.now()));
   if (report) callAfter(host, report.afterMs, () => void reportOf(host, run));
   if (forgottenAfterMs === undefined) return;
   callAfter(host, forgottenAfterMs, () => {
@@ -214,17 +216,17 @@ function finish(run: HostRun, ending: ChildEnding, atMs: number): void {
   run.ended.resolve();
 }
 
-function endingOf({ manner, number }: HostRun): ChildEnding {
+function endingOf({ spoil = (text) => text }: Host, { manner, number }: HostRun): ChildEnding {
   const usage = useOf(manner);
   switch (manner.ending) {
     case "completed":
       return { outcome: "completed", reply: JSON.stringify({ n: number, good: true }), ...usage };
     case "prose":
-      return { outcome: "completed", reply: `done, that was number ${number}`, ...usage };
+      return { outcome: "completed", reply: spoil(`done, that was number ${number}`), ...usage };
     case "invalid":
       return { outcome: "completed", reply: JSON.stringify({ n: `number ${number}` }), ...usage };
     default:
-      return { outcome: manner.ending, message: `it was ${manner.ending}`, ...usage };
+      return { outcome: manner.ending, message: spoil(`it was ${manner.ending}`), ...usage };
   }
 }
 

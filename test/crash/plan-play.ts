@@ -30,7 +30,8 @@ const LONG_MS = 6 * 3_600_000;
 /** After the end, for what comes too late. */
 const AFTERMATH_MS = 180_000;
 
-export interface Answered {
+/** A request of the schedule with its answer, and the length of the log at both times. */
+export interface AnsweredRequest {
   readonly request: ScheduledRequest;
   /** `undefined`: nobody lived to answer. */
   readonly answer?: string;
@@ -44,11 +45,13 @@ export interface PlayedPlan {
   readonly events: readonly RunEvent[];
   readonly ledger: MemoryLedger;
   readonly host: PlanHost;
-  readonly answers: readonly Answered[];
+  readonly answers: readonly AnsweredRequest[];
   /** When processes ended, but for the last one. */
   readonly deaths: readonly number[];
   /** The clock was set back: times of the host and of the log cannot be compared. */
   readonly hasGoneBack?: boolean;
+  /** The clock of one machine was set: timers that were set before fire by the time that has passed. */
+  readonly areClocksApart?: boolean;
   /** The problem while it was played. */
   readonly problems: readonly string[];
   /** Port calls of the last process. */
@@ -63,7 +66,7 @@ interface Stage {
   readonly dependencies: PlanProcessDependencies;
   readonly problems: string[];
   readonly deaths: number[];
-  readonly answers: Answered[];
+  readonly answers: AnsweredRequest[];
   process: PlanProcess;
   started: number;
 }
@@ -194,7 +197,7 @@ async function submitUntilHeard(stage: Stage): Promise<void> {
   stage.problems.push("the plan could not be submitted");
 }
 
-async function ask(stage: Stage, question: ScheduledRequest): Promise<Answered> {
+async function ask(stage: Stage, question: ScheduledRequest): Promise<AnsweredRequest> {
   const { subject, stepId } = question;
   const request = {
     coordinationId: ID,

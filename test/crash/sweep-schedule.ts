@@ -27,7 +27,7 @@ export interface SpawnStory {
 }
 
 /** The outcome of one story, as far as anybody outside the ledger was told. */
-export interface Told {
+export interface StoryOutcome {
   readonly story: SpawnStory;
   /** The source of the spawn was there, so that it was asked for. */
   isAsked?: true;
@@ -38,9 +38,10 @@ export interface Told {
   refusalNoted?: boolean;
 }
 
-export interface Played {
+/** The world after all stories of a seed, and the outcome of each. */
+export interface PlayedSweep {
   readonly world: World;
-  readonly tellings: readonly Told[];
+  readonly tellings: readonly StoryOutcome[];
   readonly calls: number;
   readonly deaths: number;
 }
@@ -72,7 +73,7 @@ const SETTINGS = { stepTimeoutMs: 120_000, sweepMs: 60_000, acknowledgeMs: 30_00
 /** By then every deadline has passed and every sweep that it takes has run. */
 const LONG_MS = 20 * 60_000;
 
-export async function playSweep(seed: number, fault?: Fault): Promise<Played> {
+export async function playSweep(seed: number, fault?: Fault): Promise<PlayedSweep> {
   const next = createRandom(seed + 1);
   const w = createWorld(SETTINGS);
   const calls: Calls = { count: 0 };
@@ -93,7 +94,7 @@ export async function playSweep(seed: number, fault?: Fault): Promise<Played> {
     const asker = process;
     return Promise.race([work(asker).catch(() => undefined), asker.died.then(() => undefined)]);
   };
-  const tellings: Told[] = storiesOf(seed).map((story) => ({ story }));
+  const tellings: StoryOutcome[] = storiesOf(seed).map((story) => ({ story }));
   await bootProcess();
   for (const group of groupSideBySide(tellings)) {
     await Promise.all(group.map((each) => tell(w, { tellings: tellings, each, ask })));
@@ -114,8 +115,8 @@ export async function playSweep(seed: number, fault?: Fault): Promise<Played> {
   return { world: w, tellings: tellings, calls: calls.count, deaths };
 }
 
-function groupSideBySide(tellings: readonly Told[]): Told[][] {
-  const groups: Told[][] = [];
+function groupSideBySide(tellings: readonly StoryOutcome[]): StoryOutcome[][] {
+  const groups: StoryOutcome[][] = [];
   for (const each of tellings) {
     const last = groups.at(-1);
     if (each.story.parallel && last) last.push(each);
@@ -129,7 +130,11 @@ type Ask = <T>(work: (process: Process) => Promise<T>) => Promise<T | undefined>
 /** The host's side of one spawn: asked before, made or refused, told after. */
 async function tell(
   w: World,
-  { tellings, each, ask }: { readonly tellings: readonly Told[]; readonly each: Told; readonly ask: Ask },
+  {
+    tellings,
+    each,
+    ask,
+  }: { readonly tellings: readonly StoryOutcome[]; readonly each: StoryOutcome; readonly ask: Ask },
 ): Promise<void> {
   const { task, trace, parent, call } = each.story;
   const source = parent === undefined ? OWNER : tellings[parent]?.child;
@@ -144,7 +149,7 @@ async function tell(
   else if (each.story.host === "makes a child") await make(w, { each, request, ask });
 }
 
-async function refuse(each: Told, ask: Ask): Promise<void> {
+async function refuse(each: StoryOutcome, ask: Ask): Promise<void> {
   const claim = claimOf(each);
   const noted = await ask(({ coordinator }) =>
     coordinator.refuseSpawn(claim, "not allowed").then(() => true),
@@ -154,7 +159,7 @@ async function refuse(each: Told, ask: Ask): Promise<void> {
 
 async function make(
   w: World,
-  { each, request, ask }: { readonly each: Told; readonly request: SpawnRequest; readonly ask: Ask },
+  { each, request, ask }: { readonly each: StoryOutcome; readonly request: SpawnRequest; readonly ask: Ask },
 ): Promise<void> {
   const { childSessionKey, childRunId } = w.host.spawn(request);
   const claim = claimOf(each);
@@ -165,13 +170,13 @@ async function make(
   if (confirmed) each.confirmed = confirmed;
 }
 
-function claimOf({ admitted, story }: Told): SpawnClaim {
+function claimOf({ admitted, story }: StoryOutcome): SpawnClaim {
   if (!admitted) throw new Error(`${story.call} was not admitted`);
   const { coordinationId, stepId, sourceSession } = admitted;
   return { coordinationId, stepId, sourceSession, toolCallId: story.call };
 }
 
-async function end(w: World, { child, story }: Told, ask: Ask): Promise<void> {
+async function end(w: World, { child, story }: StoryOutcome, ask: Ask): Promise<void> {
   const { ending, endIsHeard } = story;
   if (!child || !ending) return;
   w.host.end(child, ending);

@@ -5,18 +5,18 @@
 import { describe, expect, it } from "vitest";
 import { isFact, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { playSweep, storiesOf, type Played, type Told } from "./sweep-schedule.ts";
+import { playSweep, storiesOf, type PlayedSweep, type StoryOutcome } from "./sweep-schedule.ts";
 import { FAULTS, type Fault } from "./sweep-process.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 
 const SCHEDULES = chooseCampaignSize("SWEEP_SCHEDULES", { short: 300, long: 600 });
 const FIRST_SEED = Number(process.env["SWEEP_SEED"] ?? 1);
 
-type Of<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
-const filterByType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T): Of<T>[] =>
-  events.filter((event): event is Of<T> => event.type === type);
+type EventOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
+const filterByType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T): EventOf<T>[] =>
+  events.filter((event): event is EventOf<T> => event.type === type);
 
-async function check(played: Played): Promise<void> {
+async function check(played: PlayedSweep): Promise<void> {
   const { world, tellings } = played;
   const runs = world.ledger.events();
   const events = runs.flat();
@@ -43,7 +43,7 @@ const keyOf = ({
 
 /** Everything that the host was answered is in the ledger, and came to an end. */
 function checkAdmission(
-  { story, admitted, refusalNoted }: Told,
+  { story, admitted, refusalNoted }: StoryOutcome,
   outcomes: ReadonlyMap<string, string>,
 ): void {
   if (!admitted) return;
@@ -53,7 +53,7 @@ function checkAdmission(
 }
 
 /** A gateway that nothing happens to admits every spawn whose source is there, and knows every child that the host made. */
-function checkEachAdmitted(seed: number, { tellings }: Played): void {
+function checkEachAdmitted(seed: number, { tellings }: PlayedSweep): void {
   for (const { story, isAsked, admitted, child, confirmed } of tellings) {
     const where = `seed ${seed}: ${JSON.stringify(story)}`;
     expect(admitted !== undefined, where).toBe(isAsked === true);
@@ -63,7 +63,7 @@ function checkEachAdmitted(seed: number, { tellings }: Played): void {
 
 /** A child that the host made has one step, which ended as the host knows that the child did. */
 function checkChild(
-  { story, child, confirmed }: Told,
+  { story, child, confirmed }: StoryOutcome,
   {
     events,
     outcomes,

@@ -28,14 +28,14 @@ const rows = readTableRows(page, "attack").map(([id = "", attempt = "", without 
   tests: test.replaceAll("`", "").split(", "),
 }));
 
-interface Played {
+interface PlayedAttack {
   readonly id: string;
   readonly attempt: string;
   readonly test: string;
 }
 
 /** The cases of one attack have a title in common, in which the page has a sign for what differs. */
-function listTitles(test: string): Played[] {
+function listTitles(test: string): PlayedAttack[] {
   const text = readFileSync(join(ROOT, test), "utf8");
   return [...text.matchAll(/"((?:ASI\d\d|MCP|OWN)-\d+) ([^"]+)"/gu)].map(([, id = "", attempt = ""]) => ({
     id,
@@ -49,7 +49,7 @@ const inGateway = listTitles(IN_GATEWAY);
 
 const sortById = <T extends { readonly id: string }>(attacks: readonly T[]): T[] =>
   attacks.toSorted((one, other) => (one.id < other.id ? -1 : 1));
-const sortByTest = (attacks: readonly Played[]): Played[] =>
+const sortByTest = (attacks: readonly PlayedAttack[]): PlayedAttack[] =>
   sortById(attacks.toSorted((one, other) => (one.test < other.test ? -1 : 1)));
 
 describe("docs/attacks.md", () => {

@@ -7,7 +7,14 @@ import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { PromptLine } from "../support/acp-agent.ts";
 import type { Json } from "../support/gateway.ts";
 import { textOf } from "../support/scripted-model.ts";
-import { hasEnded, openStage, PHASE1, createPluginConfig, type Known, type Stage } from "./stage.ts";
+import {
+  hasEnded,
+  openStage,
+  PHASE1,
+  createPluginConfig,
+  type OpenedCoordination,
+  type Stage,
+} from "./stage.ts";
 
 const OWNER = "agent:main:acp-planner";
 const AGENT = join(import.meta.dirname, "..", "support", "acp-agent.ts");
@@ -15,7 +22,7 @@ const AGENT = join(import.meta.dirname, "..", "support", "acp-agent.ts");
 let stage: Stage;
 let folder: string;
 let log: string;
-let state: Known;
+let state: OpenedCoordination;
 
 const step = (stepId: string, task: string, fields: Json = {}): Json => ({
   stepId,

@@ -21,7 +21,7 @@ import {
   WEBHOOK_SECRET,
   type Arm,
 } from "./attacks-stage.ts";
-import type { Known } from "./stage.ts";
+import type { OpenedCoordination } from "./stage.ts";
 import { call } from "./writes-stage.ts";
 
 export const VAULT = "attacked-vault";
@@ -82,15 +82,16 @@ export async function playStranger(arm: Arm): Promise<void> {
   });
 }
 
-export interface Doubted {
+/** A child that doubts its result, and the results of tools that look for it. */
+export interface DoubtedChild {
   readonly child: string;
   /** The results of the host's tools that show sessions, as the parent and as a stranger read them. */
   readonly shown: readonly string[];
-  readonly state?: Known;
+  readonly state?: OpenedCoordination;
 }
 
 /** A child that doubts its result, and two who look for it by the tools of the host. */
-export async function playDoubted(arm: Arm): Promise<Doubted> {
+export async function playDoubted(arm: Arm): Promise<DoubtedChild> {
   const { stage } = arm;
   const session = sessionOf(arm, "doubts");
   await start(arm, "doubts", {
@@ -140,7 +141,7 @@ export const writeAnswer = (questionId: string, fields: Json = {}): string =>
     ...fields,
   });
 
-interface Signing {
+interface SignatureFields {
   readonly secret?: string;
   readonly id?: string;
   readonly atMs?: number;
@@ -148,7 +149,7 @@ interface Signing {
 
 export function sign(
   body: string,
-  { secret = WEBHOOK_SECRET, id = randomUUID(), atMs = Date.now() }: Signing = {},
+  { secret = WEBHOOK_SECRET, id = randomUUID(), atMs = Date.now() }: SignatureFields = {},
 ): Record<string, string> {
   const seconds = String(Math.floor(atMs / 1_000));
   const signature = hash(`${id}.${seconds}.${body}`, secret, "base64");
@@ -177,13 +178,13 @@ export async function post(
   return status;
 }
 
-interface Sent {
+interface RequestFields {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** Sends a request with any headers. */
-export async function send(arm: Arm, path: string, sent: Sent = {}): Promise<Reply> {
+export async function send(arm: Arm, path: string, sent: RequestFields = {}): Promise<Reply> {
   const answer = await sendRequest(addressOf(arm, ""), { path, ...sent });
   return { status: answer.status, text: answer.body };
 }

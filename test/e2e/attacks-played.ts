@@ -1,11 +1,12 @@
 /** All attacks, played with the flag off and then with the flag on, side by side where they do not meet. */
 import * as agents from "./attacks-agents.ts";
 import * as people from "./attacks-people.ts";
-import { openAttacked, type Arm, type Attacked } from "./attacks-stage.ts";
+import { openAttacked, type Arm, type AttackStage } from "./attacks-stage.ts";
 import { turnFlagOrRestart } from "./turn-flag.ts";
 
-export interface Played {
-  readonly doubted: people.Doubted;
+/** The results of all attacks, played once. */
+export interface PlayedAttacks {
+  readonly doubted: people.DoubtedChild;
   readonly methods: readonly string[];
   readonly addresses: readonly people.Reply[];
   readonly rebound: readonly people.Reply[];
@@ -18,7 +19,7 @@ export interface Played {
 export interface PlayedTwice {
   readonly off: Arm;
   readonly on: Arm;
-  readonly played: Record<Arm["name"], Played>;
+  readonly played: Record<Arm["name"], PlayedAttacks>;
   readonly notices: readonly string[];
   readonly close: () => Promise<void>;
 }
@@ -33,7 +34,7 @@ export async function playTwice(): Promise<PlayedTwice> {
   }
 }
 
-async function playArms({ stage, phase1, notices, close }: Attacked): Promise<PlayedTwice> {
+async function playArms({ stage, phase1, notices, close }: AttackStage): Promise<PlayedTwice> {
   const off: Arm = { stage, name: "off" };
   const on: Arm = { stage, name: "on" };
   const plain = await playAll(off);
@@ -41,7 +42,7 @@ async function playArms({ stage, phase1, notices, close }: Attacked): Promise<Pl
   return { off, on, notices, close, played: { off: plain, on: await playAll(on) } };
 }
 
-async function playAll(arm: Arm): Promise<Played> {
+async function playAll(arm: Arm): Promise<PlayedAttacks> {
   agents.prepareFolder(arm);
   const body = people.writeAnswer(`${people.VAULT}:escalation-9`);
   const [doubted] = await Promise.all([

@@ -22,7 +22,8 @@ export const DEPTH_MAX = 3;
 /** A turn of the host took half a minute, on a machine with other work. */
 export const WAIT_MS_MAX = 180_000;
 
-export interface Attacked {
+/** A gateway to attack, and the webhook and the collector to which it sends. */
+export interface AttackStage {
   readonly stage: Stage;
   /** Bodies that the webhook was sent. */
   readonly notices: readonly string[];
@@ -53,7 +54,7 @@ const SPAWNING: Json = {
   agents: { defaults: { subagents: { maxSpawnDepth: 5, maxChildrenPerAgent: 20 } } },
 };
 
-export async function openAttacked(): Promise<Attacked> {
+export async function openAttacked(): Promise<AttackStage> {
   const notices: string[] = [];
   const receiver = createReceiver(notices);
   await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));

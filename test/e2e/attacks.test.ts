@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import * as agents from "./attacks-agents.ts";
 import * as people from "./attacks-people.ts";
-import { playTwice, type Played, type PlayedTwice } from "./attacks-played.ts";
+import { playTwice, type PlayedAttacks, type PlayedTwice } from "./attacks-played.ts";
 import {
   DEPTH_MAX,
   QUIET_SECRET,
@@ -13,14 +13,14 @@ import {
   type Arm,
 } from "./attacks-stage.ts";
 import { SEEN } from "./attacks-seen.ts";
-import { hasEnded, stepNamed, type Known } from "./stage.ts";
+import { hasEnded, stepNamed, type OpenedCoordination } from "./stage.ts";
 import { factsOf, readText, REFUSED } from "./writes-stage.ts";
 
 const { FIRST, SECOND } = people;
 
 let off: Arm;
 let on: Arm;
-let played: Record<Arm["name"], Played>;
+let played: Record<Arm["name"], PlayedAttacks>;
 let notices: readonly string[];
 let close: PlayedTwice["close"] | undefined;
 
@@ -33,7 +33,7 @@ afterAll(() => close?.());
 /** The expectation that shows what the page says of the plain host. */
 const expectPlain = (id: keyof typeof SEEN, value: unknown) => expect(value, SEEN[id]);
 
-const newestOf = async (label: string): Promise<Known> =>
+const newestOf = async (label: string): Promise<OpenedCoordination> =>
   (await on.stage.of(sessionOf(on, label))).at(-1) ?? expect.fail(`${label} has no coordination`);
 
 const listAnswers = async () =>

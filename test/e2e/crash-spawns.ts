@@ -3,7 +3,7 @@ import { setTimeout as passed } from "node:timers/promises";
 import { findChildOfPhase } from "../../src/agents/coordination/ledger/state.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { renderScript } from "../support/scripted-model.ts";
-import type { Known, Stage } from "./stage.ts";
+import type { OpenedCoordination, Stage } from "./stage.ts";
 
 /** So often the gateway is killed. */
 export const ROUNDS = chooseCampaignSize("GATEWAY_KILLS", { short: 1, long: 10 });
@@ -24,7 +24,7 @@ export async function spawnInSessions(stage: Stage, round: number): Promise<void
   const labels = ["one", "two"];
   const spawn = labels.map((label) => ({ label, task: renderScript({ delayMs: 500, say: label }) }));
   const message = renderScript({ spawn }, { say: "ok" });
-  const hasChildren = ({ steps }: Known): boolean =>
+  const hasChildren = ({ steps }: OpenedCoordination): boolean =>
     [...steps.values()].filter(({ phase }) => findChildOfPhase(phase)).length === labels.length;
   for (let index = 0; index < SESSIONS; index += 1) {
     if (index === FIRST_LATE) await stage.until(nameSession(round, 0), hasChildren);

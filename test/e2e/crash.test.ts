@@ -56,7 +56,7 @@ import {
   readProgramJson,
   waitForPlan,
 } from "./plan-forks-stage.ts";
-import { hasEnded, stepNamed, type Known } from "./stage.ts";
+import { hasEnded, stepNamed, type OpenedCoordination } from "./stage.ts";
 
 /** The host takes longer than the page. */
 const HOST_WAIT = { timeout: 60_000 };
@@ -99,7 +99,7 @@ const SESSION = "agent:main:crash";
 const SOURCES = [SESSION, ...SPAWNING_SESSIONS];
 
 /** Leaves one child at work and one that has ended. */
-async function spawnQuickAndSlow(): Promise<Known> {
+async function spawnQuickAndSlow(): Promise<OpenedCoordination> {
   const spawn = [
     { label: "quick", task: renderScript({ say: "quick result" }) },
     { label: "slow", task: renderScript({ delayMs: 280_000, say: "never" }) },
@@ -121,7 +121,7 @@ async function holdResult(label: string): Promise<HeldResult> {
   return heldResult;
 }
 
-async function endForkSource(): Promise<Known> {
+async function endForkSource(): Promise<OpenedCoordination> {
   await runPlan(stage, createSourcePlan(FORK_SOURCE));
   return waitForPlan(stage, { source: FORK_SOURCE }, hasEnded);
 }
@@ -212,8 +212,8 @@ async function callHelper(): Promise<string> {
 
 describe("kill -9 of the gateway", () => {
   let shown: WatchedPage;
-  let before: Known;
-  let source: Known;
+  let before: OpenedCoordination;
+  let source: OpenedCoordination;
   let waiting: HeldResult;
   let approved: HeldResult;
   let requestCount: number;

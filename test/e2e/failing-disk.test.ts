@@ -17,7 +17,7 @@ import { chooseCampaignSize } from "../support/campaign-size.ts";
 import type { Json } from "../support/gateway.ts";
 import { renderScript } from "../support/scripted-model.ts";
 import { ownerOf, planOf, runPlan, stepOf } from "./gates-stage.ts";
-import { hasEnded, openStage, type Known, type Stage } from "./stage.ts";
+import { hasEnded, openStage, type OpenedCoordination, type Stage } from "./stage.ts";
 
 const FAULTS = chooseCampaignSize("GATEWAY_DISK_FAULTS", { short: 8, long: 120 });
 
@@ -48,7 +48,7 @@ describe.runIf(canFailDisks())("a gateway whose ledger lies on a disk that fails
 
   afterAll(() => stage.close());
 
-  const waitForPlan = (coordinationId: string): Promise<Known> =>
+  const waitForPlan = (coordinationId: string): Promise<OpenedCoordination> =>
     stage.until(ownerOf(coordinationId), hasEnded, 90_000);
 
   async function submitPlan(coordinationId: string): Promise<void> {

@@ -8,7 +8,7 @@ import {
   type RecordedRequest,
   type Turn,
 } from "../support/scripted-model.ts";
-import { hasEnded, type Known } from "./stage.ts";
+import { hasEnded, type OpenedCoordination } from "./stage.ts";
 import {
   answer,
   findChildOfStep,
@@ -23,8 +23,8 @@ import {
   countTimesRead,
   waitUntilAnnounced,
   WAIT_MS_MAX,
-  type OpenQuestion,
   type GateStage,
+  type HeldResult,
 } from "./gates-stage.ts";
 
 let stage: GateStage;
@@ -36,14 +36,11 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 const secretOf = (label: string): string => `doubted-result-of-${label}-77aa`;
-const endedOf = (label: string): Promise<Known> => stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
+const endedOf = (label: string): Promise<OpenedCoordination> =>
+  stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
 const sayDoubtfully = (label: string): Turn => ({ say: `It is ${secretOf(label)}.\n{"confidence": 0.4}` });
 
-interface Held extends OpenQuestion {
-  readonly child: string;
-}
-
-async function holdResult(label: string): Promise<Held> {
+async function holdResult(label: string): Promise<HeldResult> {
   const question = await waitForQuestion(stage, label);
   return { ...question, child: findChildOfStep(question.state, label) };
 }
@@ -58,7 +55,7 @@ function requestThatSays(say: string): RecordedRequest {
 const listResults = (request: RecordedRequest): string[] =>
   request.body.messages.filter(({ role }) => role === "tool").map(textOf);
 
-async function release(label: string, { questionId }: Held): Promise<void> {
+async function release(label: string, { questionId }: HeldResult): Promise<void> {
   await answer(stage, questionId, "approve");
   const state = await endedOf(label);
   expect(countTimesRead(await askToReadAfterwards(stage, label), secretOf(label))).toBe(1);

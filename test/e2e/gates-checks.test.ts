@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import type { Json } from "../support/gateway.ts";
 import { renderScript, textOf, type RecordedRequest } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { hasEnded, stepNamed, type Known } from "./stage.ts";
+import { hasEnded, stepNamed, type OpenedCoordination } from "./stage.ts";
 import {
   findChildOfStep,
   expectKept,
@@ -97,10 +97,15 @@ function teachSecondThoughts(label: string, good: string): { readonly task: stri
   return { task };
 }
 
-const endedOf = (label: string): Promise<Known> => stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
+const endedOf = (label: string): Promise<OpenedCoordination> =>
+  stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
 
 /** The agent went on in the same session, was told which criteria it had not met, and its second result counts. */
-async function expectRevisedOnce(state: Known, name: string, criteria: readonly string[]): Promise<string> {
+async function expectRevisedOnce(
+  state: OpenedCoordination,
+  name: string,
+  criteria: readonly string[],
+): Promise<string> {
   const child = findChildOfStep(state, name);
   expect(stepNamed(state, name).phase).toMatchObject({
     status: "completed",

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { renderScript, textOf, type RecordedRequest, type Turn } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { hasEnded, stepNamed, type Known } from "./stage.ts";
+import { hasEnded, stepNamed, type OpenedCoordination } from "./stage.ts";
 import {
   answer,
   findChildOfStep,
@@ -33,8 +33,10 @@ beforeAll(async () => {
 
 afterAll(() => stage.close());
 
-const endedOf = (label: string): Promise<Known> => stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
-const statusOf = (state: Known, stepId: string) => state.steps.get(stepId as StepId)?.phase.status;
+const endedOf = (label: string): Promise<OpenedCoordination> =>
+  stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
+const statusOf = (state: OpenedCoordination, stepId: string) =>
+  state.steps.get(stepId as StepId)?.phase.status;
 
 const secretOf = (label: string): string => `planned-result-of-${label}-51be`;
 

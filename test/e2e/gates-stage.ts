@@ -26,7 +26,7 @@ import {
   PHASE1,
   createPluginConfig,
   stepNamed,
-  type Known,
+  type OpenedCoordination,
   type Stage,
 } from "./stage.ts";
 
@@ -94,7 +94,7 @@ export async function spawnFrom(
 }
 
 export interface OpenQuestion extends Escalation {
-  readonly state: Known;
+  readonly state: OpenedCoordination;
   readonly questionId: string;
 }
 
@@ -120,7 +120,7 @@ export async function spawnDoubting(stage: GateStage, label: string): Promise<He
   return { ...question, child: findChildOfStep(question.state, label) };
 }
 
-export const waitForEnd = (stage: Stage, label: string): Promise<Known> =>
+export const waitForEnd = (stage: Stage, label: string): Promise<OpenedCoordination> =>
   stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
 
 export function answer(stage: Stage, questionId: string, answerWord: string, text?: string): Promise<Json> {
@@ -148,7 +148,7 @@ export function countTimesRead({ body }: RecordedRequest, text: string): number 
   return body.messages.filter((message) => textOf(message).includes(text)).length;
 }
 
-export function findChildOfStep(state: Known, name: string): string {
+export function findChildOfStep(state: OpenedCoordination, name: string): string {
   const child = findChildOfPhase(stepNamed(state, name).phase);
   if (!child) throw new Error(`the step ${name} has no child`);
   return child.childSessionKey;
@@ -219,7 +219,7 @@ type Facts = { readonly [T in FactEvent["type"]]: (FactEvent & { type: T })["pay
 
 export async function factsOf<T extends FactEvent["type"]>(
   stage: Stage,
-  state: Known,
+  state: OpenedCoordination,
   type: T,
 ): Promise<Facts[T][]> {
   return (await stage.events(state))
@@ -228,7 +228,7 @@ export async function factsOf<T extends FactEvent["type"]>(
 }
 
 /** The ledger is sound, and every session was told once what it was to be told. */
-export async function expectSound(stage: Stage, state: Known): Promise<void> {
+export async function expectSound(stage: Stage, state: OpenedCoordination): Promise<void> {
   const tellings = await factsOf(stage, state, "session.told");
   const ids = tellings.map(({ tellingId }) => tellingId);
   expect(new Set(ids).size).toBe(ids.length);
@@ -239,7 +239,7 @@ export async function expectSound(stage: Stage, state: Known): Promise<void> {
 /** The session was told once, and its history has it once, also when the agent goes on. */
 export async function expectHeardOnce(
   stage: Stage,
-  state: Known,
+  state: OpenedCoordination,
   { label, text }: { readonly label: string; readonly text: string },
 ): Promise<void> {
   const messages = (await factsOf(stage, state, "session.told")).map(({ tellingId }) => tellingId);

@@ -13,7 +13,7 @@ import {
 } from "../support/otlp-collector.ts";
 import { textOf } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { hasEnded, stepNamed, type Known } from "./stage.ts";
+import { hasEnded, stepNamed, type OpenedCoordination } from "./stage.ts";
 import { turnFlagOrRestart } from "./turn-flag.ts";
 import {
   answer,
@@ -75,7 +75,8 @@ afterAll(async () => {
 });
 
 const secretOf = (label: string): string => `doubted-result-of-${label}-e20b`;
-const endedOf = (label: string): Promise<Known> => stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
+const endedOf = (label: string): Promise<OpenedCoordination> =>
+  stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
 
 async function spawnDoubting(label: string): Promise<OpenQuestion & { readonly child: string }> {
   await spawnFrom(stage, label, [{ say: `It is ${secretOf(label)}.\n{"confidence": 0.4}` }]);
@@ -98,7 +99,7 @@ async function noticeOf(questionId: string): Promise<Notice & { readonly body: Q
   return { ...notice, body: JSON.parse(notice.bytes) as QuestionBody };
 }
 
-interface Signed {
+interface SignatureFields {
   readonly name?: string;
   readonly secret?: string;
   readonly id?: string;
@@ -106,7 +107,10 @@ interface Signed {
 }
 
 /** Sends what a system of the operator's would send. */
-async function postAnswer(body: object, signed: Signed = {}): Promise<{ status: number; body: Json }> {
+async function postAnswer(
+  body: object,
+  signed: SignatureFields = {},
+): Promise<{ status: number; body: Json }> {
   const { name = "ops", secret = SECRET, id = randomUUID(), atMs = Date.now() } = signed;
   const bytes = JSON.stringify(body);
   const timestamp = String(Math.floor(atMs / 1_000));

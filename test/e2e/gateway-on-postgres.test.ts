@@ -17,7 +17,7 @@ import {
   openStage,
   PHASE1,
   stepNamed,
-  type Known,
+  type OpenedCoordination,
   type Stage,
 } from "./stage.ts";
 
@@ -108,9 +108,9 @@ function planOf(
 
 function waitForPlan(
   coordinationId: string,
-  condition: (state: Known) => boolean,
+  condition: (state: OpenedCoordination) => boolean,
   ownerSession = OWNER,
-): Promise<Known> {
+): Promise<OpenedCoordination> {
   return waitFor(
     async () => {
       const state = (await stage.of(ownerSession)).find(
@@ -164,7 +164,7 @@ describe("two gateways on one database", () => {
       timeoutMs: 20_000,
     });
     await other.gateway.call("coordination.plan.run", { plan });
-    const waitForKilled = (condition: (state: Known) => boolean): Promise<Known> =>
+    const waitForKilled = (condition: (state: OpenedCoordination) => boolean): Promise<OpenedCoordination> =>
       waitForPlan("co-killed", condition, OWNER_AT_SECOND);
     await waitForKilled((state) => stepPhase(state, "second") === "running");
     await kill(other);
@@ -226,6 +226,6 @@ async function readSessionKeys({ gateway }: Stage): Promise<string[]> {
   return sessions.map(({ key }) => key);
 }
 
-function stepPhase(state: Known, stepId: string): string | undefined {
+function stepPhase(state: OpenedCoordination, stepId: string): string | undefined {
   return [...state.steps.values()].find(({ spec }) => spec.stepId === stepId)?.phase.status;
 }

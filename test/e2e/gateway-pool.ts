@@ -24,13 +24,13 @@ const createOffConfig = (): Json => {
 
 const QUIET_MS = 2_000;
 
-interface Idle {
+interface IdleGateway {
   readonly gateway: Gateway;
   /** The environment of the process, which cannot be changed any more. */
   readonly env: string;
 }
 
-const idle: Idle[] = [];
+const idle: IdleGateway[] = [];
 
 /** Takes a gateway that another file has returned, with the configuration of the options, or starts one. */
 export async function takeGateway(options: GatewayOptions): Promise<Gateway> {

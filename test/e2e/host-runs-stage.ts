@@ -36,7 +36,7 @@ const OWNER_OF_PLANS = "agent:main:flows";
 export type RunnerName = "subagent" | "owner";
 type Row = { readonly childSessionKey: string; readonly status: string };
 type Message = { readonly role: string; readonly content: unknown; readonly idempotencyKey?: string };
-type Seen = { readonly reports: readonly Json[]; readonly cancels: readonly string[] };
+type FixtureNotes = { readonly reports: readonly Json[]; readonly cancels: readonly string[] };
 export type FlowRow = {
   readonly flowId: string;
   readonly status: string;
@@ -54,7 +54,7 @@ export interface RunsStage {
   readonly show: (snapshot: FlowSnapshot) => Promise<unknown>;
   readonly stopShowing: () => Promise<unknown>;
   /** Returns the notes that the fixture took since the gateway started. */
-  readonly seen: () => Promise<Seen>;
+  readonly seen: () => Promise<FixtureNotes>;
   readonly rowsUnder: (sessionKey: string) => Promise<readonly Row[]>;
   readonly messagesOf: (sessionKey: string) => Promise<readonly Message[]>;
   /** The requests to the model whose script says this word. */

@@ -41,7 +41,7 @@ async function readLedger(...args: string[]): Promise<unknown> {
   return JSON.parse(stdout || "[]");
 }
 
-interface Listed {
+interface ListedCoordination {
   readonly coordinationId: string;
   readonly status: string;
 }
@@ -74,7 +74,8 @@ describe("an operator with the packed plugin in a live gateway", () => {
     );
     await gateway.agent({ sessionKey: "agent:main:operator", message: `Do it well. ${message}` });
     const ended = await waitFor(
-      async () => ((await readLedger("list")) as Listed[]).find(({ status }) => status === "success"),
+      async () =>
+        ((await readLedger("list")) as ListedCoordination[]).find(({ status }) => status === "success"),
       { what: "the coordination to end", timeoutMs: 60_000, everyMs: 500 },
     );
     expect(ended).toMatchObject({

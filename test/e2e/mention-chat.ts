@@ -6,16 +6,16 @@ import { textOf, type ChatMessage, type RecordedRequest } from "../support/scrip
 import { waitFor } from "../support/wait-for.ts";
 import type { Stage } from "./stage.ts";
 
-interface Heard {
+interface HeardMessage {
   readonly runId: string;
   readonly text: string;
 }
 
-interface Listening {
+interface ChatConnection {
   readonly port: number;
   readonly client: GatewayClient;
   /** All that the chat was told, in order; the host names it by the key of the message. */
-  readonly heard: readonly Heard[];
+  readonly heard: readonly HeardMessage[];
 }
 
 export interface MentionChat {
@@ -30,8 +30,8 @@ const sessionOf = (label: string): string => `agent:main:mention-${label}`;
 
 /** Connects to the gateway that the stage has at the time of the message. */
 export function createMentionChat(findStage: () => Stage): MentionChat {
-  let listening: Listening | undefined;
-  const connect = (): Listening => {
+  let listening: ChatConnection | undefined;
+  const connect = (): ChatConnection => {
     const { port, token } = findStage().gateway;
     if (listening?.port === port) return listening;
     listening?.client.close();
@@ -58,8 +58,8 @@ export function createMentionChat(findStage: () => Stage): MentionChat {
   return chat;
 }
 
-function listenTo(port: number, token: string): Listening {
-  const heard: Heard[] = [];
+function listenTo(port: number, token: string): ChatConnection {
+  const heard: HeardMessage[] = [];
   const hear = (event: string, payload: Json): void => {
     if (event !== "chat" || payload["state"] !== "final") return;
     const { runId, message = { role: "assistant" } } = payload as { runId: string; message?: ChatMessage };

@@ -52,13 +52,13 @@ const CHILDREN: Readonly<Record<string, number>> = {
 const GATES: Readonly<Record<string, string>> = { approves: "gate", doubts: "boss" };
 const ACCEPT = { action: "accept" };
 
-interface Accepted {
+interface AcceptedRun {
   readonly runId: string;
   readonly workflowId: string;
 }
 
 /** Starts one run of each of these workflows; those that were accepted are added to the list. */
-function startAll(client: Client, workflowIds: readonly string[], accepted: Accepted[]): Promise<unknown> {
+function startAll(client: Client, workflowIds: readonly string[], accepted: AcceptedRun[]): Promise<unknown> {
   return Promise.allSettled(
     workflowIds.map(async (workflowId) => {
       accepted.push({ runId: await client.start(workflowId), workflowId });
@@ -67,7 +67,7 @@ function startAll(client: Client, workflowIds: readonly string[], accepted: Acce
 }
 
 /** Says yes to whatever waits for people; a host that is gone meanwhile is nobody's fault. */
-async function acceptAll(client: Client, runs: readonly Accepted[]): Promise<void> {
+async function acceptAll(client: Client, runs: readonly AcceptedRun[]): Promise<void> {
   await Promise.allSettled(
     runs.map(async ({ runId, workflowId }) => {
       const gateId = GATES[workflowId];
@@ -78,7 +78,7 @@ async function acceptAll(client: Client, runs: readonly Accepted[]): Promise<voi
 
 async function waitUntilAllEnded(
   client: Client,
-  runs: readonly Accepted[],
+  runs: readonly AcceptedRun[],
   timeoutMs = 60_000,
 ): Promise<void> {
   await waitFor(
@@ -120,7 +120,7 @@ describe("kill -9 of a host", () => {
   it(`at ${SERVE_KILLS} moments: every run that was accepted reaches its end, and no child is there twice`, async () => {
     await using stage = serveStage(DEFINITIONS);
     const next = createRandom(20_261_122);
-    const accepted: Accepted[] = [];
+    const accepted: AcceptedRun[] = [];
     const kinds = ["hands-over", "approves", "delays", "calls", "doubts", "quick"];
     for (let round = 0; round < SERVE_KILLS; round += 1) {
       const serve = await stage.serve();
@@ -186,7 +186,7 @@ describe("kill -9 of a host", () => {
     const { baseUrl: peerUrl } = await there.serve();
     const options = ["--allow-private", peerUrl, "--peer-token", `${peerUrl}=${TOKEN}`];
     const next = createRandom(40);
-    const accepted: Accepted[] = [];
+    const accepted: AcceptedRun[] = [];
     for (let round = 0; round < 8; round += 1) {
       const serve = await here.serve(options);
       const pendingAnswer = Promise.allSettled(
@@ -260,7 +260,7 @@ describe("two hosts on one ledger", () => {
     await using stage = serveStage(DEFINITIONS);
     const hosts = await Promise.all([stage.serve(), stage.serve()]);
     const following: Promise<readonly [runId: string, events: Event[]]>[] = [];
-    const runs: Accepted[] = [];
+    const runs: AcceptedRun[] = [];
     for (const [index, { client }] of hosts.entries()) {
       const other = hosts[1 - index] ?? expect.fail("there are two");
       for (const workflowId of [...KINDS, ...KINDS]) {
@@ -323,7 +323,7 @@ describe("two hosts on one ledger", () => {
   it("outlive one another: when one is killed, the other goes on with its runs within 20 seconds", async () => {
     await using stage = serveStage(DEFINITIONS);
     const [one, two] = await Promise.all([stage.serve(), stage.serve()]);
-    const accepted: Accepted[] = [];
+    const accepted: AcceptedRun[] = [];
     await startAll(one.client, KINDS, accepted);
     await startAll(two.client, KINDS, accepted);
     expect(accepted).toHaveLength(2 * KINDS.length);

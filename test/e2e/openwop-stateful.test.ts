@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { end, createNode, createNoop, work, createWorkflow } from "../openwop/levels-workflows.ts";
 import { filterByType, type Client, type Event } from "../openwop/levels-world.ts";
 import { startHeldModel, type HeldModel } from "../support/held-model.ts";
-import type { Told } from "../support/stateful-scene.ts";
+import type { SupervisorMessage } from "../support/stateful-scene.ts";
 import { SERVE_KILLS, serveStage, TOKEN, type Serve, type ServeStage } from "./openwop-stage.ts";
 
 const LOW = 0.1;
@@ -185,7 +185,10 @@ describe("kill -9 of the host of a stateful loop", () => {
       }
       const events = await waitForEnd(serving.client, runId);
       expect(iterationsOf(events)).toEqual(Array.from({ length: turns }, (_, index) => index + 1));
-      const tellings = model.bodies.map((body, index): [Told, string] => [model.told(index), body]);
+      const tellings = model.bodies.map((body, index): [SupervisorMessage, string] => [
+        model.told(index),
+        body,
+      ]);
       const byTurn = Map.groupBy(tellings, ([{ turn }]) => turn);
       expect([...byTurn.values()].filter((each) => each.length > 1).length).toBeGreaterThan(turns / 4);
       for (const each of byTurn.values()) expect(new Set(each.map(([, body]) => body)).size).toBe(1);

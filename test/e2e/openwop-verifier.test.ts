@@ -49,13 +49,13 @@ const DEFINITIONS = [
 const ASKED: Readonly<Record<string, string>> = { doubts: "handing", approves: "sub" };
 const ACCEPT = { action: "accept" };
 
-interface Accepted {
+interface AcceptedRun {
   readonly runId: string;
   readonly workflowId: string;
 }
 
 /** A host that is gone meanwhile is nobody's fault. */
-async function acceptAll(client: Client, runs: readonly Accepted[]): Promise<void> {
+async function acceptAll(client: Client, runs: readonly AcceptedRun[]): Promise<void> {
   await Promise.allSettled(
     runs.map(async ({ runId, workflowId }) => {
       const nodeId = ASKED[workflowId];
@@ -64,7 +64,7 @@ async function acceptAll(client: Client, runs: readonly Accepted[]): Promise<voi
   );
 }
 
-function checkMerge({ workflowId }: Accepted, events: readonly Event[]): void {
+function checkMerge({ workflowId }: AcceptedRun, events: readonly Event[]): void {
   const changed = filterByType(events, "variable.changed").filter(
     ({ payload }) => payload["name"] === "treasure",
   );
@@ -100,7 +100,7 @@ describe("kill -9 of a host whose runs have a gate", () => {
       await using stage = serveStage(DEFINITIONS);
       const options = ["--model-url", critic.baseUrl, "--model", "critic", "--allow-private", critic.origin];
       const next = createRandom(20_261_123);
-      const accepted: Accepted[] = [];
+      const accepted: AcceptedRun[] = [];
       for (let round = 0; round < SERVE_KILLS; round += 1) {
         const serve = await stage.serve(options);
         const moment = passed(Math.floor(next() ** 2 * 500));

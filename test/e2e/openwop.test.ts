@@ -16,7 +16,7 @@ import {
   createWorkflow,
 } from "../support/workflow-definitions.ts";
 import { addressOf, APPROVAL, createOpenwopRoute } from "./openwop-route.ts";
-import { hasEnded, openStage, TOKEN_OF_ENVIRONMENT, type Known, type Stage } from "./stage.ts";
+import { hasEnded, openStage, TOKEN_OF_ENVIRONMENT, type OpenedCoordination, type Stage } from "./stage.ts";
 import { turnFlagOrRestart } from "./turn-flag.ts";
 
 const OTHER_TOKEN = "e2e-token-of-another-tenant";
@@ -184,7 +184,7 @@ describe("a workflow run on the page of the gateway", () => {
 });
 
 describe("a coordination of OpenClaw's agents as a run", () => {
-  async function startRunning(session: string, message: string): Promise<Known> {
+  async function startRunning(session: string, message: string): Promise<OpenedCoordination> {
     await stage.gateway.agent({ sessionKey: session, message });
     return stage.until(session, () => true);
   }

@@ -3,14 +3,15 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { inject } from "vitest";
 
-export interface Printed {
+/** The exit code of a program, and all that it printed. */
+export interface ProgramOutput {
   /** Null where the program was killed. */
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-export function runPackedProgram(args: readonly string[], ledgerPath: string): Promise<Printed> {
+export function runPackedProgram(args: readonly string[], ledgerPath: string): Promise<ProgramOutput> {
   const main = join(inject("pluginDir"), "dist", "plugins", "cli", "main.js");
   return new Promise((resolve) => {
     const program = execFile(

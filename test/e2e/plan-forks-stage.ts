@@ -13,7 +13,7 @@ import {
 import { waitFor } from "../support/wait-for.ts";
 import { ownerOf, planOf, stepOf, WAIT_MS_MAX } from "./gates-stage.ts";
 import { runPackedProgram } from "./packed-program.ts";
-import type { Known, Stage } from "./stage.ts";
+import type { OpenedCoordination, Stage } from "./stage.ts";
 
 export const STEPS = ["a", "b", "c", "d"] as const;
 export type StepName = (typeof STEPS)[number];
@@ -60,8 +60,8 @@ export function isAbout(
 export function waitForPlan(
   stage: Stage,
   { source, plan = source }: { readonly source: string; readonly plan?: string },
-  condition: (state: Known) => boolean,
-): Promise<Known> {
+  condition: (state: OpenedCoordination) => boolean,
+): Promise<OpenedCoordination> {
   return waitFor(
     async () => {
       const state = (await stage.of(ownerOf(source))).find(({ coordinationId }) => coordinationId === plan);
@@ -71,7 +71,7 @@ export function waitForPlan(
   );
 }
 
-export const phaseOf = (state: Known, stepId: string): StepPhase | undefined =>
+export const phaseOf = (state: OpenedCoordination, stepId: string): StepPhase | undefined =>
   state.steps.get(stepId as StepId)?.phase;
 
 /** Returns the requests of agents that work on the step. The host repeats tasks in the prompts of their owner. */
@@ -95,7 +95,7 @@ export function findMessageToLast(stage: Stage, coordinationId: string): string 
 }
 
 export function expectCarried(
-  { fork, source }: { readonly fork: Known; readonly source: Known },
+  { fork, source }: { readonly fork: OpenedCoordination; readonly source: OpenedCoordination },
   steps: readonly StepName[],
 ): void {
   for (const stepId of steps)

@@ -15,14 +15,14 @@ import {
   STEPS,
   waitForPlan,
 } from "./plan-forks-stage.ts";
-import { hasEnded, openStage, type Known, type Stage } from "./stage.ts";
+import { hasEnded, openStage, type OpenedCoordination, type Stage } from "./stage.ts";
 
 const SOURCE = "source";
 const AGAIN = "again";
 const STRICTER = "stricter";
 
 let stage: Stage;
-let source: Known;
+let source: OpenedCoordination;
 
 beforeAll(async () => {
   stage = await openStage({}, [createSourceRule(SOURCE)]);
@@ -32,8 +32,10 @@ beforeAll(async () => {
 
 afterAll(() => stage.close());
 
-const waitUntil = (plan: string, condition: (state: Known) => boolean): Promise<Known> =>
-  waitForPlan(stage, { source: SOURCE, plan }, condition);
+const waitUntil = (
+  plan: string,
+  condition: (state: OpenedCoordination) => boolean,
+): Promise<OpenedCoordination> => waitForPlan(stage, { source: SOURCE, plan }, condition);
 
 describe("a fork of a plan that ended in part", () => {
   let requestCount: number;

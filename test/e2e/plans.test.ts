@@ -13,7 +13,7 @@ import {
 import { callTool } from "../openwop/mcp-world.ts";
 import { startMcp } from "../support/mcp-process.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { hasEnded, openStage, type Known, type Stage } from "./stage.ts";
+import { hasEnded, openStage, type OpenedCoordination, type Stage } from "./stage.ts";
 
 const OWNER = "agent:main:planner";
 
@@ -69,16 +69,16 @@ function planOf(coordinationId: string, steps: Json[], fields: Json = {}): Json 
   };
 }
 
-async function stateOf(coordinationId: string): Promise<Known | undefined> {
+async function stateOf(coordinationId: string): Promise<OpenedCoordination | undefined> {
   const states = await stage.of(OWNER);
   return states.find((state) => state.coordinationId === coordinationId);
 }
 
 function waitUntil(
   coordinationId: string,
-  condition: (state: Known) => boolean,
+  condition: (state: OpenedCoordination) => boolean,
   timeoutMs = 90_000,
-): Promise<Known> {
+): Promise<OpenedCoordination> {
   return waitFor(
     async () => {
       const state = await stateOf(coordinationId);
@@ -88,8 +88,8 @@ function waitUntil(
   );
 }
 
-const phaseOf = (state: Known, stepId: string) => state.steps.get(stepId as StepId)?.phase;
-const statusOf = (state: Known, stepId: string) => phaseOf(state, stepId)?.status;
+const phaseOf = (state: OpenedCoordination, stepId: string) => state.steps.get(stepId as StepId)?.phase;
+const statusOf = (state: OpenedCoordination, stepId: string) => phaseOf(state, stepId)?.status;
 
 /** The requests of the owner's session in which it was told of a plan for the first time. */
 function listTellings(coordinationId: string): RecordedRequest[] {
@@ -115,7 +115,7 @@ describe("a plan of five steps in the gateway", () => {
     }),
     step("aside", renderScript({ say: "never", delayMs: 120_000 }), { dependsOn: ["facts"] }),
   ]);
-  let state: Known;
+  let state: OpenedCoordination;
 
   beforeAll(async () => {
     await stage.gateway.call("coordination.plan.run", {

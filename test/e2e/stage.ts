@@ -20,17 +20,22 @@ export interface Stage {
   /** The path or the URL of the ledger. */
   readonly ledgerPath: string;
   /** All coordinations of a session, oldest first, folded. */
-  of(sessionKey: string): Promise<Known[]>;
+  of(sessionKey: string): Promise<OpenedCoordination[]>;
   /** The session's newest coordination once it satisfies the condition. */
-  until(sessionKey: string, condition: (state: Known) => boolean, timeoutMs?: number): Promise<Known>;
-  events(state: Known): Promise<RunEvent[]>;
+  until(
+    sessionKey: string,
+    condition: (state: OpenedCoordination) => boolean,
+    timeoutMs?: number,
+  ): Promise<OpenedCoordination>;
+  events(state: OpenedCoordination): Promise<RunEvent[]>;
   verify(): Promise<Verification>;
   hasLedger(): boolean;
   restart(): Promise<void>;
   close(): Promise<void>;
 }
 
-export type Known = Exclude<Coordination, { kind: "unopened" }>;
+/** A coordination that was opened, whether it has ended or not. */
+export type OpenedCoordination = Exclude<Coordination, { kind: "unopened" }>;
 
 /** Fast settling, so that tests need not wait for quiet time. */
 export const PHASE1 = { enabled: true, settleMs: 1_000, acknowledgeMs: 5_000, sweepMs: 2_000 } as const;
@@ -108,22 +113,22 @@ async function readLedger<T>(path: string, work: (ledger: LedgerReader) => Promi
   }
 }
 
-async function coordinationsOf(ledger: LedgerReader, sessionKey: string): Promise<Known[]> {
+async function coordinationsOf(ledger: LedgerReader, sessionKey: string): Promise<OpenedCoordination[]> {
   const entries = (await ledger.list({ limit: 1_000 })).filter(
     ({ summary }) => summary.ownerSession === sessionKey,
   );
   return Promise.all(entries.toReversed().map((entry) => foldRun(ledger, entry)));
 }
 
-async function foldRun(ledger: LedgerReader, { runId }: RunEntry): Promise<Known> {
+async function foldRun(ledger: LedgerReader, { runId }: RunEntry): Promise<OpenedCoordination> {
   const state = fold(runId, await ledger.read(runId, { from: 0, limit: 10_000 }));
   if (state.kind === "unopened") throw new Error(`${runId} has no events`);
   return state;
 }
 
-export const hasEnded = (state: Known): boolean => state.kind === "ended";
+export const hasEnded = (state: OpenedCoordination): boolean => state.kind === "ended";
 
-export function stepNamed(state: Known, name: string): Step {
+export function stepNamed(state: OpenedCoordination, name: string): Step {
   const step = [...state.steps.values()].find(({ spec }) => spec.name === name);
   if (!step) throw new Error(`no step is named ${name}`);
   return step;

@@ -8,12 +8,12 @@ import {
 import { findChildOfPhase } from "../../src/agents/coordination/ledger/state.ts";
 import type { Json } from "../support/gateway.ts";
 import { renderScript, scriptOf, textOf, type RecordedRequest } from "../support/scripted-model.ts";
-import { hasEnded, openStage, stepNamed, type Known, type Stage } from "./stage.ts";
+import { hasEnded, openStage, stepNamed, type OpenedCoordination, type Stage } from "./stage.ts";
 
 const SESSION = "agent:main:threaded";
 
 let stage: Stage;
-let state: Known;
+let state: OpenedCoordination;
 
 beforeAll(async () => {
   stage = await openStage({ extraPluginPaths: [join(import.meta.dirname, "fixtures", "spawn-probe")] });

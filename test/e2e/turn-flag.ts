@@ -5,7 +5,8 @@ import { waitFor } from "../support/wait-for.ts";
 import { waitUntilServed } from "./gateway-pool.ts";
 import { PHASE1, createPluginConfig, type Stage } from "./stage.ts";
 
-export interface Turned {
+/** The position of the flag, and the configuration that changes with it. */
+export interface FlagSetting {
   readonly enabled: boolean;
   /** Beside the flag. */
   readonly phase1?: Json;
@@ -20,7 +21,7 @@ let edits = 0;
  * The host refuses a reload while the plugin is at work, and does not try again by itself: the edit is made again,
  * after a pause, since what the host does for one edit may be the work for which it refuses the next.
  */
-export async function turnFlag(stage: Stage, turned: Turned): Promise<void> {
+export async function turnFlag(stage: Stage, turned: FlagSetting): Promise<void> {
   const { enabled } = turned;
   const logBefore = stage.gateway.log();
   const tryOnce = async (): Promise<boolean> => {
@@ -50,7 +51,7 @@ function listRunLines(log: string): string {
 }
 
 /** Does as docs/operations.md says where the host takes no reload: starts the gateway again. */
-export async function turnFlagOrRestart(stage: Stage, turned: Turned): Promise<void> {
+export async function turnFlagOrRestart(stage: Stage, turned: FlagSetting): Promise<void> {
   try {
     await turnFlag(stage, turned);
   } catch (error) {
@@ -62,7 +63,7 @@ export async function turnFlagOrRestart(stage: Stage, turned: Turned): Promise<v
 }
 
 /** In the configuration; what the host makes of it is another matter. */
-export function editFlag(stage: Stage, { enabled, phase1, hooks }: Turned): void {
+export function editFlag(stage: Stage, { enabled, phase1, hooks }: FlagSetting): void {
   stage.gateway.updateConfig((config) => {
     const { entries } = config["plugins"] as { entries: { coordination: Json } };
     const sweepMs = PHASE1.sweepMs + ++edits;

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { OWNER_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
 import type { SpawnArgs, Turn } from "../support/scripted-model.ts";
 import { openApprover, type Approver } from "./approver.ts";
-import type { Known, Stage } from "./stage.ts";
+import type { OpenedCoordination, Stage } from "./stage.ts";
 import {
   call,
   childOf,
@@ -75,7 +75,7 @@ const createWanting = (label: string, file: string, times = 1): Turn[] => [
   gate({ opens: [`${label} over`] }),
 ];
 
-async function onlyConflictOf(state: Known): Promise<Conflict> {
+async function onlyConflictOf(state: OpenedCoordination): Promise<Conflict> {
   const [conflict, ...more] = listConflicts(await expectSound(stage, state));
   expect(more).toEqual([]);
   if (!conflict) throw new Error("there is no conflict");

@@ -22,7 +22,7 @@ import {
   PHASE1,
   createPluginConfig,
   stepNamed,
-  type Known,
+  type OpenedCoordination,
   type Stage,
 } from "./stage.ts";
 
@@ -133,7 +133,11 @@ export function childOf(label: string, ...turns: readonly Turn[]): SpawnArgs {
 }
 
 /** Runs a turn of the owner's session, named by its label, and answers when all of its coordination has ended. */
-export async function run(stage: Stage, label: string, ...turns: readonly Turn[]): Promise<Known> {
+export async function run(
+  stage: Stage,
+  label: string,
+  ...turns: readonly Turn[]
+): Promise<OpenedCoordination> {
   await begin(stage, label, ...turns);
   return waitForEnd(stage, label);
 }
@@ -144,7 +148,7 @@ export function begin(stage: Stage, label: string, ...turns: readonly Turn[]): P
   return stage.gateway.agent({ sessionKey: ownerOf(label), message: taskOf(label, turns) });
 }
 
-export function waitForEnd(stage: Stage, label: string): Promise<Known> {
+export function waitForEnd(stage: Stage, label: string): Promise<OpenedCoordination> {
   return stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
 }
 
@@ -163,7 +167,8 @@ export function resultsOf({ model }: Stage, label: string): string[] {
 export const REFUSED = /^Coordination refused this call: /u;
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`;
 
-export const stepIdOf = (state: Known, name: string): string => stepNamed(state, name).spec.stepId;
+export const stepIdOf = (state: OpenedCoordination, name: string): string =>
+  stepNamed(state, name).spec.stepId;
 
 /** The sentence names the resource, its holder, the times of the claim and the conflict, all on one line. */
 export function expectHeld(
@@ -197,7 +202,7 @@ export function listConflicts(events: readonly RunEvent[]): Conflict[] {
 }
 
 /** The ledger is sound, every conflict was resolved once, and nothing is held any more. */
-export async function expectSound(stage: Stage, state: Known): Promise<RunEvent[]> {
+export async function expectSound(stage: Stage, state: OpenedCoordination): Promise<RunEvent[]> {
   const events = await stage.events(state);
   for (const { conflictId, resolutions } of listConflicts(events))
     expect(resolutions, `resolutions of ${conflictId}`).toHaveLength(1);

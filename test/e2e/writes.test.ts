@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { Json } from "../support/gateway.ts";
 import type { SpawnArgs, ToolCall, Turn } from "../support/scripted-model.ts";
-import type { Known, Stage } from "./stage.ts";
+import type { OpenedCoordination, Stage } from "./stage.ts";
 import {
   call,
   childOf,
@@ -102,7 +102,7 @@ function createTrio(folder: string): SpawnArgs[] {
   ];
 }
 
-async function contendFor(folder: string): Promise<{ state: Known; events: RunEvent[] }> {
+async function contendFor(folder: string): Promise<{ state: OpenedCoordination; events: RunEvent[] }> {
   put(stage, `${folder}/lines.txt`, LINES);
   put(stage, `${folder}/same.txt`, SAME);
   const state = await run(stage, `of-${folder}`, { spawn: createTrio(folder) });
@@ -121,7 +121,7 @@ function partWorkers(folder: string, name: FileName): { winner: Worker; losers: 
 }
 
 describe("owner_wins", () => {
-  let state: Known;
+  let state: OpenedCoordination;
   let events: RunEvent[];
 
   beforeAll(async () => {
@@ -159,7 +159,7 @@ describe("owner_wins", () => {
 });
 
 describe("merge_if_safe", () => {
-  let state: Known;
+  let state: OpenedCoordination;
   let events: RunEvent[];
 
   beforeAll(async () => {
@@ -240,7 +240,7 @@ const planStep = (stepId: string, turns: readonly Turn[], fields: Json = {}): Js
 });
 
 /** Runs a plan, which is named as its owner's session, to its end. */
-async function runPlan(label: string, strategy: string, steps: readonly Json[]): Promise<Known> {
+async function runPlan(label: string, strategy: string, steps: readonly Json[]): Promise<OpenedCoordination> {
   await stage.gateway.call("coordination.plan.run", {
     plan: {
       coordinationId: label,
@@ -257,7 +257,7 @@ async function runPlan(label: string, strategy: string, steps: readonly Json[]):
 
 describe("priority_wins", () => {
   const [lines, fresh] = ["priority/lines.txt", "priority/new.txt"];
-  let state: Known;
+  let state: OpenedCoordination;
   let events: RunEvent[];
 
   beforeAll(async () => {

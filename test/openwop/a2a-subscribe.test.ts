@@ -28,13 +28,13 @@ interface StreamEvent {
   readonly artifactUpdate?: object;
 }
 
-interface Following {
+interface TaskSubscription {
   /** States, and the nodes whose questions are asked. */
   readonly events: string[];
   readonly ended: Promise<void>;
 }
 
-async function follow(method: string, params: object): Promise<Following> {
+async function follow(method: string, params: object): Promise<TaskSubscription> {
   const response = await fetch(`${world.baseUrl}/v1/a2a`, {
     method: "POST",
     headers: {
@@ -81,7 +81,7 @@ async function accept(taskId: string, nodeId: string): Promise<void> {
   expect((await sendMessage(world, message)).error).toBeUndefined();
 }
 
-const waitUntilAsked = ({ events }: Following, nodeId: string): Promise<unknown> =>
+const waitUntilAsked = ({ events }: TaskSubscription, nodeId: string): Promise<unknown> =>
   waitFor(() => events.at(-1) === `${ASKING} ${nodeId}`, { what: `the question of ${nodeId}` });
 
 it.each(["in-turn", "at-once", "outer"])(

@@ -94,15 +94,15 @@ describe("the status of a task", () => {
 });
 
 describe("a listing of tasks since a time", () => {
-  interface Listing {
+  interface TaskListing {
     readonly tasks: readonly ShownTask[];
   }
 
-  function list(statusTimestampAfter: string): Promise<A2aReply<Listing>> {
-    return callA2a<Listing>(world, { method: "ListTasks", params: { statusTimestampAfter } });
+  function list(statusTimestampAfter: string): Promise<A2aReply<TaskListing>> {
+    return callA2a<TaskListing>(world, { method: "ListTasks", params: { statusTimestampAfter } });
   }
 
-  const listIds = ({ result }: A2aReply<Listing>): string[] => result!.tasks.map(({ id }) => id);
+  const listIds = ({ result }: A2aReply<TaskListing>): string[] => result!.tasks.map(({ id }) => id);
 
   it("has those that ended then or later, and all that have not ended", async () => {
     const early = await begin("begin-3", "brief");

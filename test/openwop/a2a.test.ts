@@ -361,13 +361,13 @@ describe("whoever asks the A2A server", () => {
   });
 });
 
-interface Posting {
+interface PostOptions {
   readonly token?: string;
   /** `undefined`: the header is left out. */
   readonly version?: string | undefined;
 }
 
-function post(body: unknown, posting: Posting = {}): Promise<Response> {
+function post(body: unknown, posting: PostOptions = {}): Promise<Response> {
   const { token = TOKEN } = posting;
   const version = "version" in posting ? posting.version : "1.0";
   return fetch(`${world.baseUrl}/v1/a2a`, {

@@ -144,13 +144,17 @@ describe("an idempotency key of a write", () => {
   const KEY = "k1";
   const REPLAYED = "openwop-idempotent-replay";
 
-  interface Sending {
+  interface FileRequest {
     readonly content?: string;
     readonly ifMatch?: string;
     readonly key?: string;
   }
 
-  function send(world: McpWorld, method: string, { content, ifMatch, key }: Sending = {}): Promise<Response> {
+  function send(
+    world: McpWorld,
+    method: string,
+    { content, ifMatch, key }: FileRequest = {},
+  ): Promise<Response> {
     return fetch(`${world.baseUrl}${FILE}`, {
       method,
       headers: {
@@ -163,7 +167,7 @@ describe("an idempotency key of a write", () => {
     });
   }
 
-  async function put(world: McpWorld, sending: Sending): Promise<string> {
+  async function put(world: McpWorld, sending: FileRequest): Promise<string> {
     const written = await send(world, "PUT", sending);
     expect(written.status).toBe(200);
     return written.headers.get("etag") ?? "";

@@ -6,7 +6,7 @@ import { createFakeClock } from "../support/fake-clock.ts";
 import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import type { SceneOptions } from "../support/workflow-scene.ts";
 import { BEARER, createFakeFace, createPost } from "./http-fake-host.ts";
-import { postKeyed, serveKeyed, type Served } from "./keyed-scene.ts";
+import { postKeyed, serveKeyed, type KeyedScene } from "./keyed-scene.ts";
 
 /** Fails the first append after it has reached the ledger. */
 function failOnce(): NonNullable<SceneOptions["faults"]> {
@@ -53,7 +53,7 @@ describe("a keyed request whose outcome is not known", () => {
 
 describe("a keyed request whose answer cannot be kept", () => {
   /** A host whose first call of a method of its request log fails, before that does anything. */
-  function serveFailing(method: "finish" | "release"): Served {
+  function serveFailing(method: "finish" | "release"): KeyedScene {
     const { scene } = serveKeyed();
     const { requests } = scene.host;
     let hasFailed = false;
@@ -164,13 +164,13 @@ describe("a keyed request to cancel several runs, one of which fails", () => {
 });
 
 describe("a keyed pause or resumption whose outcome is not known", () => {
-  interface Waiting extends Served {
+  interface DelayedRun extends KeyedScene {
     readonly runId: string;
     readonly faults: NonNullable<SceneOptions["faults"]>;
   }
 
   /** A run whose node waits for its time. */
-  async function createWaitingRun(): Promise<Waiting> {
+  async function createWaitingRun(): Promise<DelayedRun> {
     const faults: NonNullable<SceneOptions["faults"]> = {};
     const served = serveKeyed({ faults });
     const created = await served.face.app.request("/v1/runs", createPost({ workflowId: "later" }));
@@ -257,14 +257,14 @@ describe("a keyed answer whose outcome is not known", () => {
     }),
   );
 
-  interface Asking extends Served {
+  interface AskingRun extends KeyedScene {
     readonly runId: string;
     readonly faults: NonNullable<SceneOptions["faults"]>;
     readonly accept: () => Promise<Response>;
   }
 
   /** A run that waits for an answer. */
-  async function ask(workflowId = "needs-1", options: SceneOptions = {}): Promise<Asking> {
+  async function ask(workflowId = "needs-1", options: SceneOptions = {}): Promise<AskingRun> {
     const faults: NonNullable<SceneOptions["faults"]> = {};
     const served = serveKeyed({ faults, definitions, ...options });
     const created = await served.face.app.request("/v1/runs", createPost({ workflowId }));
@@ -330,7 +330,7 @@ describe("a keyed answer whose outcome is not known", () => {
     expect(next.scene.payloads(runId, "interrupt.resolved")).toHaveLength(1);
   });
 
-  it.each<[title: string, settle: (asking: Asking) => Promise<unknown>]>([
+  it.each<[title: string, settle: (asking: AskingRun) => Promise<unknown>]>([
     ["the same answer of somebody else", ({ scene, runId }) => scene.answer(runId, "gate", ACCEPT, BOB)],
     [
       "another answer of the same principal",

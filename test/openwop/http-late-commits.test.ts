@@ -5,7 +5,7 @@ import type { CoordinationId } from "../../src/agents/coordination/contracts/ids
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
 import type { SceneOptions, WorkflowScene } from "../support/workflow-scene.ts";
 import { createPost } from "./http-fake-host.ts";
-import { postKeyed, serveKeyed, type Served } from "./keyed-scene.ts";
+import { postKeyed, serveKeyed, type KeyedScene } from "./keyed-scene.ts";
 
 /** A ledger that commits the first append only when the test says so, long after it has failed. */
 function createLateCommit() {
@@ -23,7 +23,7 @@ function createLateCommit() {
   return { faults, commit };
 }
 
-async function postAgain(served: Served, path: string, body: unknown): Promise<string> {
+async function postAgain(served: KeyedScene, path: string, body: unknown): Promise<string> {
   const again = await postKeyed(served, path, body);
   expect(again.status).toBe(201);
   return ((await again.json()) as { readonly runId: string }).runId;

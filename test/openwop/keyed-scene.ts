@@ -10,18 +10,19 @@ const LATER = createWorkflow("later", {
   edges: chain("wait>gate"),
 });
 
-export interface Served {
+/** A scene of workflows, and the HTTP interface that serves it. */
+export interface KeyedScene {
   readonly face: FakeFace;
   readonly scene: WorkflowScene;
 }
 
-export function serveKeyed(options: SceneOptions = {}): Served {
+export function serveKeyed(options: SceneOptions = {}): KeyedScene {
   const scene = createWorkflowScene({ definitions: [NOOP, GATE, LATER], ...options });
   return { scene, face: createFakeFace({ host: scene.host, clock: scene.clock }) };
 }
 
 export async function postKeyed(
-  { face }: Pick<Served, "face">,
+  { face }: Pick<KeyedScene, "face">,
   path: string,
   body: unknown,
 ): Promise<Response> {

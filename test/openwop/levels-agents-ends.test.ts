@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Turn } from "../support/scripted-model.ts";
 import { createAgent, openAgents, type Agents } from "./levels-agents-world.ts";
 import { createNode, createWorkflow } from "./levels-workflows.ts";
-import { childOf, filterByType, findOnly, type Ended, type Event } from "./levels-world.ts";
+import { childOf, filterByType, findOnly, type EndedRun, type Event } from "./levels-world.ts";
 
 const CANARIES = ["CANARY-PROMPT", "CANARY-TASK", "CANARY-RESULT", "CANARY-REASON", "CANARY-TOOL"];
 
@@ -293,7 +293,7 @@ const SCENES: readonly (readonly [what: string, outcome: string, agentId: string
   ];
 
 describe.each(SCENES)("an invocation that %s", (_what, outcome, agentId, turns) => {
-  let ended: Ended;
+  let ended: EndedRun;
   beforeAll(async () => {
     const runId = await world.start(agentId, { about: "CANARY-TASK" }, turns);
     const snapshot = await world.client.until(runId, "completed", "failed", "waiting-approval");

@@ -11,7 +11,7 @@ import {
   filterByType,
   findOnly,
   OTHER_TOKEN,
-  type Ended,
+  type EndedRun,
   type Event,
 } from "./levels-world.ts";
 
@@ -118,7 +118,7 @@ describe("an agent is invoked", () => {
     const root = await world.run("vendor.test.tooled", {}, turns);
     const asNode = await world.runWorkflow("with-a-tooled-agent", turns);
     expect(listAgentTypes(asNode.events)).toEqual(listAgentTypes(root.events));
-    const shapeOf = ({ events }: Ended) =>
+    const shapeOf = ({ events }: EndedRun) =>
       filterByType(events, "agent.toolCalled", "agent.invocation.completed").map(({ payload }) =>
         Object.keys(payload).toSorted(),
       );

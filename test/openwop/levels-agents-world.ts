@@ -8,7 +8,7 @@ import type { ServingOptions } from "../../src/plugins/serve-openwop.ts";
 import { startMcpTools, type McpToolServer } from "../support/mcp-tools.ts";
 import { startScriptedModel, type Rule, type ScriptedModel, type Turn } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { clientOf, openWorld, TOKEN, type Ended, type Start, type World } from "./levels-world.ts";
+import { clientOf, openWorld, TOKEN, type EndedRun, type Start, type World } from "./levels-world.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -41,9 +41,9 @@ export interface Agents extends World {
   readonly model: ScriptedModel;
   readonly mcp: McpToolServer;
   /** A run of one agent, whose model plays these turns. */
-  run(agentId: string, task: Fields, turns: readonly Turn[], start?: Start): Promise<Ended>;
+  run(agentId: string, task: Fields, turns: readonly Turn[], start?: Start): Promise<EndedRun>;
   /** A run of a workflow, whose agent's model plays these turns. */
-  runWorkflow(workflowId: string, turns: readonly Turn[]): Promise<Ended>;
+  runWorkflow(workflowId: string, turns: readonly Turn[]): Promise<EndedRun>;
   /** Waits until it is so. */
   until(isSo: () => Promise<boolean>): Promise<void>;
   /** As `run`, and its id as soon as it was accepted. */

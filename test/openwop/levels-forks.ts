@@ -11,7 +11,7 @@ import {
   createWorkflow,
   WORKERS,
 } from "./levels-workflows.ts";
-import type { Client, Ended, Event, Reply } from "./levels-world.ts";
+import type { Client, EndedRun, Event, Reply } from "./levels-world.ts";
 
 const write = (id: string, content: string, config: object = {}) =>
   createNode(id, "openclaw.memory.write", { config: { content, ...config } });
@@ -68,7 +68,7 @@ export async function forkOf(
 }
 
 /** Forks a run and follows the fork to its end. */
-export async function forkToEnd(client: Client, sourceRunId: string, body?: object): Promise<Ended> {
+export async function forkToEnd(client: Client, sourceRunId: string, body?: object): Promise<EndedRun> {
   const runId = await forkOf(client, sourceRunId, body);
   const snapshot = await client.until(runId, ...ENDS);
   return { runId, snapshot, events: await client.events(runId) };

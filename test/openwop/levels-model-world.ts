@@ -11,7 +11,7 @@ import {
   createWorkflow,
   WORKERS,
 } from "./levels-workflows.ts";
-import { openWorld, type Ended, type Event, type World } from "./levels-world.ts";
+import { openWorld, type EndedRun, type Event, type World } from "./levels-world.ts";
 
 const VALID = { type: "object", required: ["valid"], properties: { valid: { type: "boolean" } } };
 export const WORD = {
@@ -138,7 +138,7 @@ export async function programModel(
   expect(reply.status).toBe(200);
 }
 
-export async function forkToEnd({ client }: World, source: string, body: object = {}): Promise<Ended> {
+export async function forkToEnd({ client }: World, source: string, body: object = {}): Promise<EndedRun> {
   const reply = await client.post(`/v1/runs/${source}:fork`, { fromSeq: 0, mode: "replay", ...body });
   expect([reply.status, reply.body]).toMatchObject([201, { sourceRunId: source }]);
   const runId = String(reply.body["runId"]);

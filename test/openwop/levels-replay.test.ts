@@ -2,7 +2,7 @@
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { printEvents, fork, FORKED, forkToEnd, forkOf, stripVolatile } from "./levels-forks.ts";
-import { filterByType, findOnly, openWorld, type Ended, type Event, type World } from "./levels-world.ts";
+import { filterByType, findOnly, openWorld, type EndedRun, type Event, type World } from "./levels-world.ts";
 
 let world: World;
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /** A run that goes through everything: several turns, a doubt, memory, a worker that fails. */
-async function runWork(): Promise<Ended> {
+async function runWork(): Promise<EndedRun> {
   const runId = await world.client.start("works");
   await world.client.until(runId, "waiting-approval");
   expect((await world.client.resolve(runId, "boss", { action: "accept" })).status).toBe(200);

@@ -56,14 +56,14 @@ afterAll(async () => {
 const onB = () => clientOf(b.baseUrl, B_TOKEN);
 const createPeerInputs = () => ({ inputs: { peerUrl: b.baseUrl } });
 
-interface Both {
+interface RunPair {
   readonly runId: string;
   readonly events: readonly Event[];
   readonly childRunId: string;
   readonly childEvents: readonly Event[];
 }
 
-async function runBoth(workflowId: string, headers: Record<string, string> = {}): Promise<Both> {
+async function runBoth(workflowId: string, headers: Record<string, string> = {}): Promise<RunPair> {
   const { runId, events } = await a.client.run(workflowId, { ...createPeerInputs(), headers });
   const childRunId = childOf(events);
   return { runId, events, childRunId, childEvents: await onB().events(childRunId) };

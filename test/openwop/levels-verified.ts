@@ -183,13 +183,14 @@ export interface VerifiedWorld {
   readonly world: World;
   readonly model: ModelServer;
   /** Until people are asked. */
-  held(workflowId: string): Promise<Seen>;
+  held(workflowId: string): Promise<VerifiedRun>;
   answer(runId: string, nodeId: string, value: Config): Promise<void>;
-  ended(runId: string): Promise<Seen>;
+  ended(runId: string): Promise<VerifiedRun>;
   close(): Promise<void>;
 }
 
-export interface Seen {
+/** A run that was held or has ended, with its snapshot and its log. */
+export interface VerifiedRun {
   readonly runId: string;
   readonly snapshot: Snapshot;
   readonly events: readonly Event[];

@@ -11,7 +11,7 @@ import {
   verdictsOf,
   createScripted,
   type Config,
-  type Seen,
+  type VerifiedRun,
   type VerifiedWorld,
 } from "./levels-verified.ts";
 import { work } from "./levels-workflows.ts";
@@ -261,7 +261,7 @@ describe("the gate", () => {
   });
 });
 
-async function forkOf(runId: string, mode: "replay" | "branch", fromSeq: number): Promise<Seen> {
+async function forkOf(runId: string, mode: "replay" | "branch", fromSeq: number): Promise<VerifiedRun> {
   const { status, body } = await here.world.client.post(`/v1/runs/${runId}:fork`, { mode, fromSeq });
   expect(status, JSON.stringify(body)).toBe(201);
   const forkId = String(body["runId"]);

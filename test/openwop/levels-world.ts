@@ -65,11 +65,12 @@ export interface Client {
   /** The snapshot once the status is one of these. */
   until(runId: string, ...statuses: readonly string[]): Promise<Snapshot>;
   /** Starts a run and follows it to its end. */
-  run(workflowId: string, start?: Start): Promise<Ended>;
+  run(workflowId: string, start?: Start): Promise<EndedRun>;
   resolve(runId: string, nodeId: string, resumeValue: unknown): Promise<Reply>;
 }
 
-export interface Ended {
+/** A run that has ended, with its snapshot and its log. */
+export interface EndedRun {
   readonly runId: string;
   readonly snapshot: Snapshot;
   readonly events: readonly Event[];

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { forge } from "../support/ledger-fixtures-damage.ts";
 import { chain, createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
-import { callTool, openMcpWorld, type Called, type McpWorld } from "./mcp-world.ts";
+import { callTool, openMcpWorld, type McpToolResult, type McpWorld } from "./mcp-world.ts";
 
 let world: McpWorld;
 beforeAll(async () => {
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-function readQuestion({ data }: Called): unknown {
+function readQuestion({ data }: McpToolResult): unknown {
   return data["question"];
 }
 

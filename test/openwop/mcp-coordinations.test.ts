@@ -15,14 +15,14 @@ beforeEach(async () => {
 });
 afterEach(() => gateway[Symbol.asyncDispose]());
 
-interface Called {
+interface McpToolResult {
   readonly text: string;
   readonly isError: boolean;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
 /** Calls a tool, and does `once` when the gateway has been asked for the first time. */
-async function callTool(name: string, args: object, once?: () => Promise<unknown>): Promise<Called> {
+async function callTool(name: string, args: object, once?: () => Promise<unknown>): Promise<McpToolResult> {
   let isAsked = false;
   const [answer] = await gateway.askMcp(
     [{ method: "tools/call", params: { name, arguments: args } }],
@@ -36,17 +36,20 @@ async function callTool(name: string, args: object, once?: () => Promise<unknown
 }
 
 /** Calls `questions` where a function answers in the gateway's place. */
-async function askForQuestions(askGateway: Parameters<typeof askMcp>[2], args: object): Promise<Called> {
+async function askForQuestions(
+  askGateway: Parameters<typeof askMcp>[2],
+  args: object,
+): Promise<McpToolResult> {
   const params = { name: "questions", arguments: args };
   const [answer] = await askMcp(gateway.plugin.ledgerPath, [{ method: "tools/call", params }], askGateway);
   return readCalled(answer);
 }
 
-function readCalled(answer = ""): Called {
+function readCalled(answer = ""): McpToolResult {
   const { result } = JSON.parse(answer) as {
     readonly result: {
       readonly content: readonly { readonly text: string }[];
-      readonly structuredContent?: Called["data"];
+      readonly structuredContent?: McpToolResult["data"];
       readonly isError?: boolean;
     };
   };

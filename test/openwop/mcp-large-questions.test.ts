@@ -5,7 +5,7 @@ import { callTool, openMcpWorld } from "./mcp-world.ts";
 
 const LONG = "x".repeat(15_000);
 
-interface Listed {
+interface ListedQuestion {
   readonly runId: string;
   readonly resource: string;
   readonly asked?: { readonly title: string };
@@ -23,7 +23,7 @@ it("questions that are too long together are listed, those without room without 
   for (let begun = 0; begun < 20; begun += 1) await callTool(client, "long");
   const { text, data } = await callTool(client, "questions", { limit: 100 });
   expect(JSON.stringify(data).length).toBeLessThan(200_000);
-  const questions = data["questions"] as readonly Listed[];
+  const questions = data["questions"] as readonly ListedQuestion[];
   expect(questions).toHaveLength(21);
   for (const { runId, resource } of questions) expect(resource).toBe(`openwop://runs/${runId}`);
   const isLeftOut = questions.map((question) => question.asked === undefined);

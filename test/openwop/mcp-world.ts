@@ -92,7 +92,8 @@ export async function connectMcp({ baseUrl }: Pick<McpWorld, "baseUrl">, token =
   return { client, transport };
 }
 
-export interface Called {
+/** The result of a call of a tool, as text and as a value. */
+export interface McpToolResult {
   readonly isError: boolean;
   readonly text: string;
   readonly data: Readonly<Record<string, unknown>>;
@@ -103,7 +104,7 @@ export async function callTool(
   name: string,
   args: Record<string, unknown> = {},
   options: Parameters<Client["callTool"]>[2] = {},
-): Promise<Called> {
+): Promise<McpToolResult> {
   const {
     content,
     structuredContent = {},
@@ -113,6 +114,6 @@ export async function callTool(
   return {
     isError: isError === true,
     text: first?.text ?? "",
-    data: structuredContent as Called["data"],
+    data: structuredContent as McpToolResult["data"],
   };
 }

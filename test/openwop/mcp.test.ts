@@ -366,7 +366,7 @@ describe("whoever asks the MCP server", () => {
   });
 });
 
-interface Sending {
+interface SessionRequest {
   readonly token?: string;
   readonly session?: string | undefined;
   readonly origin?: string;
@@ -375,7 +375,7 @@ interface Sending {
 
 function send(
   message: unknown,
-  { token = TOKEN, session, origin, url = world.mcpUrl }: Sending,
+  { token = TOKEN, session, origin, url = world.mcpUrl }: SessionRequest,
 ): Promise<Response> {
   return fetch(url, {
     method: "POST",

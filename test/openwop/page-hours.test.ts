@@ -8,10 +8,10 @@ import { TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 
 const HOUR_MS = 3_600_000;
 
-type Counted = Parameters<ReturnType<typeof createHourCounter>["count"]>[0];
+type CountedLedger = Parameters<ReturnType<typeof createHourCounter>["count"]>[0];
 
 /** Answers with events of one moment, more than are counted. */
-function createCrowded(atMs: number): Counted {
+function createCrowded(atMs: number): CountedLedger {
   const newest = PAGE_BOUNDS.hourEventsMax + 1;
   const event = { type: "step.completed", timestamp: new Date(atMs).toISOString() } as RunEvent;
   const readAppended: LedgerQueries["readAppended"] = ({ after, limit }) => {

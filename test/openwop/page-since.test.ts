@@ -23,7 +23,7 @@ const REPLAY: RunOrigin = {
   ids: [{ before: 1, runId: SOURCE }],
 };
 
-interface Found extends RunsPage {
+interface SearchedPage extends RunsPage {
   /** How often a part of the listing of workflow runs was read. */
   readonly reads: number;
 }
@@ -39,7 +39,7 @@ async function searchRuns(
   openedAt: readonly number[],
   sinceMs: number,
   { limit, forks = 0 }: SearchOptions = {},
-): Promise<Found> {
+): Promise<SearchedPage> {
   using folder = createTempFolder();
   const store = await openTestLedger(folder.file("ledger.sqlite"));
   const { workflows } = store;

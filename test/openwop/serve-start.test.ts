@@ -23,3 +23,12 @@ it("a host whose runs cannot go on listens no more, and has closed its ledger", 
   expect(countSockets()).toBe(before);
   expect(existsSync(`${ledger}-wal`)).toBe(false);
 });
+
+it("a host whose key of interrupt tokens cannot be used has closed its ledger", async () => {
+  using folder = createTempFolder();
+  const ledger = folder.file("runs.sqlite");
+  const options = { ...createServing(ledger), interruptKeyFile: folder.path };
+  await expect(startServedOpenWop(options)).rejects.toThrow("--interrupt-key");
+  expect(existsSync(ledger)).toBe(true);
+  expect(existsSync(`${ledger}-wal`)).toBe(false);
+});

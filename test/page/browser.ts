@@ -37,7 +37,8 @@ export interface WatchedPage {
   readonly context: BrowserContext;
 }
 
-export interface Viewing {
+/** The settings of the browser in which a test opens the page. */
+export interface DisplaySettings {
   readonly colorScheme?: "light" | "dark";
   readonly width?: number;
   /** Such as `Asia/Tokyo`. */
@@ -47,7 +48,7 @@ export interface Viewing {
 export async function openPage(
   browser: Browser,
   address: string,
-  viewing: Viewing = {},
+  viewing: DisplaySettings = {},
 ): Promise<WatchedPage> {
   const { colorScheme = "light", width = 1_280, timezoneId = "UTC" } = viewing;
   const context = await browser.newContext({

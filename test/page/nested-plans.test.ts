@@ -25,7 +25,7 @@ const CHILD = "agent:main:subagent:child" as SessionKey;
 
 const { folder, browser } = await openTestBrowser();
 
-interface Nesting {
+interface NestedScene {
   readonly id: CoordinationId;
   readonly planId: CoordinationId;
   readonly ledger: string;
@@ -37,7 +37,7 @@ interface Nesting {
 }
 
 /** Opens work with one child. */
-async function openNesting(name: string): Promise<Nesting> {
+async function openNesting(name: string): Promise<NestedScene> {
   const ledger = folder.file(`${name}.sqlite`);
   const [outer, inner] = [createAuthor(`outer-${name}`), createAuthor(`inner-${name}`)];
   const record = async (author: typeof outer, ...commands: readonly Command[]): Promise<void> => {
@@ -67,7 +67,7 @@ function openNested(coordinationId: CoordinationId, session: SessionKey): Comman
   return { ...openPlan({ steps: 1 }), ownerSession: session, parent } as Command;
 }
 
-const visit = ({ ledger }: Nesting, play: Play): Promise<void> => visitPage({ browser, ledger }, play);
+const visit = ({ ledger }: NestedScene, play: Play): Promise<void> => visitPage({ browser, ledger }, play);
 
 /** The step of the plan, below the step whose agent runs it. */
 const findInner = (page: Page) => page.locator(".tree li li li .leaf");

@@ -8,14 +8,16 @@ import { killAtExit } from "../support/kill-at-exit.ts";
 const MAIN = join(import.meta.dirname, "..", "..", "src", "plugins", "cli", "main.ts");
 const STOP_MS = 10_000;
 
-export interface Served {
+/** The page that a process of `serve` shows. */
+export interface PageServer {
   /** With a link that signs in once. */
   readonly address: string;
   readonly port: number;
   stop(): Promise<void>;
 }
 
-export interface Serving {
+/** The ledger of a process of `serve`, its port and its workflows. */
+export interface ServeSetup {
   readonly ledger: string;
   /** 0 takes any that is free. */
   readonly port?: number;
@@ -25,7 +27,7 @@ export interface Serving {
 
 export const TOKEN = "s3cret-of-the-tests";
 
-export async function startServe({ ledger, port = 0, workflows }: Serving): Promise<Served> {
+export async function startServe({ ledger, port = 0, workflows }: ServeSetup): Promise<PageServer> {
   const args = [MAIN, "serve", "--port", String(port), "--ledger", ledger, "--token", TOKEN, "--json"];
   if (workflows !== undefined) args.push("--workflows", workflows);
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });

@@ -4,7 +4,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { HealthReport } from "../../src/plugins/page/contract/health.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { startBrowser, openPage, type Viewing } from "./browser.ts";
+import { startBrowser, openPage, type DisplaySettings } from "./browser.ts";
 import {
   ENDED_PLAN,
   fillLedger,
@@ -40,7 +40,8 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
-const visit = (play: Play, viewing?: Viewing): Promise<void> => visitPage({ browser, ledger, viewing }, play);
+const visit = (play: Play, viewing?: DisplaySettings): Promise<void> =>
+  visitPage({ browser, ledger, viewing }, play);
 
 /** Labels of a drawing spell its signs out (`✓` as `completed`), so they do not begin with what is drawn. */
 async function listViolations(page: Page): Promise<string[]> {

@@ -10,6 +10,7 @@ import type {
 import { readChangeLog } from "../../src/plugins/reports/conflict-log.ts";
 import { PRODUCTION, recordConflicts, WRITERS } from "../cli/recorded-conflicts.ts";
 import { recordPlans } from "../cli/recorded-plan.ts";
+import { recordContests } from "../cli/recorded-contests.ts";
 import { createAskedByOwner, createOpening, recordCommands, spawn } from "../cli/recorded-questions.ts";
 import { step } from "../core/plan-scene.ts";
 import { contentOf, OWNER, testCoordinator } from "../support/ledger-fixtures.ts";
@@ -86,6 +87,20 @@ describe("questions", () => {
         "the session that it is about, or whose plan it is",
       );
       expect(await findField("told").textContent()).toContain("webhook:ops due at");
+    });
+  });
+
+  it("about contested writes have the resource on their cards", async () => {
+    const ledger = folder.file("contests.sqlite");
+    await recordContests(ledger, "file:/repo/notes.md", "queue:\u202email");
+    await visitPage({ browser, ledger }, async ({ page }) => {
+      await go(page, "#/questions");
+      const resources = page.locator(".card .mono");
+      await resources.first().waitFor();
+      expect((await resources.allTextContents()).toSorted()).toEqual([
+        "file:/repo/notes.md",
+        "queue:[U+202E]mail",
+      ]);
     });
   });
 

@@ -2,10 +2,10 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, expect } from "vitest";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { openPage, startBrowser, type Viewing, type WatchedPage } from "./browser.ts";
-import { startServe, type Served } from "./page-stage.ts";
+import { openPage, startBrowser, type DisplaySettings, type WatchedPage } from "./browser.ts";
+import { startServe, type PageServer } from "./page-stage.ts";
 
-export type Play = (watched: WatchedPage, served: Served) => Promise<void>;
+export type Play = (watched: WatchedPage, served: PageServer) => Promise<void>;
 
 /** Starts a browser, and makes a folder for ledgers, for the tests of a file. Both end with them. */
 export async function openTestBrowser(): Promise<{
@@ -21,14 +21,15 @@ export async function openTestBrowser(): Promise<{
   return { browser, folder };
 }
 
-export interface Visited {
+/** The browser and the ledger of a visit to the page. */
+export interface PageVisit {
   readonly browser: Browser;
   readonly ledger: string;
-  readonly viewing?: Viewing | undefined;
+  readonly viewing?: DisplaySettings | undefined;
 }
 
 /** Fails where a script went wrong or the content security policy stopped something. */
-export async function visitPage({ browser, ledger, viewing }: Visited, play: Play): Promise<void> {
+export async function visitPage({ browser, ledger, viewing }: PageVisit, play: Play): Promise<void> {
   const served = await startServe({ ledger });
   const watched = await openPage(browser, served.address, viewing);
   try {

@@ -6,7 +6,7 @@ import { createNode, createNoop, createWorkflow } from "../openwop/levels-workfl
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { openPage, startBrowser } from "./browser.ts";
 import { holdNext } from "./held-route.ts";
-import { startServe, TOKEN, type Served } from "./page-stage.ts";
+import { startServe, TOKEN, type PageServer } from "./page-stage.ts";
 import { serveGateway, type ServedGateway } from "./tab-stage.ts";
 import { go } from "./visit.ts";
 
@@ -16,7 +16,7 @@ const ASKS = createWorkflow("asks", {
 
 let folder: TempFolder;
 let browser: Browser;
-let served: Served;
+let served: PageServer;
 
 beforeAll(async () => {
   folder = createTempFolder();

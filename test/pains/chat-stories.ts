@@ -39,13 +39,15 @@ export async function writeInChat(
   await stage.gateway.call("agent", run, WAIT_MS_MAX);
 }
 
-interface Sent {
+interface ChatDelivery {
   readonly to: string;
   readonly text?: string;
 }
 
 export async function readChat({ gateway }: Stage, to: string): Promise<string[]> {
-  const { sent } = (await gateway.call(`${CHAT}.seen`)) as unknown as { readonly sent: readonly Sent[] };
+  const { sent } = (await gateway.call(`${CHAT}.seen`)) as unknown as {
+    readonly sent: readonly ChatDelivery[];
+  };
   return sent.filter((message) => message.to.includes(to)).map(({ text = "" }) => text);
 }
 

@@ -5,7 +5,7 @@ import type { Json } from "../support/gateway.ts";
 import { writeLongText, type LongText } from "../support/long-text.ts";
 import { isAnnounce, renderScript, textOf, type RecordedRequest } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { hasEnded, stepNamed, type Known, type Stage } from "../e2e/stage.ts";
+import { hasEnded, stepNamed, type OpenedCoordination, type Stage } from "../e2e/stage.ts";
 import { factsOf, ownerOf } from "../e2e/writes-stage.ts";
 import type { Pair } from "./pair.ts";
 import { WAIT_MS_MAX } from "./story-parts.ts";
@@ -71,10 +71,10 @@ async function readResult(stage: Stage, label: string, args: Json = {}): Promise
   return JSON.parse(await callTool(stage, label, { name: "coordination_result", args })) as Json;
 }
 
-const endOf = (stage: Stage, label: string): Promise<Known> =>
+const endOf = (stage: Stage, label: string): Promise<OpenedCoordination> =>
   stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
 
-const placeOf = (state: Known, label: string): Json => ({
+const placeOf = (state: OpenedCoordination, label: string): Json => ({
   coordinationId: state.coordinationId,
   stepId: stepNamed(state, label).spec.stepId,
 });

@@ -3,7 +3,7 @@
  * noted on the test (`--reporter=verbose`); RATE_LIMIT_CHILDREN=50 takes as many as the goal names.
  */
 import { expect, type TestContext } from "vitest";
-import { hasEnded, type Known, type Stage } from "../e2e/stage.ts";
+import { hasEnded, type OpenedCoordination, type Stage } from "../e2e/stage.ts";
 import { begin, call, childOf, expectSound, factsOf, ownerOf, put, read } from "../e2e/writes-stage.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 import type { Turn } from "../support/scripted-model.ts";
@@ -128,7 +128,7 @@ async function spawnChildren(stage: Stage, label: string): Promise<void> {
   });
 }
 
-async function runWorkers(stage: Stage, label: string): Promise<Known> {
+async function runWorkers(stage: Stage, label: string): Promise<OpenedCoordination> {
   const steps = listLabels(`${label}-worker`, childCount).map((stepId) => stepOf(stepId, createReadings()));
   await runPlan(stage, planOf(label, steps));
   return stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);

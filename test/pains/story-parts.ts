@@ -8,7 +8,7 @@ import {
   type Turn,
 } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import type { Known, Stage } from "../e2e/stage.ts";
+import type { OpenedCoordination, Stage } from "../e2e/stage.ts";
 import { begin, childOf, ownerOf, resultsOf, taskOf } from "../e2e/writes-stage.ts";
 
 export const WAIT_MS_MAX = 90_000;
@@ -117,7 +117,7 @@ export const countMessagesWith = ({ body }: RecordedRequest, words: string): num
   body.messages.filter((message) => textOf(message).includes(words)).length;
 
 /** The delivery of a plan's result, as the ledger has it. */
-export async function readDelivery(stage: Stage, state: Known): Promise<unknown> {
+export async function readDelivery(stage: Stage, state: OpenedCoordination): Promise<unknown> {
   const terminal = (await stage.events(state)).find(({ type }) => type === "coordination.terminal");
   return (terminal?.payload as Json | undefined)?.["delivery"];
 }

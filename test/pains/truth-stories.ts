@@ -15,7 +15,7 @@ import {
   type Turn,
 } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { stepNamed, type Known, type Stage } from "../e2e/stage.ts";
+import { stepNamed, type OpenedCoordination, type Stage } from "../e2e/stage.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { turnFlagOrRestart } from "../e2e/turn-flag.ts";
 import {
@@ -107,7 +107,7 @@ export const readingsOf = ({ model }: Stage, label: string): string[] =>
     .flatMap(({ body }) => body.messages.map(textOf))
     .filter((text) => text.includes(wordsOf(label)) && !text.includes("SCRIPT:"));
 
-export const differencesOf = (state: Known, name: string): readonly ChildDifference[] =>
+export const differencesOf = (state: OpenedCoordination, name: string): readonly ChildDifference[] =>
   stepNamed(state, name).differences ?? [];
 
 const turn = (stage: Stage, onMismatch: string): Promise<void> =>
@@ -148,7 +148,7 @@ async function showPain(stage: Stage): Promise<void> {
   expect(tellingsOf(stage, wordsOf("p21-liar")).join()).not.toContain("small");
 }
 
-async function showModels(stage: Stage): Promise<Known> {
+async function showModels(stage: Stage): Promise<OpenedCoordination> {
   const unasked = childOf("p21-unasked");
   const honest = childOf("p21-honest", { say: "I run on mock/small.", call: [read("x.md")] });
   const ended = await run(stage, "p21-recorded", {
@@ -280,7 +280,7 @@ async function showRefusal(stage: Stage): Promise<void> {
 }
 
 /** The difference is a fact, and whoever looks sees it. */
-async function showFact(stage: Stage, recorded: Known): Promise<void> {
+async function showFact(stage: Stage, recorded: OpenedCoordination): Promise<void> {
   const { stepId } = stepNamed(recorded, "p21-liar").spec;
   const facts = factsOf(await stage.events(recorded), "child.differed");
   expect(facts).toEqual([{ stepId, attempt: 1, ...ROUTED }]);

@@ -10,7 +10,7 @@ import { createFakeHost, type FakeHost } from "./fake-host.ts";
 import { useStateFolder } from "./stopped-handlers.ts";
 
 type Emit = OpenClawPluginApi["agent"]["events"]["emitAgentEvent"];
-type Emitted = Parameters<Emit>[0];
+type EmittedEvent = Parameters<Emit>[0];
 
 const OWNER = "agent:main:main";
 const SECRET = "words that nobody else may read";
@@ -68,7 +68,7 @@ const hasEnded = async (): Promise<boolean> =>
 
 describe("the host's agent event stream", () => {
   it("has every event of a coordination, in its order, for the owner's session", async () => {
-    const emitted: Emitted[] = [];
+    const emitted: EmittedEvent[] = [];
     await coordinateOnce(
       createHostWith((event) => {
         emitted.push(event);
@@ -103,7 +103,7 @@ describe("the host's agent event stream", () => {
   });
 
   it("has ids and types, and no words", async () => {
-    const emitted: Emitted[] = [];
+    const emitted: EmittedEvent[] = [];
     await coordinateOnce(
       createHostWith((event) => {
         emitted.push(event);

@@ -74,28 +74,29 @@ export interface Chat {
   readonly chats: () => Promise<ChatAgents>;
   readonly runtime: SharedRuntime;
   /** Turns of sessions that were begun to tell them something. */
-  readonly tellings: readonly Telling[];
+  readonly tellings: readonly SessionTurn[];
   readonly tellIn: OpenChats["tellIn"];
   readonly log: (runId: string) => Promise<WorkflowEvent[]>;
   readonly runIds: () => Promise<string[]>;
 }
 
-interface Setting {
+interface ChatSettings {
   readonly says?: Says;
   readonly openwop?: object;
   readonly phase1?: object;
   readonly agents?: readonly object[];
 }
 
-export interface Telling {
+/** A turn that was begun to tell a session something. */
+export interface SessionTurn {
   readonly sessionKey: string;
   readonly message: string;
   readonly idempotencyKey: string;
 }
 
 /** Sessions of the host in which turns can be begun. */
-function createSessions(tellings: Telling[]): object {
-  const run = (request: Telling): Promise<object> => {
+function createSessions(tellings: SessionTurn[]): object {
+  const run = (request: SessionTurn): Promise<object> => {
     tellings.push(request);
     return Promise.resolve({ runId: request.idempotencyKey, sessionKey: request.sessionKey });
   };
@@ -114,7 +115,7 @@ export async function openChat({
   openwop,
   phase1,
   agents = AGENTS,
-}: Setting = {}): Promise<Chat> {
+}: ChatSettings = {}): Promise<Chat> {
   const folder = createTempFolder();
   closing.push(() => folder[Symbol.dispose]());
   const stateDir = folder.path;
@@ -129,7 +130,7 @@ export async function openChat({
     askedCalls.push(request);
     return { text: await says(request), provider: "mock", model: "mock", stopReason: "stop", usage: {} };
   };
-  const tellings: Telling[] = [];
+  const tellings: SessionTurn[] = [];
   Object.assign(api.runtime, { llm: { complete }, ...createSessions(tellings) });
   const hooks = new Map<string, Hook>();
   Object.assign(api, { on: (name: string, hook: Hook) => hooks.set(name, hook) });

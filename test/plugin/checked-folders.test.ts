@@ -27,7 +27,7 @@ function readRuling(event: RunEvent): string | undefined {
   return event.type === "verification.failed" ? event.payload.because : undefined;
 }
 
-interface Checked extends AsyncDisposable {
+interface CheckScene extends AsyncDisposable {
   readonly coordinator: RunningCoordinator;
   folderOf(name: string): string;
   /** Puts the file into a folder, which it returns. */
@@ -37,7 +37,7 @@ interface Checked extends AsyncDisposable {
 }
 
 /** Every agent's results are held against a file; agents of the host write it into the folder that their order names. */
-async function createChecked(): Promise<Checked> {
+async function createChecked(): Promise<CheckScene> {
   const temporary = createTempFolder();
   const ruling = Promise.withResolvers<string>();
   const runner = createScriptedRunner(({ folder }) => {
@@ -108,7 +108,7 @@ it("looks in the worktree of a step that has one, before its work is merged", as
 });
 
 /** A spawn of a model that asks for something, and runs as the host says. */
-async function endSpawn({ coordinator }: Checked, requested: ChildRequest, ran?: ChildRun): Promise<void> {
+async function endSpawn({ coordinator }: CheckScene, requested: ChildRequest, ran?: ChildRun): Promise<void> {
   const { spawn, ...request } = spawnOf({ task: "t" });
   const admission = await coordinator.admitSpawn({ ...request, spawn: { ...spawn, requested } });
   if (admission.kind === "refused") throw new Error(admission.reason);

@@ -39,7 +39,7 @@ async function startHandlers(phase1: Record<string, unknown> = {}): Promise<Hook
   return handlers;
 }
 
-interface Spawning {
+interface SpawnFields {
   readonly params?: Record<string, unknown>;
   readonly sessionKey?: string;
   readonly agentId?: string;
@@ -50,7 +50,7 @@ const quiet = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn() };
 
 let calls = 0;
 
-async function spawn(handlers: HookHandlers, spawning: Spawning = {}): Promise<object> {
+async function spawn(handlers: HookHandlers, spawning: SpawnFields = {}): Promise<object> {
   const { params = { task: "secret work" }, sessionKey = "agent:main:main" } = spawning;
   const { agentId = "main", runId = "run-1" } = spawning;
   calls += 1;

@@ -32,7 +32,8 @@ export const call = (name: string, settings: object): Part => ({
   arguments: settings,
 });
 
-export interface Saying {
+/** How the text of a model arrives, and why the model stopped. */
+export interface TextDelivery {
   readonly stopReason?: string;
   /** How the texts come while they are written; each of them alone. */
   readonly pieces?: readonly string[];
@@ -47,7 +48,7 @@ export interface GatedHost {
   /** The next call of the model of a run that goes on. */
   callsModel(session: string): Promise<void>;
   /** The text in the transcript, which is all that others get. */
-  says(session: string, parts: readonly Part[], saying?: Saying): Promise<readonly Part[]>;
+  says(session: string, parts: readonly Part[], saying?: TextDelivery): Promise<readonly Part[]>;
   /** A text on its way from the model, and on its way to it. */
   fromModel(session: string, words: string): string;
   toModel(session: string, words: string): string;

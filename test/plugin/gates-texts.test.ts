@@ -16,7 +16,7 @@ import {
   createText,
   createThought,
   type Part,
-  type Saying,
+  type TextDelivery,
 } from "./gates-scene.ts";
 
 beforeEach(forgetAll);
@@ -36,7 +36,7 @@ describe("a last message of several texts", () => {
   it.each([
     ["written at once", {}],
     ["written in pieces", { pieces: ["The code", " is 4711.", SECRET, '{"confid', 'ence": 0.1}', LOW] }],
-  ] satisfies [string, Saying][])(
+  ] satisfies [string, TextDelivery][])(
     "%s is kept back as a whole where one of them is unsure",
     async (_, how) => {
       const { coordinator, child, host, world } = await onStage();

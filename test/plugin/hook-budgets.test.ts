@@ -21,7 +21,7 @@ interface Service {
   stop(): Promise<void>;
 }
 
-interface Registered {
+interface RegisteredPlugin {
   readonly hooks: readonly Hook[];
   readonly service: Service;
   readonly host: FakeHost;
@@ -33,7 +33,7 @@ const CHILD = "agent:main:subagent:1";
 const SECONDS_MAX = 60;
 
 /** As the host registers the plugin, whose hooks are kept. */
-function registerAll(stateDir: string): Registered {
+function registerAll(stateDir: string): RegisteredPlugin {
   const host = createFakeHost({ stateDir });
   const hooks: Hook[] = [];
   const services: Service[] = [];
@@ -169,7 +169,7 @@ const listBudgets = (budgets: {
 const failAtOnce = (): Promise<never> => Promise.reject(new Error("the ledger is broken"));
 
 let folder: TempFolder;
-let registered: Registered;
+let registered: RegisteredPlugin;
 beforeEach(async () => {
   folder = createTempFolder();
   registered = registerAll(folder.path);

@@ -13,7 +13,7 @@ const ASK: ModelRequest = {
   signal: new AbortController().signal,
 };
 
-interface Given {
+interface HostSetup {
   readonly agents?: object;
   readonly answer?: () => Promise<object> | object;
 }
@@ -23,7 +23,7 @@ const createWholeAnswer = (text = "{}") => ({ text, model: "large", stopReason: 
 function createHost({
   agents = { entries: { main: {}, boss: { default: true } } },
   answer = createWholeAnswer,
-}: Given = {}) {
+}: HostSetup = {}) {
   const requests: Readonly<Record<string, unknown>>[] = [];
   const runtime = {
     config: { current: () => ({ agents }) },

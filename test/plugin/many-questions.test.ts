@@ -20,7 +20,7 @@ async function ask(stage: QuestionStage): Promise<string[]> {
   return ids;
 }
 
-interface Told {
+interface QuestionsReply {
   readonly payload: { readonly questions: readonly { readonly questionId: string }[] };
 }
 
@@ -31,7 +31,7 @@ describe("a thousand open questions", () => {
     const ids = await ask(stage);
     const begun = performance.now();
     const listQuestions = async (params: object): Promise<string[]> => {
-      const { payload } = (await handleQuestions(stage.use, params)) as Told;
+      const { payload } = (await handleQuestions(stage.use, params)) as QuestionsReply;
       return payload.questions.map(({ questionId }) => questionId);
     };
     expect(await listQuestions({ limit: 500 })).toEqual(ids.toReversed().slice(0, 500));

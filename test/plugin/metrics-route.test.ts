@@ -25,14 +25,14 @@ function listRoutes(metrics?: object): object[] {
   return registerHttpRoute.mock.calls.map(([route]) => route as object);
 }
 
-interface Answered {
+interface MetricsAnswer {
   status: number;
   headers: Record<string, string>;
   body: string;
 }
 
-async function ask(api: OpenClawPluginApi, method = "GET"): Promise<Answered> {
-  const answered: Answered = { status: 0, headers: {}, body: "" };
+async function ask(api: OpenClawPluginApi, method = "GET"): Promise<MetricsAnswer> {
+  const answered: MetricsAnswer = { status: 0, headers: {}, body: "" };
   const response = {
     headersSent: false,
     writeHead: (status: number, headers: Record<string, string>) =>

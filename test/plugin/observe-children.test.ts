@@ -25,7 +25,7 @@ import { createHostWithoutState } from "./fake-host.ts";
 
 const REQUESTED: ChildRequest = { model: "openai/large", folder: "/srv/work" };
 
-interface Setting {
+interface ObservationScene {
   readonly world: World;
   readonly coordinator: Coordinator;
   readonly handlers: ObserveHandlers;
@@ -34,7 +34,7 @@ interface Setting {
 
 type Policy = "record" | "hold" | "refuse";
 
-async function setUp(onMismatch: Policy, requested: ChildRequest = REQUESTED): Promise<Setting> {
+async function setUp(onMismatch: Policy, requested: ChildRequest = REQUESTED): Promise<ObservationScene> {
   const world = createWorld({}, createScriptedRunner(), { truth: { onMismatch } });
   const coordinator = world.start();
   const spawn = spawnOf({ task: "t" });
@@ -60,7 +60,7 @@ async function setUp(onMismatch: Policy, requested: ChildRequest = REQUESTED): P
   return { world, coordinator, handlers, session };
 }
 
-async function beginRun({ handlers, session }: Setting, model: string, tools: unknown[] = []) {
+async function beginRun({ handlers, session }: ObservationScene, model: string, tools: unknown[] = []) {
   const [modelProviderId, modelId] = model.split("/");
   const answer = await handlers.beforeRun({
     sessionKey: session,
@@ -72,22 +72,22 @@ async function beginRun({ handlers, session }: Setting, model: string, tools: un
   return answer;
 }
 
-async function callModel({ handlers, session }: Setting, model: string): Promise<void> {
+async function callModel({ handlers, session }: ObservationScene, model: string): Promise<void> {
   const [provider, name] = model.split("/");
   handlers.modelCallStarted({ sessionKey: session, provider, model: name } as never);
   await waitUntilSettled();
 }
 
-const observationsOf = ({ world }: Setting) =>
+const observationsOf = ({ world }: ObservationScene) =>
   listEvents(world, "child.observed").map(({ payload }) => payload.ran);
-const differencesOf = ({ world }: Setting) =>
+const differencesOf = ({ world }: ObservationScene) =>
   listEvents(world, "child.differed").map(
     ({ payload: { stepId: _, attempt: _attempt, ...difference } }) => difference,
   );
 
 const ROUTED = { field: "model", asked: "openai/large", ran: "openai/small" };
 
-let setting: Setting;
+let setting: ObservationScene;
 
 describe("a child that is watched", () => {
   beforeEach(async () => {

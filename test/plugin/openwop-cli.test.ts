@@ -18,14 +18,14 @@ function createConfigured(openwop: object) {
   return createMemoryConfig(config);
 }
 
-interface Told {
+interface CommandReport {
   readonly openwop?: object;
   readonly checks?: readonly { readonly name: string; readonly status: string; readonly message: string }[];
 }
 
-async function runToldCommand(command: string, openwop: object, stateDir: string): Promise<Told> {
+async function runToldCommand(command: string, openwop: object, stateDir: string): Promise<CommandReport> {
   const { stdout } = await runCli([command, "--json"], { stateDir, config: createConfigured(openwop) });
-  return JSON.parse(stdout) as Told;
+  return JSON.parse(stdout) as CommandReport;
 }
 
 async function checksOf(openwop: object, stateDir: string) {
@@ -99,7 +99,7 @@ describe("doctor", () => {
       (await checksOf(openwop, state.path)).find(({ name }) => name === "openwop-workflows");
     expect(await findWorkflowCheck()).toMatchObject({
       status: "fail",
-      message: expect.stringContaining("flows: the folder cannot be read") as unknown,
+      message: expect.stringContaining("flows: there is no such folder") as unknown,
     });
     const folder = join(state.path, "flows");
     mkdirSync(folder);
@@ -135,7 +135,7 @@ describe("doctor", () => {
       systemPrompt: "Write.",
     };
     write("one/writer.json", writer);
-    expect(await findAgentCheck()).toMatchObject(createFailure("two: the folder cannot be read"));
+    expect(await findAgentCheck()).toMatchObject(createFailure("two: there is no such folder"));
     write("two/editor.json", { agentId: "local.acme.editor" });
     expect(await findAgentCheck()).toMatchObject(createFailure("editor.json"));
     write("two/editor.json", writer);

@@ -1,11 +1,12 @@
 /** Owns: children that try to do more than they may, through the real handlers and a real ledger. */
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { openLedgerForReading } from "../../src/plugins/ledger-reader.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import { loadToolNames } from "../../src/plugins/openclaw/privileges/tool-names.ts";
+import { findRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { createSpawnHandlers } from "../../src/plugins/openclaw/spawns/spawn-handlers.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { createFakeHost, type FakeHost } from "./fake-host.ts";
@@ -29,12 +30,10 @@ async function start(phase1: Record<string, unknown> = {}): Promise<void> {
   await handlers.start();
 }
 
+type CallParams = Record<string, unknown>;
+
 /** Plays both hooks around a spawn, as the host calls them; answers with the refusal where there is one. */
-async function spawn(
-  by: string,
-  child: string,
-  params: Record<string, unknown>,
-): Promise<string | undefined> {
+async function spawn(by: string, child: string, params: CallParams): Promise<string | undefined> {
   const event = createCallEvent("sessions_spawn", { task: `work of ${child}`, ...params });
   const before = await handlers.beforeSpawn(event, createCallContext(by));
   if (before?.block) return before.blockReason;
@@ -44,11 +43,7 @@ async function spawn(
 }
 
 /** The words that the model reads about a refused call; `undefined` for one that happens. */
-async function call(
-  by: string,
-  tool: string,
-  params: Record<string, unknown> = {},
-): Promise<string | undefined> {
+async function call(by: string, tool: string, params: CallParams = {}): Promise<string | undefined> {
   const answer = await handlers.beforeCall(createCallEvent(tool, params), createCallContext(by));
   return answer?.block ? answer.blockReason : undefined;
 }
@@ -140,6 +135,20 @@ describe("a child that may only use some tools", () => {
     await endCall("exec", "Tool exec not found");
     await endCall("read", "no such file");
     await endCall("read");
+    expect(await readRefusals()).toMatchObject([{ tool: "exec", rule: "tools.allow" }]);
+  });
+
+  it("has a refusal that could not be recorded at first recorded behind the call", async () => {
+    await start();
+    await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read"] } } });
+    const { privileges } = await findRuntime()!.coordinator();
+    vi.spyOn(privileges, "record").mockRejectedValueOnce(new Error("the disk is full"));
+    const error = await call(CHILD, "exec");
+    expect(error).toMatch(/cannot be told|not known|could not/u);
+    await handlers.afterCall(
+      { ...createCallEvent("exec", {}), error: error ?? "" },
+      createCallContext(CHILD),
+    );
     expect(await readRefusals()).toMatchObject([{ tool: "exec", rule: "tools.allow" }]);
   });
 

@@ -87,8 +87,9 @@ function createNextHost(stateDir: string): FakeHost {
   return host;
 }
 
-const callExec = (handlers: HookHandlers) =>
-  handlers.beforeCall(createCallEvent("exec", { command: "true" }), createCallContext(CHILD));
+const createExecCall = () => createCallEvent("exec", { command: "true" });
+
+const callExec = (handlers: HookHandlers) => handlers.beforeCall(createExecCall(), createCallContext(CHILD));
 
 afterEach(() => {
   vi.useRealTimers();
@@ -144,6 +145,29 @@ describe("the child of a spawn with privileges that a gateway did not record bef
     );
     expect(readHealthBeside(joinLedgerPath(state.path))).toMatchObject({ state: "ok" });
     expect(host.lines.filter(({ level }) => level === "error")).toEqual([]);
+    rows.answer();
+    await handlers.stop();
+  });
+
+  it("is waited for once: not again when the host says that the call was refused", async () => {
+    using state = createTempFolder();
+    await killAmidSpawn(state.path);
+    const host = createNextHost(state.path);
+    const rows = holdRows(host);
+    const handlers = await startGateway(host);
+    await rows.asking;
+    vi.useFakeTimers({ toFake: ["performance"] });
+    /** Lets what waits run into its bound. */
+    const endWait = async <T>(work: Promise<T>): Promise<T> => {
+      await new Promise((resolve) => setImmediate(resolve));
+      vi.advanceTimersByTime(60_000);
+      return work;
+    };
+    const call = createExecCall();
+    const refused = await endWait(handlers.beforeCall(call, createCallContext(CHILD)));
+    const error = refused?.blockReason ?? expect.fail("the call went on");
+    await endWait(handlers.afterCall({ ...call, error }, createCallContext(CHILD)));
+    expect(host.lines.filter(({ text }) => text.includes("a spawn is not recorded yet"))).toHaveLength(1);
     rows.answer();
     await handlers.stop();
   });

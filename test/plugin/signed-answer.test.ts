@@ -26,7 +26,7 @@ const approval = JSON.stringify({
   answerToken: computeHmac(`answer:${QUESTION}`, "base64url"),
 });
 
-interface Sending {
+interface AnswerPost {
   readonly method?: string;
   readonly url?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -41,16 +41,16 @@ const signHeaders = (body: string, id = "msg_1"): Readonly<Record<string, string
   return { "webhook-id": id, "webhook-timestamp": seconds, "webhook-signature": signature };
 };
 
-type Answered = () => Promise<QuestionAnswered>;
-const acceptAnswer: Answered = () =>
+type AnswerHandler = () => Promise<QuestionAnswered>;
+const acceptAnswer: AnswerHandler = () =>
   Promise.resolve({ kind: "accepted", questionId: QUESTION, resolution: "approved" });
 
-interface Told {
+interface HttpReply {
   readonly status: number;
   readonly body: { readonly ok: boolean; readonly message?: string };
 }
 
-function route(answer: Answered = acceptAnswer) {
+function route(answer: AnswerHandler = acceptAnswer) {
   const requests: object[] = [];
   const { logger, lines } = logLines();
   const config = { url: "https://hooks.example/", secret: SECRET, allowPrivate: false, answers: true };
@@ -62,7 +62,7 @@ function route(answer: Answered = acceptAnswer) {
   };
   const use = <T>(work: (plans: never, runtime: never) => Promise<T>): Promise<T> =>
     work(plans as never, undefined as never);
-  const send = async (sending: Sending = {}): Promise<Told> => {
+  const send = async (sending: AnswerPost = {}): Promise<HttpReply> => {
     const { method = "POST", url = "/coordination/answers/ops", body = approval, hangs } = sending;
     const { headers = signHeaders(approval) } = sending;
     const stream = new PassThrough();
@@ -79,7 +79,7 @@ function route(answer: Answered = acceptAnswer) {
       request as unknown as IncomingMessage,
       response as unknown as ServerResponse,
     );
-    return { status: report.status ?? 0, body: JSON.parse(report.body ?? "") as Told["body"] };
+    return { status: report.status ?? 0, body: JSON.parse(report.body ?? "") as HttpReply["body"] };
   };
   return { requests: requests, lines, send };
 }
@@ -127,7 +127,7 @@ describe("a signed answer", () => {
 });
 
 describe("a message that is no signed answer", () => {
-  it.each<[string, Sending, Told["status"], string]>([
+  it.each<[string, AnswerPost, HttpReply["status"], string]>([
     ["comes by another method", { method: "GET" }, 405, "method"],
     ["has no signature", { headers: {} }, 401, "unsigned"],
     [
@@ -190,6 +190,6 @@ describe("a message that is no signed answer", () => {
   });
 });
 
-function nameIn({ url }: Sending): string {
+function nameIn({ url }: AnswerPost): string {
   return url?.endsWith("gone") ? "gone" : "ops";
 }

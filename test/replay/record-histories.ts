@@ -15,13 +15,13 @@ import { playWorkflows } from "../simulator/workflows/play-workflows.ts";
 import { foldThroughout, foldWithNotes, foldWorkflowEvents } from "./fold-histories.ts";
 import { recordNotes } from "./record-notes.ts";
 
-interface Chosen {
+interface ChosenRun {
   readonly seed: number;
   readonly runId: string;
 }
 
 /** One run of each family, and small ones. Runs of one file have different ids. */
-const CHOSEN: Readonly<Record<string, readonly Chosen[]>> = {
+const CHOSEN: Readonly<Record<string, readonly ChosenRun[]>> = {
   // One seed each, because claims have their tokens from the ledger.
   // A result that people let through, with a late answer that does not count.
   "claims-and-gate": [{ seed: 29, runId: "co-g1-1-1" }],
@@ -69,7 +69,7 @@ const WORKFLOW = {
   runIds: ["asked-3", "run-0e40069533ce8a4b8d57cf775d2b9ad1", "run-2c11569f427be2e32601912d4700d640"],
 };
 
-async function recordChosen(chosen: readonly Chosen[]): Promise<RunEvent[][]> {
+async function recordChosen(chosen: readonly ChosenRun[]): Promise<RunEvent[][]> {
   const runs: RunEvent[][] = [];
   for (const { seed, runId } of chosen) {
     const { world } = await playSchedule(makeSchedule(seed));

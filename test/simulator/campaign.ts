@@ -8,9 +8,12 @@ export interface CampaignLimits {
   /** In all worlds together. */
   readonly schedules: number;
   readonly durationMs: number;
+  /** Only schedules with such a move are played; absent: all are. */
+  readonly withMove?: string | undefined;
 }
 
-export interface Found {
+/** A finding, with the simulation and the seed that lead to it. */
+export interface SeedFinding {
   readonly simulation: Simulation;
   readonly seed: number;
   readonly finding: Finding;
@@ -20,21 +23,22 @@ export interface CampaignResult {
   readonly schedules: number;
   readonly moves: number;
   readonly durationMs: number;
-  readonly found?: Found;
+  readonly found?: SeedFinding;
 }
 
 /** Never throws; `tell` hears after each schedule how many were played. */
 export async function runCampaign(
-  { simulations, firstSeed, schedules, durationMs }: CampaignLimits,
+  { simulations, firstSeed, schedules, durationMs, withMove }: CampaignLimits,
   tell: (played: number, moves: number) => void = () => undefined,
 ): Promise<CampaignResult> {
   const startedAt = performance.now();
   let played = 0;
   let moves = 0;
-  while (played < schedules && performance.now() - startedAt < durationMs) {
-    const seed = firstSeed + Math.floor(played / simulations.length);
-    const simulation = simulations[played % simulations.length];
+  for (let next = 0; played < schedules && performance.now() - startedAt < durationMs; next += 1) {
+    const seed = firstSeed + Math.floor(next / simulations.length);
+    const simulation = simulations[next % simulations.length];
     if (!simulation) break;
+    if (withMove !== undefined && !hasMove(simulation.listMoves(seed), withMove)) continue;
     const finding = await simulation.findProblems(seed);
     played += 1;
     moves += simulation.listMoves(seed).length;
@@ -43,4 +47,8 @@ export async function runCampaign(
     if (finding) return { ...result, found: { simulation, seed, finding } };
   }
   return { schedules: played, moves, durationMs: performance.now() - startedAt };
+}
+
+function hasMove(moves: readonly object[], kind: string): boolean {
+  return moves.some((move) => "kind" in move && move.kind === kind);
 }

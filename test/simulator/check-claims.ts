@@ -1,9 +1,10 @@
 /** Owns: claims and conflicts by the log alone: who holds what, until when, and that each conflict is resolved once (A1 to A3). */
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { EventCheck } from "./check-log.ts";
-import { isDisturbed, listBroken } from "./check-steps.ts";
+import { isDisturbed } from "./check-steps.ts";
+import { listBroken } from "./list-broken.ts";
 import type { FactOf, PayloadOf } from "./journal.ts";
-import type { World } from "./world.ts";
+import { mayMergeAll, type World } from "./world.ts";
 
 interface ClaimModel extends PayloadOf<"claim.acquired"> {
   readonly runId: string;
@@ -222,7 +223,7 @@ const isOver = (one: string, other: string): boolean => one === other || other.s
 /** At no time two steps hold what cannot be shared. */
 function checkBeside({ claims, world }: Books, claim: ClaimModel): string[] {
   if (isShared(claim.resource) || world.hasGoneBack) return [];
-  if (world.schedule.setup.conflicts.strategy === "merge_if_safe") return [];
+  if (mayMergeAll(world)) return [];
   const beside = [...claims.values()].filter(
     (other) =>
       other.token < claim.token &&

@@ -46,7 +46,8 @@ export function createDueCheck(world: World): () => string[] {
 }
 
 /** True while nothing has gone wrong. A clock that was set has woken nobody yet. */
-function isUndisturbed({ gateways, jumpsAtMs, clock }: World): boolean {
+function isUndisturbed({ gateways, jumpsAtMs, clock, areClocksApart }: World): boolean {
+  if (areClocksApart) return false;
   return jumpsAtMs.at(-1) !== clock.now() && gateways.every(({ life }) => !life.isDisturbed);
 }
 

@@ -5,6 +5,7 @@ import type { PlayedPlan } from "../crash/plan-play.ts";
 import { checkForks } from "./check-forks.ts";
 import { checkJudgements } from "./check-judgements.ts";
 import { checkPromises } from "./check-promises.ts";
+import { checkReplay } from "./check-replay.ts";
 import { checkSpawns } from "./check-spawns.ts";
 import { checkWorktreesAtEnd } from "./check-worktrees.ts";
 import type { World } from "./world.ts";
@@ -22,14 +23,14 @@ export async function checkEnd(world: World): Promise<void> {
     ...checkJudgements(world),
     ...checkWorktreesAtEnd(world),
     ...checkSpawns(world),
+    ...(await checkReplay(world)),
   );
   for (const runId of world.journal.runIds()) problems.push(...checkPlan(world, runId));
-  await Promise.resolve();
 }
 
 /** The checks of the sweep of plans, for one plan of several. */
 function checkPlan(world: World, runId: string): string[] {
-  const { journal, ledger, deaths, hasGoneBack } = world;
+  const { journal, ledger, deaths, hasGoneBack, areClocksApart } = world;
   const all = journal.eventsOf(runId);
   const events = all.filter((event) => !isOfSpawn(event));
   const [created] = events;
@@ -43,6 +44,7 @@ function checkPlan(world: World, runId: string): string[] {
     answers: [],
     deaths,
     hasGoneBack,
+    areClocksApart,
     problems: [],
     calls: undefined as never,
   } satisfies PlayedPlan;

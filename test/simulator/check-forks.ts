@@ -1,7 +1,7 @@
 /** Owns: that a fork has from its source exactly what had completed there before its place, by the logs and by the answers. */
 import { DELIVERY_STEP_ID, type CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { listBroken } from "./check-steps.ts";
+import { listBroken } from "./list-broken.ts";
 import type { FactOf, PayloadOf } from "./journal.ts";
 import type { ForkPromise } from "./promises.ts";
 import type { World } from "./world.ts";
@@ -14,13 +14,13 @@ export function checkForks(world: World): string[] {
   ];
 }
 
-type Forked = Exclude<NonNullable<ForkPromise["answer"]>, { readonly kind: "refused" }>;
-type Carried = NonNullable<PayloadOf<"step.admitted">["carried"]>;
+type AcceptedFork = Exclude<NonNullable<ForkPromise["answer"]>, { readonly kind: "refused" }>;
+type CarriedResult = NonNullable<PayloadOf<"step.admitted">["carried"]>;
 
 /** Reads the results of the steps that had completed there: by an agent, or in the source of the source. */
-function readResults(world: World, source: string, place: number): Map<string, Carried> {
+function readResults(world: World, source: string, place: number): Map<string, CarriedResult> {
   const events = world.journal.eventsOf(source).filter(({ sequence }) => sequence < Math.max(place, 1));
-  const results = new Map<string, Carried>(readOlderResults(world, events));
+  const results = new Map<string, CarriedResult>(readOlderResults(world, events));
   for (const { type, eventId, payload } of events) {
     const isCarried = type === "step.admitted" && payload.carried !== undefined;
     if ((type !== "step.completed" && !isCarried) || payload.stepId === DELIVERY_STEP_ID) continue;
@@ -31,7 +31,7 @@ function readResults(world: World, source: string, place: number): Map<string, C
 }
 
 /** A source that is a fork, and whose steps were not all admitted there, has the results of its own source all the same. */
-function readOlderResults(world: World, events: readonly RunEvent[]): ReadonlyMap<string, Carried> {
+function readOlderResults(world: World, events: readonly RunEvent[]): ReadonlyMap<string, CarriedResult> {
   const [created] = events;
   if (created?.type !== "coordination.created" || !created.payload.forkedFrom) return new Map();
   const { forkedFrom, plan } = created.payload;
@@ -55,7 +55,7 @@ function checkOrigin(world: World, { runId, payload }: FactOf<"coordination.crea
   );
 }
 
-function sortKeys(carried: Carried | undefined): unknown {
+function sortKeys(carried: CarriedResult | undefined): unknown {
   return carried && [carried.eventId, carried.output?.sha256, carried.released];
 }
 
@@ -94,7 +94,7 @@ function isForkOf({ journal }: World, { coordinationId, source, from }: ForkProm
 }
 
 /** The answer names what the fork carries, and the rest as what it does anew. */
-function checkNames(world: World, coordinationId: string, { from, carried, anew }: Forked): string[] {
+function checkNames(world: World, coordinationId: string, { from, carried, anew }: AcceptedFork): string[] {
   const expected = readResults(world, from.coordinationId, from.sequence);
   const isWrong = carried.some((name) => !expected.has(name)) || anew.some((name) => expected.has(name));
   return isWrong ? [`the answer about ${coordinationId} carries ${carried.join(" ")}`] : [];

@@ -1,7 +1,7 @@
 /** Owns: what follows from a failed attempt and from a budget, by the log alone: no retry too few, and nothing begins unasked (D4). */
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { EventCheck } from "./check-log.ts";
-import { listBroken } from "./check-steps.ts";
+import { listBroken } from "./list-broken.ts";
 import type { FactOf, PayloadOf } from "./journal.ts";
 
 interface StepBooks {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { listBroken } from "./check-steps.ts";
+import { listBroken } from "./list-broken.ts";
 import type { World } from "./world.ts";
 
 /** The criterion that all steps have completed; any other is named by the step that is to say "good". */

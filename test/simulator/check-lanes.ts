@@ -1,7 +1,8 @@
 /** Owns: how many steps of plans are at work in a lane at once, by the log alone. */
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { EventCheck } from "./check-log.ts";
-import { isDisturbed, listBroken } from "./check-steps.ts";
+import { isDisturbed } from "./check-steps.ts";
+import { listBroken } from "./list-broken.ts";
 import type { PayloadOf } from "./journal.ts";
 import type { World } from "./world.ts";
 

@@ -1,11 +1,13 @@
 /** Owns: holding the log against the invariants after every move, event by event, without any code of the product. */
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { createClaimCheck } from "./check-claims.ts";
+import { createConfigurationCheck } from "./check-configurations.ts";
 import { createGateCheck } from "./check-gates.ts";
 import { createLaneCheck } from "./check-lanes.ts";
 import { createQuestionCheck } from "./check-questions.ts";
 import { createResultCheck } from "./check-results.ts";
-import { createStepCheck, isDisturbed } from "./check-steps.ts";
+import { createStepCheck } from "./check-steps.ts";
+import { createTextCheck } from "./check-texts.ts";
 import type { World } from "./world.ts";
 
 /** Looks at events in the order of their run, and at all of them together when they are through. */
@@ -25,6 +27,8 @@ export function createLogCheck(world: World): () => void {
     createOwnerCheck(world),
     createResultCheck(),
     createGateCheck(),
+    createConfigurationCheck(world),
+    createTextCheck(),
   ];
   return () => {
     for (const event of world.journal.takeNew(world.problems))
@@ -40,7 +44,8 @@ function createOwnerCheck(world: World): EventCheck {
   return {
     see: () => [],
     rest: () => {
-      const isSteady = !isDisturbed(world);
+      // Who is at work is told by counting: clocks that differ, or are set, make nobody seem to be gone.
+      const isSteady = world.gateways.every(({ life, processes }) => !life.isDisturbed && processes === 1);
       return [...world.ledger.runs].flatMap(([runId, { owner, summary }]) => {
         const before = owners.get(runId);
         owners.set(runId, owner.owner_id);

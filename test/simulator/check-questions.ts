@@ -1,7 +1,8 @@
 /** Owns: questions to people by the log alone: which answers may count, until when, and what followed from them (E1 to E3, G2, G3). */
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { EventCheck } from "./check-log.ts";
-import { isDisturbed, listBroken } from "./check-steps.ts";
+import { isDisturbed } from "./check-steps.ts";
+import { listBroken } from "./list-broken.ts";
 import type { FactOf, PayloadOf } from "./journal.ts";
 import type { World } from "./world.ts";
 

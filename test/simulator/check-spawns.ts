@@ -74,7 +74,7 @@ function checkRefusedSpawn(world: World, promise: SpawnPromise): string[] {
   );
   const isStopRefusal = refused.code === "PLAN_STOPPED";
   if (isStopRefusal && (isStopped || isForNobody(before, source))) return [];
-  if (refused.code === "BUDGET_SPENT" && isOfBudget(before, journal, source)) return [];
+  if (refused.code === "BUDGET_SPENT" && isBudgetSpent(before, journal, source)) return [];
   return [`D1: a spawn of ${source} was refused: ${refused.reason}`];
 }
 
@@ -110,6 +110,24 @@ function isOfBudget(before: readonly RunEvent[], journal: World["journal"], sess
       (event.type === "step.admitted" && event.payload.planned?.budget?.spawns !== undefined);
     return isLimited && hasSession(journal, event.runId, session);
   });
+}
+
+function isBudgetSpent(before: readonly RunEvent[], journal: World["journal"], session: string): boolean {
+  return isOfBudget(before, journal, session) || hasSpentSpawns(before, journal, session);
+}
+
+/** True for a session of a coordination of spawns that has as many as the operator let it have when it was opened. */
+function hasSpentSpawns(before: readonly RunEvent[], journal: World["journal"], session: string): boolean {
+  return before.some(
+    ({ type, runId, payload }) =>
+      type === "coordination.created" &&
+      hasSession(journal, runId, session) &&
+      countAdmitted(before, runId) >= (payload.budget?.spawns ?? Infinity),
+  );
+}
+
+function countAdmitted(events: readonly RunEvent[], id: string): number {
+  return events.filter(({ type, runId }) => type === "step.admitted" && runId === id).length;
 }
 
 /** True for a run that was cancelled, is at its deadline, has failed fast, or whose question about itself was not approved. */

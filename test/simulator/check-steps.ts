@@ -2,6 +2,7 @@
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { EventCheck } from "./check-log.ts";
 import type { FactOf, PayloadOf } from "./journal.ts";
+import { listBroken } from "./list-broken.ts";
 import type { World } from "./world.ts";
 
 export interface StepModel {
@@ -82,7 +83,7 @@ function seeFact(books: Books, run: RunModel, event: RunEvent): string[] {
     case "step.completed":
     case "step.failed":
     case "step.timed_out":
-      return endAttempt(run, event);
+      return endAttempt(books, run, event);
     case "step.outcome_refused":
       return refuseOutcome(run, event);
     case "step.retry_granted":
@@ -178,16 +179,12 @@ function planDeadlineOf({ created }: RunModel): number {
   return created.plan?.deadlineAtMs ?? Infinity;
 }
 
-export function listBroken(broken: Readonly<Record<string, boolean>>): string[] {
-  return Object.entries(broken).flatMap(([problem, isSo]) => (isSo ? [problem] : []));
-}
-
-type About = { readonly stepId: string; readonly attempt: number };
+type StepAttempt = { readonly stepId: string; readonly attempt: number };
 
 /** D3: only the newest attempt, and only while it has no outcome. */
 function checkCurrent(
   { steps }: RunModel,
-  { stepId, attempt }: About,
+  { stepId, attempt }: StepAttempt,
   phases: readonly StepModel["phase"][],
 ): string[] {
   const step = steps.get(stepId);
@@ -238,13 +235,13 @@ function reviseResult(run: RunModel, event: FactOf<"result.revised">): string[] 
 
 type OutcomeFact = FactOf<"step.completed"> | FactOf<"step.failed"> | FactOf<"step.timed_out">;
 
-function endAttempt(run: RunModel, event: OutcomeFact): string[] {
+function endAttempt({ world }: Books, run: RunModel, event: OutcomeFact): string[] {
   const { stepId } = event.payload;
   const step = run.steps.get(stepId);
   const problems = checkCurrent(run, event.payload, ["at work", "held"]);
   if (!step) return problems;
   if (event.type === "step.completed") problems.push(...checkRelease(step, event));
-  if (event.type === "step.timed_out") problems.push(...checkTimeOut(step, event));
+  if (event.type === "step.timed_out") problems.push(...checkTimeOut(world, step, event));
   const { retryAtMs, escalated } = event.type === "step.completed" ? {} : event.payload;
   if (retryAtMs !== undefined) problems.push(...checkRetry(step, event, retryAtMs));
   if (retryAtMs !== undefined || escalated) {
@@ -264,11 +261,13 @@ function isFailingFast({ created }: RunModel, { outcome, spec }: StepModel): boo
   return hasFailed && isOfPlan && created.failurePolicy.timeoutPolicy === "fail_fast";
 }
 
-function checkTimeOut({ deadlineAtMs, spec }: StepModel, event: FactOf<"step.timed_out">): string[] {
-  const isByDeadline = event.payload.via === "deadline";
+/** A timer that was set before the clock of its machine was put back fires by the time that has passed. */
+function checkTimeOut(world: World, step: StepModel, event: FactOf<"step.timed_out">): string[] {
+  const isByDeadline = event.payload.via === "deadline" && !world.areClocksApart;
+  const { stepId, deadlineAtMs } = event.payload;
   return listBroken({
-    [`D1: ${spec.stepId} timed out before its deadline`]: isByDeadline && timeOf(event) < deadlineAtMs,
-    [`D1: ${spec.stepId} timed out at another deadline`]: event.payload.deadlineAtMs !== deadlineAtMs,
+    [`D1: ${stepId} timed out before its deadline`]: isByDeadline && timeOf(event) < step.deadlineAtMs,
+    [`D1: ${stepId} timed out at another deadline`]: deadlineAtMs !== step.deadlineAtMs,
   });
 }
 
@@ -365,10 +364,11 @@ function endRun(run: RunModel, event: FactOf<"coordination.terminal">): string[]
   const { steps } = event.payload;
   const open = [...run.steps].filter(([, { phase, outcome }]) => phase !== "ended" && outcome === undefined);
   const isBlocked = (step: StepModel): boolean => step.phase === "waiting" && step.attempt > 0;
-  const stillOpen = open.filter(([, step]) => !isBlocked(step));
   return [
     ...(isSecond ? ["D5: a second end"] : []),
-    ...stillOpen.map(([stepId, { phase }]) => `D5: the end while ${stepId} is ${phase}`),
+    ...open
+      .filter(([, step]) => !isBlocked(step))
+      .map(([stepId, { phase }]) => `D5: the end while ${stepId} is ${phase}`),
     ...(steps.completed === count("completed") ? [] : [`D5: the end counts ${steps.completed} completed`]),
     ...(steps.total === counted.length ? [] : [`D5: the end counts ${steps.total} steps`]),
     ...((steps.skipped ?? 0) === never ? [] : ["D5: the end counts skipped steps wrong"]),
@@ -376,9 +376,12 @@ function endRun(run: RunModel, event: FactOf<"coordination.terminal">): string[]
 }
 
 /** Something failed, or the clock had just been set at a time, which is now unless it is named: then timers may be late. */
-export function isDisturbed({ gateways, clock, jumpsAtMs }: World, atMs: number = clock.now()): boolean {
+export function isDisturbed(world: World, atMs: number = world.clock.now()): boolean {
+  const { gateways, jumpsAtMs, areClocksApart } = world;
   const isRecent = jumpsAtMs.some((jumpAtMs) => jumpAtMs <= atMs && atMs - jumpAtMs < PATIENCE_MS);
-  return isRecent || gateways.some(({ life, processes }) => life.isDisturbed || processes > 1);
+  return (
+    isRecent || areClocksApart || gateways.some(({ life, processes }) => life.isDisturbed || processes > 1)
+  );
 }
 
 /** Nothing that is at work, or waits for its next attempt, is forgotten. */

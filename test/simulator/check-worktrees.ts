@@ -1,11 +1,11 @@
 /** Owns: worktrees, by the logs and by the disk: recorded before written, all or nothing, and none is left (W1 to W3). */
 import type { HostRun } from "../crash/plan-host.ts";
-import { listBroken } from "./check-steps.ts";
+import { listBroken } from "./list-broken.ts";
 import type { FactOf } from "./journal.ts";
 import { ABSENT, folderOf, isAtWork, type MadeWrite } from "./simulated-worktrees.ts";
-import type { World } from "./world.ts";
+import { mayMergeAll, type World } from "./world.ts";
 
-type Opened = FactOf<"worktree.opened">;
+type WorktreeFact = FactOf<"worktree.opened">;
 
 interface Attempt {
   readonly runId: string;
@@ -13,7 +13,7 @@ interface Attempt {
   readonly attempt: number;
 }
 
-function findOpened({ journal }: World, name: string): Opened | undefined {
+function findOpened({ journal }: World, name: string): WorktreeFact | undefined {
   return journal.filter("worktree.opened").find(({ payload }) => payload.folder === folderOf(name));
 }
 
@@ -40,8 +40,9 @@ export function checkWrite(world: World, { name, path, before, after }: MadeWrit
   ];
 }
 
-function listOtherHolders({ ledger, files, clock, schedule }: World, opened: Opened, path: string): string[] {
-  if (path === "merge.md" || schedule.setup.conflicts.strategy === "merge_if_safe") return [];
+function listOtherHolders(world: World, opened: WorktreeFact, path: string): string[] {
+  const { ledger, files, clock } = world;
+  if (path === "merge.md" || mayMergeAll(world) || world.areClocksApart) return [];
   const nowMs = clock.now();
   const isOther = ({ runId, stepId }: { readonly runId: string; readonly stepId: string }): boolean =>
     // The owner has its steps work on what it holds itself.
@@ -79,7 +80,7 @@ function listUnsaid({ repository, lines, deaths, gateways }: World): string[] {
   return [...repository.unremovable].filter((name) => !lines.some((line) => line.includes(name)));
 }
 
-function checkFate({ journal, repository }: World, opened: Opened): string[] {
+function checkFate({ journal, repository }: World, opened: WorktreeFact): string[] {
   const attempt = describeAttempt(opened);
   const { folder, ...about } = opened.payload;
   const types = new Set(

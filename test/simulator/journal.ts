@@ -51,6 +51,7 @@ export function createJournal(ledger: MemoryLedger): Journal {
     runIds: () => [...byRun.keys()],
     takeNew: (problems) => {
       for (const [runId, seen] of texts) {
+        if (ledger.traces.runs.has(runId)) continue;
         const now = ledger.runs.get(runId as CoordinationId)?.events ?? [];
         if (seen.some((text, index) => now[index] !== text)) problems.push(`L1: ${runId} was changed`);
       }

@@ -1,18 +1,30 @@
 /** Owns: the schedule of a seed: everything that will be done to the world, and in which order. */
 import { deriveSeed, diceOf, type Dice } from "../crash/plan-dice.ts";
+import { addClockDifferences } from "./add-clock-differences.ts";
 import { addCrowds } from "./add-crowds.ts";
+import { addFullStorage } from "./add-full-storage.ts";
 import { addForks } from "./add-forks.ts";
+import { addHostileWords } from "./add-hostile-words.ts";
 import { addPlansInside } from "./add-plans-inside.ts";
 import { addSpawnsOfPlans } from "./add-spawns-of-plans.ts";
+import { addPrunes } from "./add-prunes.ts";
+import { addReconfigurations } from "./add-reconfigurations.ts";
 import { addLostRaces } from "./add-lost-races.ts";
 import { addWorktrees } from "./add-worktrees.ts";
 import { makeSmallSchedule } from "./make-small-schedule.ts";
 import { GROUPS, type Move, type PortFault, type Schedule, type Setup } from "./moves.ts";
 
+/** Each has dice of its own; what comes later sees what was added before. */
+const ADDITIONS: readonly ((schedule: Schedule) => Schedule)[] = [
+  ...[addCrowds, addForks, addWorktrees, addPlansInside, addSpawnsOfPlans, addLostRaces],
+  ...[addReconfigurations, addPrunes, addClockDifferences, addFullStorage],
+  addHostileWords,
+];
+
 /** The same seed gives the same schedule for ever. One in three is small, and about one subject. */
 export function makeSchedule(seed: number): Schedule {
   const schedule = seed % 3 === 0 ? makeSmallSchedule(seed) : makeLargeSchedule(seed);
-  return addLostRaces(addSpawnsOfPlans(addPlansInside(addWorktrees(addForks(addCrowds(schedule))))));
+  return ADDITIONS.reduce((made, add) => add(made), schedule);
 }
 
 function makeLargeSchedule(seed: number): Schedule {

@@ -2,6 +2,7 @@
 import type { AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
 import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
 import type { ReviewAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
+import type { HostileStyle } from "./hostile-words.ts";
 
 /** Kinds of port calls, so that a fault can be aimed at the rare ones. */
 export const GROUPS = ["any", "append", "read", "owners", "runner"] as const;
@@ -126,12 +127,34 @@ export type Move =
   | { readonly kind: "late report"; readonly gateway: number; readonly attempt: number }
   | { readonly kind: "break"; readonly gateway: number; readonly fault: PortFault }
   | { readonly kind: "kill" | "restart"; readonly gateway: number; readonly downMs: number }
-  | { readonly kind: "pause"; readonly gateway: number; readonly ms: number };
+  /** The next process of the gateway has another configuration. */
+  | {
+      readonly kind: "reconfigure";
+      readonly gateway: number;
+      readonly downMs: number;
+      /** A reload keeps what outlives the plugin's parts; a crash has no orderly end. */
+      readonly by: "reload" | "restart" | "crash";
+      /** Whatever is not named stays as it is. */
+      readonly changes: Partial<Configuration>;
+    }
+  | { readonly kind: "pause"; readonly gateway: number; readonly ms: number }
+  /** The clock of the gateway's machine is that far ahead of the world's from now on, or behind it. */
+  | { readonly kind: "set clock"; readonly gateway: number; readonly offsetMs: number }
+  /** Whatever agents and people say from now on has hostile words in it. */
+  | { readonly kind: "speak hostile"; readonly style: HostileStyle }
+  /** Nobody can write anything for that long: neither the processes that run nor those that are started meanwhile. */
+  | { readonly kind: "fill storage"; readonly ms: number }
+  /** A process of the gateway removes the runs that ended a day ago. */
+  | {
+      readonly kind: "prune";
+      readonly gateway: number;
+      /** How long each of its calls takes, in which others work. */
+      readonly callMs: number;
+      readonly isDryRun: boolean;
+    };
 
-export interface Setup {
-  readonly gateways: number;
-  /** Whether other processes find out at once that one of them ended. */
-  readonly isOneMachine: boolean;
+/** Settings of the operator, which may change between two processes of a gateway. */
+export interface Configuration {
   readonly lanes: { readonly concurrency: number; readonly queueMax: number; readonly perAgentMax?: number };
   readonly conflicts: {
     readonly strategy: "owner_wins" | "priority_wins" | "merge_if_safe" | "manual_review";
@@ -140,6 +163,36 @@ export interface Setup {
   readonly requireDifferentApprover: boolean;
   /** Holds the results of agents that are checked or careful. */
   readonly isGated: boolean;
+  /** Absent: those of `simulated-gateway.ts`. */
+  readonly gates?: {
+    readonly confidenceThreshold: number;
+    readonly criticThreshold: number;
+    readonly revisionsMax: number;
+    readonly verifyMs: number;
+    /** The operator defines the check `lint`, which plans use. */
+    readonly hasLint: boolean;
+  };
+  /** When people are told of a question, after it was asked. Absent: as in `simulated-gateway.ts`. */
+  readonly noticesAfterMs?: readonly number[];
+  /** Absent: those of `simulated-gateway.ts`. */
+  readonly limits?: {
+    readonly stepTimeoutMs: number;
+    readonly escalateMs: number;
+    readonly acknowledgeMs: number;
+    readonly settleMs: number;
+    readonly parentCharsMax: number;
+    readonly claimLeaseMs: number;
+    readonly reviewMs: number;
+    readonly waitMs: number;
+  };
+  /** How many spawns a coordination of spawns may have; absent: any number. */
+  readonly spawnsMax?: number;
+}
+
+export interface Setup extends Configuration {
+  readonly gateways: number;
+  /** Whether other processes find out at once that one of them ended. */
+  readonly isOneMachine: boolean;
   readonly focus?: Focus;
   /** The budget of spawns of each plan of an owner, which it shares with the plans of its agents. */
   readonly sharedSpawns?: number;

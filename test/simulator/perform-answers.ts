@@ -2,6 +2,7 @@
 import { createQuestionId } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Answerer } from "../../src/agents/coordination/contracts/escalation.ts";
+import { spoilWords } from "./hostile-words.ts";
 import type { FactOf } from "./journal.ts";
 import type { Move } from "./moves.ts";
 import { pickGateway } from "./perform-move.ts";
@@ -10,7 +11,7 @@ import type { AnswerPromise } from "./promises.ts";
 import { callGateway, countEvents, type Gateway, type World } from "./world.ts";
 
 type AnswerMove = Extract<Move, { kind: "answer" }>;
-type Escalated = FactOf<"coordination.escalated">;
+type EscalationFact = FactOf<"coordination.escalated">;
 
 export function askQuestion(world: World, move: Extract<Move, { kind: "ask" }>): void {
   const child = pickChild(world, move.child);
@@ -22,7 +23,7 @@ export function askQuestion(world: World, move: Extract<Move, { kind: "ask" }>):
       ...(move.of === "parent" && { to: "parent" as const }),
       agentId: "main",
       kind: "clarification",
-      question: `what should ${child.session} do?`,
+      question: spoilWords(world, `what should ${child.session} do?`),
       ...(move.hasDefault && { otherwise: "nothing" }),
       answerMs: 30_000,
     }),
@@ -30,7 +31,7 @@ export function askQuestion(world: World, move: Extract<Move, { kind: "ask" }>):
 }
 
 /** Questions that nothing has closed, or all of them. */
-function pickQuestion(world: World, index: number, isOpen: boolean): Escalated | undefined {
+function pickQuestion(world: World, index: number, isOpen: boolean): EscalationFact | undefined {
   const all = world.journal.filter("coordination.escalated");
   const closed = new Set(
     world.journal.filter("escalation.closed").map(({ runId, payload }) => `${runId}:${payload.escalationId}`),
@@ -55,11 +56,12 @@ const TEXTS = ['{"n":7}', "whatever you think", '{"n":"nonsense"}', ""];
 function giveAnswer(
   world: World,
   gateway: Gateway,
-  { question, move }: { readonly question: Escalated; readonly move: AnswerMove },
+  { question, move }: { readonly question: EscalationFact; readonly move: AnswerMove },
 ): void {
   const { escalationId, askedOf, askedBy } = question.payload;
   const questionId = createQuestionId(question.runId, escalationId);
-  const text = move.answer === "answer" ? (TEXTS[move.text % TEXTS.length] ?? "") : undefined;
+  const words = TEXTS[move.text % TEXTS.length] ?? "";
+  const text = move.answer === "answer" ? spoilWords(world, words) : undefined;
   const by = speakerOf(world, question, move);
   const promise: AnswerPromise = {
     questionId,
@@ -88,7 +90,7 @@ function giveAnswer(
   });
 }
 
-function speakerOf({ journal }: World, { runId, payload }: Escalated, { by }: AnswerMove): Answerer {
+function speakerOf({ journal }: World, { runId, payload }: EscalationFact, { by }: AnswerMove): Answerer {
   if (by === "operator") return { kind: "operator" };
   if (by === "stranger") return { kind: "agent", session: "agent:main:subagent:stranger" as SessionKey };
   if (by === "person") return { kind: "person", id: "ada" };

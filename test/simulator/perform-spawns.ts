@@ -5,6 +5,8 @@ import { formatPlaceholder } from "../../src/agents/coordination/gates/placehold
 import { mustWithhold } from "../../src/agents/coordination/gates/withholds.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import type { SpawnClaim } from "../../src/agents/coordination/runtime/spawns/spawn-claim.ts";
+import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
+import { spoilWords } from "./hostile-words.ts";
 import type { Move } from "./moves.ts";
 import { pickGateway } from "./perform-move.ts";
 import { pickAgentAtWork } from "./perform-plans.ts";
@@ -27,17 +29,24 @@ export function spawnChild(world: World, move: SpawnMove): void {
   const isAlive = parent && !parent.ending;
   const gateway = isAlive ? pickGateway(world, parent.gateway) : pickGateway(world, move.gateway);
   const source = isAlive ? parent.session : gateway.owner;
-  void tellSpawn(world, gateway, { move, request: requestOf(move, gateway, source) });
+  void tellSpawn(world, gateway, { move, request: requestOf(world, { move, gateway, source }) });
 }
 
 function spawnByAgent(world: World, move: SpawnMove, index: number): void {
   const agent = pickAgentAtWork(world, index);
   if (!agent) return;
-  const request = requestOf(move, agent.gateway, agent.order.childSessionKey);
+  const { gateway, order } = agent;
+  const request = requestOf(world, { move, gateway, source: order.childSessionKey });
   void tellSpawn(world, agent.gateway, { move, request });
 }
 
-function requestOf(move: SpawnMove, { index }: Gateway, source: SessionKey): SpawnRequest {
+interface SpawnWish {
+  readonly move: SpawnMove;
+  readonly gateway: Gateway;
+  readonly source: SessionKey;
+}
+
+function requestOf(world: World, { move, gateway: { index }, source }: SpawnWish): SpawnRequest {
   const trace = `trace-${index}-${move.trace}`;
   return {
     sourceSession: source,
@@ -49,8 +58,8 @@ function requestOf(move: SpawnMove, { index }: Gateway, source: SessionKey): Spa
       collect: false,
       call: { toolCallId: `call-${move.call}`, runId: `run-${trace}` },
     },
-    input: contentOf(`task ${move.task}`),
-    objective: contentOf(`objective of ${trace}`),
+    input: contentOf(spoilWords(world, `task ${move.task}`)),
+    objective: contentOf(spoilWords(world, `objective of ${trace}`)),
   };
 }
 
@@ -77,7 +86,7 @@ async function tellSpawn(
   if (move.fate === "forgets") return;
   if (move.fate === "refuses") {
     const noted = await callGateway(gateway, async ({ coordinator }) => {
-      await coordinator.refuseSpawn(claim, "not allowed");
+      await coordinator.refuseSpawn(claim, spoilWords(world, "not allowed"));
       return true;
     });
     if (noted) promise.refusalNoted = true;
@@ -85,21 +94,27 @@ async function tellSpawn(
   }
   const child = gateway.spawns.spawn(request);
   promise.child = child;
-  await tellOfChild(gateway, { move, claim, promise, child });
+  await tellOfChild(world, gateway, { move, claim, promise, child });
 }
 
-interface Telling {
+interface SpawnedMove {
   readonly move: SpawnMove;
   readonly claim: SpawnClaim;
   readonly promise: SpawnPromise;
   readonly child: SpawnedChild;
 }
 
-async function tellOfChild(gateway: Gateway, { move, claim, promise, child }: Telling): Promise<void> {
+async function tellOfChild(
+  world: World,
+  gateway: Gateway,
+  { move, claim, promise, child }: SpawnedMove,
+): Promise<void> {
   const { session: childSessionKey, childRunId } = child;
   if (move.fate === "makes a child and keeps silent") return;
   if (move.fate === "makes a child and says that it failed") {
-    await callGateway(gateway, ({ coordinator }) => coordinator.failSpawn(claim, "no answer"));
+    await callGateway(gateway, ({ coordinator }) =>
+      coordinator.failSpawn(claim, spoilWords(world, "no answer")),
+    );
     return;
   }
   const confirmed = await callGateway(gateway, ({ coordinator }) =>
@@ -114,7 +129,7 @@ export function endChild(world: World, move: Extract<Move, { kind: "end" }>): vo
   // A second end of the same child is a message that comes late or again: the first one is the truth.
   const isFirst = child.ending === undefined;
   if (isFirst) {
-    child.ending = move.ending;
+    child.ending = spoilEnding(world, move.ending);
     child.endedAtMs = world.clock.now();
   }
   const gateway = pickGateway(world, child.gateway);
@@ -126,12 +141,18 @@ export function endChild(world: World, move: Extract<Move, { kind: "end" }>): vo
     });
 }
 
+function spoilEnding(world: World, ending: ChildEnding): ChildEnding {
+  return ending.outcome === "failed"
+    ? { ...ending, message: spoilWords(world, ending.message ?? "") }
+    : ending;
+}
+
 /** The last words of a child's turn, kept back from its parent where its gate says so. */
 export function sayAsChild(world: World, move: Extract<Move, { kind: "speak" }>): void {
   const child = pickChild(world, move.child);
   if (!child || child.ending) return;
   const gateway = pickGateway(world, child.gateway);
-  const text = `words of ${child.session}\n${JSON.stringify({ confidence: move.confidence / 100 })}`;
+  const text = `${spoilWords(world, "words of ")}${child.session}\n${JSON.stringify({ confidence: move.confidence / 100 })}`;
   void callGateway(gateway, async ({ coordinator, texts }) => {
     const gated = await coordinator.heldSessions.gated(child.session);
     if (!gated || !(gated.isStrict || mustWithhold(gated.gate, text, gated.reported))) return;

@@ -1,11 +1,15 @@
 /** Owns: the table of planted faults, which shows what the simulator finds, and putting one of them into a source. */
 import { BUDGET_FAULTS } from "./planted-budget-faults.ts";
 import { CLAIM_FAULTS } from "./planted-claim-faults.ts";
+import { CONFIGURATION_FAULTS } from "./planted-configuration-faults.ts";
 import type { PlantedFault } from "./planted-fault.ts";
 import { FORK_FAULTS } from "./planted-fork-faults.ts";
 import { GATE_FAULTS } from "./planted-gate-faults.ts";
+import { OUTAGE_FAULTS } from "./planted-outage-faults.ts";
 import { PLAN_FAULTS } from "./planted-plan-faults.ts";
+import { PRUNING_FAULTS } from "./planted-pruning-faults.ts";
 import { REFUSAL_FAULTS } from "./planted-refusal-faults.ts";
+import { TEXT_FAULTS } from "./planted-text-faults.ts";
 import { WORKFLOW_FAULTS } from "./planted-workflow-faults.ts";
 import { WORKTREE_FAULTS } from "./planted-worktree-faults.ts";
 
@@ -18,6 +22,10 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   ...CLAIM_FAULTS,
   ...WORKFLOW_FAULTS,
   ...WORKTREE_FAULTS,
+  ...CONFIGURATION_FAULTS,
+  ...PRUNING_FAULTS,
+  ...OUTAGE_FAULTS,
+  ...TEXT_FAULTS,
 ];
 
 /** @throws Error where the text to be replaced does not occur exactly once */

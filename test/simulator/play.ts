@@ -9,7 +9,8 @@ import { hasStopped, playMoves, settle } from "./simulated-processes.ts";
 import type { Finding } from "./simulation.ts";
 import { bootGateway, createWorld, type World } from "./world.ts";
 
-export interface Played {
+/** The world after a schedule, and the finding where there is one. */
+export interface PlayResult {
   readonly finding?: Finding;
   readonly world: World;
 }
@@ -20,7 +21,7 @@ const PACE_MS = 15_000;
 /** After the end, for what comes too late. */
 const AFTERMATH_MS = 40_000;
 
-export async function playSchedule(schedule: Schedule): Promise<Played> {
+export async function playSchedule(schedule: Schedule): Promise<PlayResult> {
   const world = createWorld(schedule);
   const checkLog = createLogCheck(world);
   const checkDue = createDueCheck(world);

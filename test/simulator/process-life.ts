@@ -19,6 +19,8 @@ export interface Life {
   faults: ArmedFault[];
   /** Hears of the end, with how long nobody runs then. */
   readonly onEnd: (downMs: number) => void;
+  /** The plugin's parts were made anew in the same process: timers go on, and the ledger of before is closed. */
+  isReloaded: boolean;
   /** Any fault or pause has been met. */
   isDisturbed: boolean;
   /** Calls of ports that take time, which an orderly stop waits for. */
@@ -43,6 +45,7 @@ export function createLife(
     waiting: [],
     faults: [],
     onEnd,
+    isReloaded: false,
     isDisturbed: false,
     slowCalls: 0,
     report,
@@ -54,12 +57,21 @@ export function armFault(life: Life, fault: PortFault): void {
   life.faults.push({ ...fault, callsLeft: fault.atCall });
 }
 
+/** The storage is full for that long: every write fails, of whatever kind. */
+export function failWrites(life: Life, ms: number): void {
+  const untilMs = life.clock.now() + ms;
+  for (const group of ["append", "owners"] as const)
+    life.faults.push({ kind: "fails", group, atCall: 1, lastsMs: ms, downMs: 0, callsLeft: 1, untilMs });
+}
+
 export function endLife(life: Life, downMs: number): void {
   if (life.state === "dead") return;
   life.state = "dead";
   life.isDisturbed = true;
-  for (const cancel of life.timers) cancel();
-  life.timers.clear();
+  if (!life.isReloaded) {
+    for (const cancel of life.timers) cancel();
+    life.timers.clear();
+  }
   life.ended.resolve("dead");
   life.onEnd(downMs);
 }
@@ -83,10 +95,22 @@ function hasEnded({ state }: Life): boolean {
 
 const waitForever = <T>(): Promise<T> => new Promise(() => undefined);
 
+/** Calls of a process that is no more have no answer. */
+function answerAfterEnd<T>({ isReloaded }: Life): Promise<T> {
+  if (!isReloaded) return waitForever();
+  return Promise.reject(new CoordinationError("LEDGER_CLOSED", "the plugin was loaded again"));
+}
+
 /** Resolves when the process is at work; never in a dead one. */
 async function waitUntilOn(life: Life): Promise<void> {
   while (life.state === "paused") await new Promise<void>((resolve) => life.waiting.push(resolve));
   if (hasEnded(life)) await waitForever();
+}
+
+/** @throws CoordinationError `LEDGER_CLOSED` where the plugin was loaded again */
+async function waitForTurn(life: Life): Promise<void> {
+  if (life.isReloaded) await answerAfterEnd(life);
+  await waitUntilOn(life);
 }
 
 /** Counts the call down in every fault of its group, and returns the one that it meets. */
@@ -102,19 +126,25 @@ function meetFault(life: Life, group: Group): ArmedFault | undefined {
   return met;
 }
 
-export async function callPort<T>(life: Life, group: Group, work: () => T | Promise<T>): Promise<T> {
+/** `onFailure` hears at once that the call will fail; the caller only when the disk has taken its moment. */
+export async function callPort<T>(
+  life: Life,
+  group: Group,
+  work: () => T | Promise<T>,
+  onFailure?: () => void,
+): Promise<T> {
   // A loop of calls would starve the play: it ends at the call that never answers.
   if (!life.mayGoOn()) return waitForever();
-  if (life.state !== "on") await waitUntilOn(life);
+  if (life.state !== "on") await waitForTurn(life);
   const fault = meetFault(life, group);
   if (fault?.kind === "dies before") endLife(life, fault.downMs);
   if (hasEnded(life)) return waitForever();
   const failure = fault && FAILURES[fault.kind];
-  if (failure) return failPort(failure);
+  if (failure) return failPort(failure, onFailure);
   try {
     return await performCall(life, fault, work);
   } catch (error) {
-    if (hasEnded(life)) return waitForever();
+    if (hasEnded(life)) return answerAfterEnd(life);
     throw error;
   }
 }
@@ -126,7 +156,7 @@ async function performCall<T>(
 ): Promise<T> {
   const answer = await work();
   if (fault) await spoilAnswer(life, fault);
-  if (life.state !== "on") await waitUntilOn(life);
+  if (life.state !== "on") await waitForTurn(life);
   return answer;
 }
 
@@ -138,7 +168,8 @@ const FAILURES: Partial<Record<ArmedFault["kind"], CoordinationError>> = {
 };
 
 /** A disk takes a moment to say no. */
-async function failPort(error: CoordinationError): Promise<never> {
+async function failPort(error: CoordinationError, onFailure?: () => void): Promise<never> {
+  onFailure?.();
   await waitUntilSettled();
   throw error;
 }
@@ -168,14 +199,15 @@ export function wrapClock(life: Life): Clock {
   return {
     now: () => life.clock.now(),
     wakeAt: (atMs, run) => {
-      if (hasEnded(life) || !life.mayGoOn()) return () => undefined;
+      if ((hasEnded(life) && !life.isReloaded) || !life.mayGoOn()) return () => undefined;
       const cancel = (): void => {
         life.timers.delete(cancel);
         unset();
       };
       const unset = life.clock.wakeAt(atMs, () => {
         life.timers.delete(cancel);
-        void waitUntilOn(life).then(run);
+        if (life.isReloaded) run();
+        else void waitUntilOn(life).then(run);
       });
       life.timers.add(cancel);
       return cancel;

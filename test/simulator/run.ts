@@ -15,6 +15,7 @@ their stores, models, people and clocks. A seed decides everything.
   --seed <n>       the first seed (1); the schedules after it have the seeds after it
   --schedules <n>  how many schedules are played at most
   --minutes <n>    for how long at most (1, where no --schedules are given); with --planted: for each fault
+  --with <kind>    only schedules that have such a move, such as reconfigure
   --moves <list>   only these moves of the schedule of the seed, such as 1,4,9: plays a shortened schedule again
   --no-shrink      do not shorten a schedule that fails
   --planted        plant one fault after the other in the source, and tell which of them are found
@@ -43,6 +44,7 @@ const OPTIONS = {
   schedules: { type: "string" },
   minutes: { type: "string" },
   moves: { type: "string" },
+  with: { type: "string" },
   only: { type: "string" },
 } as const;
 
@@ -88,7 +90,13 @@ async function simulate(values: Values): Promise<number> {
   const firstSeed = readNumber("seed", values.seed, 1);
   let toldAt = performance.now();
   const result = await runCampaign(
-    { simulations: chooseSimulations(values), firstSeed, schedules, durationMs: minutes * 60_000 },
+    {
+      simulations: chooseSimulations(values),
+      firstSeed,
+      schedules,
+      durationMs: minutes * 60_000,
+      withMove: values.with,
+    },
     (played, moves) => {
       if (performance.now() - toldAt < 5_000) return;
       toldAt = performance.now();
@@ -107,11 +115,11 @@ async function report(values: Values, result: CampaignResult): Promise<number> {
   return 0;
 }
 
-interface Counted extends Pick<Required<CampaignResult>, "schedules" | "moves" | "found"> {
+interface FailedCampaign extends Pick<Required<CampaignResult>, "schedules" | "moves" | "found"> {
   readonly seconds: number;
 }
 
-async function reportFinding(values: Values, { found, ...counts }: Counted): Promise<number> {
+async function reportFinding(values: Values, { found, ...counts }: FailedCampaign): Promise<number> {
   const { seed, finding, simulation } = found;
   const { world } = simulation;
   const moves = simulation.listMoves(seed);

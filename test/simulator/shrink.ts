@@ -1,8 +1,9 @@
 /** Owns: shortening a schedule as long as it still fails in the same way. */
-import type { Found } from "./campaign.ts";
+import type { SeedFinding } from "./campaign.ts";
 import type { Finding } from "./simulation.ts";
 
-export interface Shrunk {
+/** The fewest moves of a schedule that still lead to a finding. */
+export interface ShrunkSchedule {
   readonly finding: Finding;
   /** The places of the moves that are left, in the schedule of the seed, counted from 1. */
   readonly kept: readonly number[];
@@ -18,10 +19,10 @@ export function kindOf({ problems }: Finding): string {
 }
 
 /** Leaves away halves, quarters and single moves, over and over, until none can go any more. */
-export async function shrinkSchedule({ simulation, seed, finding }: Found): Promise<Shrunk> {
+export async function shrinkSchedule({ simulation, seed, finding }: SeedFinding): Promise<ShrunkSchedule> {
   const kind = kindOf(finding);
   const places = simulation.listMoves(seed).map((_, index) => index + 1);
-  let best: Shrunk = { finding, kept: places.slice(0, finding.atMove) };
+  let best: ShrunkSchedule = { finding, kept: places.slice(0, finding.atMove) };
   let plays = 0;
   for (let size = Math.ceil(best.kept.length / 2); size >= 1 && plays < PLAYS_MAX;) {
     let isSmaller = false;

@@ -24,7 +24,7 @@ import { SETTINGS } from "../support/fake-clock-host.ts";
 import { createGateDependencies } from "../support/gate-dependencies.ts";
 import type { MemoryLedger } from "../support/memory-store.ts";
 import type { SceneFiles } from "../support/value-files.ts";
-import type { Setup } from "./moves.ts";
+import type { Configuration, Setup } from "./moves.ts";
 import { callPort, wrapClock, wrapPort, type Life } from "./process-life.ts";
 import { findForeignWrite } from "./simulated-processes.ts";
 import { slowDown } from "./simulated-worktrees.ts";
@@ -37,6 +37,23 @@ export const STEP_TIMEOUT_MS = 60_000;
 export const CLAIM_LEASE_MS = 60_000;
 export const REVIEW_MS = 30_000;
 export const VERIFY_MS = 20_000;
+export const NOTICES_AFTER_MS = [0, 20_000];
+
+/** The limits where the schedule says nothing else. */
+const LIMITS: NonNullable<Configuration["limits"]> = {
+  stepTimeoutMs: STEP_TIMEOUT_MS,
+  escalateMs: ESCALATE_MS,
+  acknowledgeMs: 5_000,
+  settleMs: SETTINGS.settleMs,
+  parentCharsMax: SETTINGS.parentCharsMax,
+  claimLeaseMs: CLAIM_LEASE_MS,
+  reviewMs: REVIEW_MS,
+  waitMs: 5_000,
+};
+
+export function limitsOf({ limits = LIMITS }: Configuration): NonNullable<Configuration["limits"]> {
+  return limits;
+}
 
 export interface GatewayInput {
   readonly setup: Setup;
@@ -52,6 +69,8 @@ export interface GatewayInput {
   readonly agents: AgentRunner;
   readonly ruler: Ruler;
   readonly channel: HumanChannel;
+  /** Words that outlived the plugin's parts before; absent: those of a new process. */
+  readonly texts?: WithheldTexts | undefined;
   readonly isProcessGone: (process: string) => boolean;
   readonly say: (line: string) => void;
   /** Hears of a broken promise. */
@@ -72,12 +91,20 @@ export function composeGateway(input: GatewayInput, life: Life): GatewayProcess 
   const wrapped = {
     ...wrapPort(life, "read", store),
     append: (request: AppendRequest) =>
-      callPort(life, "append", async () => {
-        const head = ledger.runs.get(request.runId)?.owner;
-        await store.append(request);
-        const problem = findForeignWrite(request, head);
-        if (problem !== undefined) input.report(problem);
-      }),
+      callPort(
+        life,
+        "append",
+        async () => {
+          const head = ledger.runs.get(request.runId)?.owner;
+          await store.append(request);
+          const problem = findForeignWrite(request, head);
+          if (problem !== undefined) input.report(problem);
+        },
+        // As the stores do, which take appends one after the other (S1).
+        () => {
+          if (request.basis) request.basis.isVoid = true;
+        },
+      ),
     owners: wrapPort(life, "owners", store.owners),
   };
   const runner = wrapPort(life, "runner", input.agents);
@@ -85,7 +112,8 @@ export function composeGateway(input: GatewayInput, life: Life): GatewayProcess 
   const say = (_: unknown, message: string): void => input.say(`${process}: ${message}`);
   const refOf = (text: string) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) });
   const { perAgentMax } = setup.lanes;
-  const texts = createWithheldTexts((session, text) => refOf(`${session}\0${text}`).sha256);
+  const limits = limitsOf(setup);
+  const texts = input.texts ?? createWithheldTexts((session, text) => refOf(`${session}\0${text}`).sha256);
   let opened = 0;
   const coordinator = createCoordinator({
     store: wrapped,
@@ -115,13 +143,16 @@ export function composeGateway(input: GatewayInput, life: Life): GatewayProcess 
     gate: createSpawnGate({ clock, limits: { spawnsMax: 1_000 } }),
     settings: {
       ...SETTINGS,
-      stepTimeoutMs: STEP_TIMEOUT_MS,
-      acknowledgeMs: 5_000,
-      escalateMs: ESCALATE_MS,
+      stepTimeoutMs: limits.stepTimeoutMs,
+      acknowledgeMs: limits.acknowledgeMs,
+      escalateMs: limits.escalateMs,
+      settleMs: limits.settleMs,
+      parentCharsMax: limits.parentCharsMax,
       ...(perAgentMax !== undefined && { perAgentMax }),
       ...(setup.gateways > 1 && { gateway: name }),
     },
     newCoordinationId: () => `co-${process}-${(opened += 1)}` as CoordinationId,
+    ...(setup.spawnsMax !== undefined && { budget: { spawns: setup.spawnsMax } }),
     ...(setup.gateways > 1 && { shared: createShared(input) }),
   });
   return { coordinator, texts };
@@ -141,12 +172,13 @@ function createShared({ name, process, clock, say, isProcessGone }: GatewayInput
 
 function createArbitration({ setup, files }: GatewayInput) {
   const { conflicts } = setup;
+  const { claimLeaseMs, reviewMs, waitMs } = limitsOf(setup);
   return {
     ...createArbitrationDependencies(
       {
-        leaseMs: CLAIM_LEASE_MS,
-        reviewMs: REVIEW_MS,
-        waitMs: 5_000,
+        leaseMs: claimLeaseMs,
+        reviewMs,
+        waitMs,
         ...conflicts,
         highRisk: ["**/risky.md"],
         overrides: [{ resource: "**/merge.md", strategy: "merge_if_safe" }],
@@ -170,14 +202,25 @@ const readConfig = (() => {
   };
 })();
 
+/** The settings below `gates`, as an operator writes them. */
+export function describeGates({ gates, isGated }: Configuration) {
+  const { hasLint = true, ...stated } = gates ?? { verifyMs: VERIFY_MS, revisionsMax: 1 };
+  return {
+    verifiers: hasLint ? { lint: LINT } : {},
+    agents: {
+      ...(isGated && hasLint && { checked: { checks: ["lint"] } }),
+      ...(isGated && { careful: { requireConfidence: true } }),
+    },
+    ...stated,
+  };
+}
+
 function createGates({ setup, ruler, channel }: GatewayInput, life: Life): GateDependencies {
-  const agents = setup.isGated ? { checked: { checks: ["lint"] }, careful: { requireConfidence: true } } : {};
-  const { gates } = readConfig({
-    gates: { verifiers: { lint: LINT }, agents, verifyMs: VERIFY_MS, revisionsMax: 1 },
-  });
+  const { gates } = readConfig({ gates: describeGates(setup) });
+  const { noticesAfterMs = NOTICES_AFTER_MS } = setup;
   const { escalations } = readConfig({
     escalations: {
-      notify: [{ channel: "chat" }, { channel: "chat", afterMs: 20_000 }],
+      notify: noticesAfterMs.map((afterMs) => ({ channel: "chat", afterMs })),
       ...(setup.requireDifferentApprover && { requireDifferentApprover: true }),
     },
   });

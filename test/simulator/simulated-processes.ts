@@ -19,7 +19,7 @@ export function settleLives(lives: readonly Life[]): Promise<void> {
   return isFailing ? waitUntilSettled() : drainTasks();
 }
 
-interface Working {
+interface WorkCounter {
   /** Counts calls of ports and timers. */
   work: number;
   readonly problems: string[];
@@ -29,7 +29,7 @@ interface Working {
 const WORK_MAX = 200_000;
 
 /** Finds plays that go round in a circle, also where no time passes in it. */
-export function countWork(world: Working): boolean {
+export function countWork(world: WorkCounter): boolean {
   world.work += 1;
   if (world.work === WORK_MAX) world.problems.push("D5: the play does not come to rest");
   return world.work < WORK_MAX;

@@ -23,14 +23,14 @@ interface Schedule {
   readonly moves: readonly object[];
 }
 
-interface Played {
+interface PlayResult {
   readonly finding?: Finding;
 }
 
 function createSimulation<S extends Schedule>(
   world: Simulation["world"],
   make: (seed: number) => S,
-  play: (schedule: S) => Promise<Played>,
+  play: (schedule: S) => Promise<PlayResult>,
 ): Simulation {
   return {
     world,

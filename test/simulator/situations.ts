@@ -1,5 +1,6 @@
 /** Owns: the situations that schedules must reach: a simulator whose gateways refuse everything would find nothing. */
 import type { FactType } from "../../src/agents/coordination/contracts/facts.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { makeSchedule } from "./make-schedule.ts";
 import { playSchedule } from "./play.ts";
@@ -18,11 +19,42 @@ const hasFact =
   ({ journal }: World): boolean =>
     journal.filter(type).length > 0;
 
-interface Answering {
+interface AnswerablePromise {
   readonly answer?: { readonly kind: string };
 }
 
-const isAccepted = ({ answer }: Answering): boolean => answer?.kind === "accepted";
+const isAccepted = ({ answer }: AnswerablePromise): boolean => answer?.kind === "accepted";
+
+/** A step was admitted under other settings than those of the newest process, and ended after that had begun. */
+function hasStepOfTwoConfigurations({ configured, journal }: World): boolean {
+  const changed = configured.filter(
+    ({ gateway, setup, fromMs }) =>
+      configured.findLast((earlier) => earlier.gateway === gateway && earlier.fromMs < fromMs)?.setup !==
+      setup,
+  );
+  const admitted = journal.filter("step.admitted");
+  return journal.filter("step.completed").some((completed) => {
+    const before = admitted.find(
+      ({ runId, payload }) => runId === completed.runId && payload.stepId === completed.payload.stepId,
+    );
+    const isBetween = (atMs: number): boolean =>
+      before !== undefined && Date.parse(before.timestamp) < atMs && atMs < Date.parse(completed.timestamp);
+    return changed.some(({ fromMs }) => isBetween(fromMs));
+  });
+}
+
+/** Two machines wrote to a log, the second one behind the first. */
+function hasTimeGoneBack(events: readonly RunEvent[]): boolean {
+  return events.some(({ timestamp }, index) => timestamp < (events[index - 1]?.timestamp ?? ""));
+}
+
+function isAnyOpenAt(journal: World["journal"], atMs: number): boolean {
+  return journal.runIds().some((runId) => {
+    const events = journal.eventsOf(runId);
+    const end = events.find(({ type }) => type === "coordination.terminal");
+    return Date.parse(events[0]?.timestamp ?? "") <= atMs && (!end || Date.parse(end.timestamp) > atMs);
+  });
+}
 
 const SITUATIONS: Table<World> = {
   "a plan is accepted": ({ promises }) => promises.plans.some(isAccepted),
@@ -47,6 +79,29 @@ const SITUATIONS: Table<World> = {
   "a worktree is merged": hasFact("worktree.merged"),
   "people let a plan go on": ({ journal }) =>
     journal.filter("escalation.closed").some(({ payload }) => payload.resolution === "continued"),
+  "a run goes from a gateway to one with another clock": ({ areClocksApart, journal }) =>
+    areClocksApart && journal.runIds().some((runId) => hasTimeGoneBack(journal.eventsOf(runId))),
+  "a plan that nothing could be written of for minutes goes on and ends well": ({ fullTimes, journal }) =>
+    fullTimes.some(({ fromMs, untilMs }) =>
+      journal
+        .filter("coordination.terminal")
+        .some(
+          ({ runId, payload, timestamp }) =>
+            (payload.status === "success" || payload.status === "partial") &&
+            Date.parse(journal.eventsOf(runId)[0]?.timestamp ?? "") < fromMs &&
+            Date.parse(timestamp) >= untilMs &&
+            untilMs >= fromMs + 3 * 60_000,
+        ),
+    ),
+  "an attempt fails with a sentence that is cut": ({ hostileStyle, journal }) =>
+    hostileStyle !== undefined &&
+    journal.filter("step.failed").some(({ payload }) => payload.error.message.length === 300),
+  "a process has another configuration": ({ configured, gateways }) => configured.length > gateways.length,
+  "a step begun under one configuration ends under another": hasStepOfTwoConfigurations,
+  "a run is pruned": ({ ledger }) => ledger.traces.runs.size > 0,
+  "a run is pruned while another is open": ({ ledger, journal }) =>
+    [...ledger.traces.runs.values()].some(({ prunedAtMs }) => isAnyOpenAt(journal, prunedAtMs)),
+  "a pruned run leaves a child that stays bound": ({ ledger }) => ledger.traces.bound.length > 0,
   "a process dies": ({ deaths }) => deaths.length > 0,
 };
 

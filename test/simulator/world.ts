@@ -12,10 +12,12 @@ import { createValueFiles, type SceneFiles } from "../support/value-files.ts";
 import { checkShownWords } from "./check-shown-words.ts";
 import { checkRemoval, checkWrite } from "./check-worktrees.ts";
 import { createDecoder } from "./decode-once.ts";
+import { spoilWords, type HostileStyle } from "./hostile-words.ts";
 import { createJournal, type Journal } from "./journal.ts";
 import { chooseManner } from "./make-plan.ts";
-import type { Schedule } from "./moves.ts";
-import { createLife, type Life } from "./process-life.ts";
+import type { Schedule, Setup } from "./moves.ts";
+import { createLife, failWrites, type Life } from "./process-life.ts";
+import { createMachineClock, type MachineClock } from "./machine-clock.ts";
 import { createPromises, type Promises } from "./promises.ts";
 import { callProcess, countWork, settleLives } from "./simulated-processes.ts";
 import { composeGateway } from "./simulated-gateway.ts";
@@ -26,12 +28,27 @@ export interface Gateway {
   readonly index: number;
   readonly name: string;
   readonly owner: SessionKey;
+  /** Tells the time of its machine. */
+  readonly clock: MachineClock;
   readonly spawns: SpawnHost;
   readonly agents: PlanHost;
+  /** With the configuration of the newest process, or of the next one. */
+  setup: Setup;
+  /** The words that the next process has from the one before. */
+  keptTexts?: WithheldTexts | undefined;
   life: Life;
   coordinator: Coordinator;
   texts: WithheldTexts;
   processes: number;
+}
+
+/** Which configuration a gateway had from when on. */
+export interface ConfigurationPeriod {
+  readonly gateway: number;
+  readonly setup: Setup;
+  readonly fromMs: number;
+  /** When its process ended. */
+  untilMs: number;
 }
 
 export interface World {
@@ -48,8 +65,12 @@ export interface World {
   readonly deaths: number[];
   readonly lines: string[];
   readonly endedProcesses: Set<string>;
+  /** The configuration of every process that there was, in the order of their starts. */
+  readonly configured: ConfigurationPeriod[];
   /** The clock was put back at some time: what is compared by it may be off. */
   hasGoneBack: boolean;
+  /** The clocks of gateways differ: by the world's, timers may be early or late. */
+  areClocksApart: boolean;
   /** When the clock was set, in the order of setting. */
   readonly jumpsAtMs: number[];
   /** Numbers calls of tools. */
@@ -58,6 +79,12 @@ export interface World {
   waitingWrites: number;
   /** Counts calls of ports and timers. */
   work: number;
+  /** Such words are in all that is said; absent: there are none. */
+  hostileStyle?: HostileStyle;
+  /** When nobody could write. */
+  readonly fullTimes: { readonly fromMs: number; readonly untilMs: number }[];
+  /** Until when nobody can write. */
+  fullUntilMs: number;
   /** Nothing goes wrong any more. */
   isCalm: boolean;
 }
@@ -90,7 +117,11 @@ export function createWorld(schedule: Schedule): World {
     deaths: [],
     lines: [],
     endedProcesses: new Set(),
+    configured: [],
     hasGoneBack: false,
+    areClocksApart: false,
+    fullTimes: [],
+    fullUntilMs: 0,
     jumpsAtMs: [],
     calls: 0,
     waitingWrites: 0,
@@ -102,22 +133,26 @@ export function createWorld(schedule: Schedule): World {
 }
 
 function createGateway(world: World, index: number): Gateway {
-  const { schedule, clock, journal, children } = world;
+  const { schedule, journal, children } = world;
+  const clock = createMachineClock(world.clock);
   const dice = diceOf(deriveSeed(schedule.seed, `spawn host ${index}`));
   const gateway: Gateway = {
     index,
     name: `g${index + 1}`,
     owner: (index === 0 ? "agent:main:main" : `agent:main:owner-${index + 1}`) as SessionKey,
+    clock,
     spawns: createSpawnHost({ gateway: index, clock, children, dice }),
     agents: planHost({
       clock,
       mannerOf: (key, isDelivery) => chooseManner(schedule, key, isDelivery),
+      spoil: (text) => spoilWords(world, text),
       isIntended: (key) => journal.hasDispatched(key),
       report: async (session, report) => {
         const answer = await callGateway(gateway, ({ coordinator }) => coordinator.report(session, report));
         return answer?.kind;
       },
     }),
+    setup: schedule.setup,
     life: createLife(clock, () => undefined),
     coordinator: undefined as unknown as Coordinator,
     texts: undefined as unknown as WithheldTexts,
@@ -128,11 +163,21 @@ function createGateway(world: World, index: number): Gateway {
 
 /** Starts a process of the gateway and lets it take over its work. */
 export function bootGateway(world: World, gateway: Gateway): void {
-  const { schedule, clock, ledger, files, repository, endedProcesses, lines } = world;
+  const { schedule, ledger, files, repository, endedProcesses, lines } = world;
+  const { setup, keptTexts, clock } = gateway;
   gateway.processes += 1;
+  gateway.keptTexts = undefined;
+  const configured: ConfigurationPeriod = {
+    gateway: gateway.index,
+    setup,
+    fromMs: world.clock.now(),
+    untilMs: Infinity,
+  };
+  world.configured.push(configured);
   const process = `${gateway.name}-${gateway.processes}`;
   const onEnd = (downMs: number): void => {
     world.deaths.push(clock.now());
+    configured.untilMs = world.clock.now();
     if (schedule.setup.isOneMachine) endedProcesses.add(process);
     gateway.agents.processDied();
     clock.wakeAt((clock.now() + (world.isCalm ? 0 : downMs)) as EpochMs, () => {
@@ -146,9 +191,11 @@ export function bootGateway(world: World, gateway: Gateway): void {
     (problem) => world.problems.push(problem),
   );
   gateway.life = life;
+  if (world.clock.now() < world.fullUntilMs) failWrites(life, world.fullUntilMs - world.clock.now());
   const { coordinator, texts } = composeGateway(
     {
-      setup: schedule.setup,
+      setup,
+      texts: keptTexts,
       seed: schedule.seed,
       name: gateway.name,
       process,
@@ -229,4 +276,9 @@ export function callGateway<T>(
 export function countEvents({ journal }: World): number {
   journal.readNew();
   return journal.events.length;
+}
+
+/** True where some process lets several write one file whatever it is. */
+export function mayMergeAll({ configured }: World): boolean {
+  return configured.some(({ setup }) => setup.conflicts.strategy === "merge_if_safe");
 }

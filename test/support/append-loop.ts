@@ -4,14 +4,14 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Readable } from "node:stream";
-import type { Acknowledged } from "../crash/kill-loop-worker.ts";
+import type { AcknowledgedOperation } from "../crash/kill-loop-worker.ts";
 import { waitFor } from "./wait-for.ts";
 
 const WORKER = fileURLToPath(new URL("../crash/kill-loop-worker.ts", import.meta.url));
 
 export interface AppendLoop extends AsyncDisposable {
   /** Appends that the ledger has acknowledged so far. */
-  acknowledged(): readonly Acknowledged[];
+  acknowledged(): readonly AcknowledgedOperation[];
   /** Resolves when so many more appends are acknowledged. */
   more(appends: number): Promise<void>;
 }
@@ -22,9 +22,9 @@ export async function startAppendLoop(path: string, round = 0): Promise<AppendLo
     stdio: ["pipe", "pipe", "inherit", "pipe"],
   });
   const exited = once(child, "exit");
-  const acknowledged: Acknowledged[] = [];
+  const acknowledged: AcknowledgedOperation[] = [];
   createInterface({ input: child.stdio[3] as Readable }).on("line", (line) => {
-    acknowledged.push(JSON.parse(line) as Acknowledged);
+    acknowledged.push(JSON.parse(line) as AcknowledgedOperation);
   });
   await once(child.stdout as Readable, "data");
   child.stdin?.write("go\n");

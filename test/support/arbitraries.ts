@@ -200,7 +200,8 @@ export const histories: fc.Arbitrary<Move[]> = fc
   )
   .map(([before, first, spawns, after, early]) => [...(early ? before : []), first, ...spawns, ...after]);
 
-export interface Played {
+/** A coordination after a series of moves, with its log and each command on the way. */
+export interface PlayedMoves {
   readonly state: Coordination;
   readonly log: readonly RunEvent[];
   readonly steps: readonly {
@@ -212,11 +213,11 @@ export interface Played {
   }[];
 }
 
-export function playMoves(moves: readonly Move[]): Played {
+export function playMoves(moves: readonly Move[]): PlayedMoves {
   let state: Coordination = createUnopenedCoordination(RUN);
   let now = START_MS;
   const log: RunEvent[] = [];
-  const steps: Played["steps"][number][] = [];
+  const steps: PlayedMoves["steps"][number][] = [];
   for (const { command, times, afterMs } of moves) {
     now += afterMs;
     for (let time = 0; time < times; time += 1) {

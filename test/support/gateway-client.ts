@@ -27,8 +27,8 @@ export type Listener = {
   readonly hear: (event: string, payload: Json) => void;
 };
 
-type Connection = { readonly socket: WebSocket; readonly pending: Map<string, Pending> };
-type Pending = { readonly final: boolean; resolve(payload: Json): void; reject(error: Error): void };
+type Connection = { readonly socket: WebSocket; readonly pending: Map<string, PendingRequest> };
+type PendingRequest = { readonly final: boolean; resolve(payload: Json): void; reject(error: Error): void };
 
 const CONNECT_TIMEOUT_MS = 15_000;
 // This client id and mode keep their scopes on loopback without a paired device.
@@ -58,14 +58,14 @@ export function connectOnUse(port: number, token: string, listener: Listener = D
   };
 }
 
-type Opening = {
+type ConnectionOptions = {
   readonly port: number;
   readonly token: string;
   readonly listener: Listener;
   readonly onLost: () => void;
 };
 
-function openConnection({ port, token, listener, onLost }: Opening): Promise<Connection> {
+function openConnection({ port, token, listener, onLost }: ConnectionOptions): Promise<Connection> {
   const socket = new WebSocket(`ws://127.0.0.1:${port}`);
   const connection: Connection = { socket, pending: new Map() };
   return new Promise((resolve, reject) => {
@@ -109,7 +109,7 @@ function ask({ socket, pending }: Connection, request: GatewayRequest): Promise<
       clearTimeout(timer);
       pending.delete(id);
     };
-    const waiting: Pending = {
+    const waiting: PendingRequest = {
       final,
       resolve: (payload) => {
         settleRequest();
@@ -129,7 +129,7 @@ function ask({ socket, pending }: Connection, request: GatewayRequest): Promise<
   });
 }
 
-function answer(pending: ReadonlyMap<string, Pending>, frame: Json): void {
+function answer(pending: ReadonlyMap<string, PendingRequest>, frame: Json): void {
   const waiting = pending.get(String(frame["id"]));
   if (!waiting) return;
   const payload = (frame["payload"] ?? {}) as Json;

@@ -1,7 +1,7 @@
 /** Owns: an OpenAI-compatible server that keeps every request, and answers one when the test says what. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Told } from "./stateful-scene.ts";
+import type { SupervisorMessage } from "./stateful-scene.ts";
 import { waitFor } from "./wait-for.ts";
 
 export interface HeldModel extends AsyncDisposable {
@@ -10,12 +10,12 @@ export interface HeldModel extends AsyncDisposable {
   /** The bodies that were asked with, the oldest first. */
   readonly bodies: readonly string[];
   /** The turn as the request tells it. */
-  told(index: number): Told;
+  told(index: number): SupervisorMessage;
   /** Resolves when so many were asked in all. */
   asked(count: number): Promise<void>;
   /** Answers the newest request that waits, with a decision or with what follows from what it said of its turn. */
   say(decision: unknown): Promise<void>;
-  sayTo(decide: (telling: Told) => unknown): Promise<void>;
+  sayTo(decide: (telling: SupervisorMessage) => unknown): Promise<void>;
 }
 
 export async function startHeldModel(): Promise<HeldModel> {
@@ -57,9 +57,9 @@ export async function startHeldModel(): Promise<HeldModel> {
   };
 }
 
-function readTold(body: string): Told {
+function readTold(body: string): SupervisorMessage {
   const { messages } = JSON.parse(body) as { messages: readonly { readonly content: string }[] };
-  return JSON.parse(messages.at(-1)?.content ?? "null") as Told;
+  return JSON.parse(messages.at(-1)?.content ?? "null") as SupervisorMessage;
 }
 
 async function keep(

@@ -9,7 +9,8 @@ const AT_ONCE = 8;
 /** A request whose answer takes that long hangs, also where its stream is kept alive. */
 const HANG_MS = 30_000;
 
-export interface Sent {
+/** A request that is sent as it is, however wrong. */
+export interface HostileRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -18,7 +19,8 @@ export interface Sent {
   readonly leavesStream?: boolean;
 }
 
-export interface Answered {
+/** The answer to a request, and how long it took. */
+export interface TimedAnswer {
   readonly status: number;
   readonly type: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -28,7 +30,7 @@ export interface Answered {
 }
 
 export interface Sender {
-  send(sent: Sent): Promise<Answered>;
+  send(sent: HostileRequest): Promise<TimedAnswer>;
   close(): void;
 }
 
@@ -40,7 +42,7 @@ export function createSender(baseUrl: string, { readsStreams = false } = {}): Se
       agent.destroy();
     },
     send: ({ method, path, headers, body, leavesStream = false }) => {
-      const { promise, resolve, reject } = Promise.withResolvers<Answered>();
+      const { promise, resolve, reject } = Promise.withResolvers<TimedAnswer>();
       const start = performance.now();
       const signal = AbortSignal.timeout(HANG_MS);
       const outgoing = request(`${baseUrl}${path}`, { agent, method, headers, signal }, (response) => {
@@ -76,7 +78,7 @@ export function createSender(baseUrl: string, { readsStreams = false } = {}): Se
 }
 
 /** Describes why an answer is one that nobody may get, whatever was sent. A wait that was wanted `mayWait`. */
-export function findAnswerFault(answered: Answered, { mayWait = false } = {}): string | undefined {
+export function findAnswerFault(answered: TimedAnswer, { mayWait = false } = {}): string | undefined {
   const { status, ms, text } = answered;
   if (status === 500) return "it is an error of the host";
   if (ms > ANSWER_MS_MAX && !mayWait) return `it took ${Math.round(ms)} ms`;
@@ -85,7 +87,7 @@ export function findAnswerFault(answered: Answered, { mayWait = false } = {}): s
 }
 
 /** Describes why a refusal does not say in words what is wrong. */
-export function findRefusalFault({ type, text }: Answered): string | undefined {
+export function findRefusalFault({ type, text }: TimedAnswer): string | undefined {
   if (!type.startsWith("application/json")) return `its refusal is ${type}`;
   const { error, message } = JSON.parse(text) as { error?: unknown; message?: unknown };
   return typeof error === "string" && typeof message === "string" && message.length > 10
@@ -117,7 +119,7 @@ export async function runCampaign({ firstSeed, count, tryOne }: Campaign): Promi
 }
 
 /** Describes what was sent, as much as a person reads. */
-export function describeSent({ method, path, body }: Sent): string {
+export function describeSent({ method, path, body }: HostileRequest): string {
   const text = typeof body === "string" || body === undefined ? (body ?? "") : Buffer.from(body).toString();
   return `${method} ${path.slice(0, 200)} ${text.slice(0, 1_000)}`;
 }

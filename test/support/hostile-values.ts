@@ -90,7 +90,8 @@ function nest(random: Random, depth: number): unknown {
   return value;
 }
 
-export interface Making {
+/** The chance and the words by which hostile values are made. */
+export interface ValueRecipe {
   readonly random: Random;
   /** How likely each part is replaced by a hostile one. */
   readonly chance: number;
@@ -99,7 +100,7 @@ export interface Making {
 }
 
 /** A value of a schema. */
-export function createFromSchema(making: Making, schema: Schema, depth = 0): unknown {
+export function createFromSchema(making: ValueRecipe, schema: Schema, depth = 0): unknown {
   const { random, chance } = making;
   if (random() < chance) return createHostileValue(random);
   const forms = listForms(schema);
@@ -114,7 +115,7 @@ function listForms(schema: Schema): readonly Schema[] {
   return (schema["anyOf"] ?? schema["oneOf"] ?? schema["allOf"] ?? []) as readonly Schema[];
 }
 
-function createOfType(making: Making, schema: Schema, depth: number): unknown {
+function createOfType(making: ValueRecipe, schema: Schema, depth: number): unknown {
   const { random } = making;
   switch (schema["type"]) {
     case "object":
@@ -139,14 +140,14 @@ function createOfType(making: Making, schema: Schema, depth: number): unknown {
   }
 }
 
-function createText({ random, words }: Making, { minLength = 0, maxLength = 40 }: Schema): string {
+function createText({ random, words }: ValueRecipe, { minLength = 0, maxLength = 40 }: Schema): string {
   const choice = random();
   if (choice < 0.5 && words.length > 0) return pickOne(random, words);
   if (choice < 0.7) return pickOne(random, HOSTILE_TEXTS);
   return "a".repeat(Math.max(Number(minLength), Math.floor(random() * Math.min(Number(maxLength), 40))));
 }
 
-function createObject(making: Making, schema: Schema, depth: number): unknown {
+function createObject(making: ValueRecipe, schema: Schema, depth: number): unknown {
   const { random, chance } = making;
   const properties = Object.entries((schema["properties"] ?? {}) as Readonly<Record<string, Schema>>);
   const required = new Set((schema["required"] ?? []) as readonly string[]);

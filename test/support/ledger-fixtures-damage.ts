@@ -198,7 +198,7 @@ export async function verify(path: string): Promise<Verification> {
 }
 
 /** Everything that `read`, `list`, `find`, `references`, the claims and the texts say; or the code of the error that stops it. */
-export async function answersOf(path: string, knownLedger: Known): Promise<string> {
+export async function answersOf(path: string, knownLedger: LedgerInventory): Promise<string> {
   const store = await openTestLedger(path, { mode: "read" });
   try {
     const answers: unknown[] = [];
@@ -220,7 +220,7 @@ export async function answersOf(path: string, knownLedger: Known): Promise<strin
   }
 }
 
-async function listWorkflowAnswers(store: WorkflowStore, { runIds }: Known): Promise<unknown[]> {
+async function listWorkflowAnswers(store: WorkflowStore, { runIds }: LedgerInventory): Promise<unknown[]> {
   const logs = await Promise.all(runIds.map((runId) => store.read(runId, { from: 0, limit: 100 })));
   const runs = await store.list({ order: "oldest", limit: 100 });
   return [
@@ -232,13 +232,14 @@ async function listWorkflowAnswers(store: WorkflowStore, { runIds }: Known): Pro
   ];
 }
 
-export interface Known {
+/** The runs, the names and the texts of a whole ledger. */
+export interface LedgerInventory {
   readonly runIds: readonly CoordinationId[];
   readonly names: readonly string[];
   readonly texts: readonly string[];
 }
 
-export function readKnown(path: string): Known {
+export function readKnown(path: string): LedgerInventory {
   const database = new Database(path, { readonly: true });
   const selectAll = (sql: string): string[] => database.prepare<[], string>(sql).pluck().all();
   const knownRuns = {
@@ -251,14 +252,14 @@ export function readKnown(path: string): Known {
 }
 
 /** Where an event's values lie in the file: its columns follow each other in a record. */
-export interface Place {
+export interface EventBytes {
   readonly runId: CoordinationId;
   readonly sequence: number;
   readonly from: number;
   readonly length: number;
 }
 
-export function placesOf(path: string): Place[] {
+export function placesOf(path: string): EventBytes[] {
   const file = readFileSync(path);
   const database = new Database(path, { readonly: true });
   const rows = database

@@ -13,6 +13,7 @@ import {
 import type { WorkflowSummary } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type {
   ListQuery,
+  PrunedRuns,
   RunAppend,
   RunStore,
   StoredRun,
@@ -48,12 +49,23 @@ interface KeptRuns<Event, Summary, Append> {
   readonly hasEnded: (summary: Summary) => boolean;
   /** S1: checks everything before it writes anything. */
   readonly append: (request: Append) => void;
+  /** Absent: nothing was ever removed. */
+  readonly pruned?: PrunedRuns;
+}
+
+function createNothingPruned(answer: Answer): PrunedRuns {
+  return {
+    counts: () => answer(() => ({ runs: 0, events: 0, claims: 0 })),
+    find: () => answer(() => undefined),
+    listBindings: () => answer(() => []),
+  };
 }
 
 export function createMemoryRunStore<Event, Summary, Append extends RunAppend<Event, Summary>>(
-  { runs, decode, hasEnded, append }: KeptRuns<Event, Summary, Append>,
+  kept: KeptRuns<Event, Summary, Append>,
   answer: Answer,
 ): RunStore<Event, Summary, Append> {
+  const { runs, decode, hasEnded, append, pruned = createNothingPruned(answer) } = kept;
   const listEntries = (): StoredRun<Summary>[] =>
     [...runs].map(([runId, { ordinal, events, summary, ...run }]) => ({
       runId,
@@ -74,11 +86,7 @@ export function createMemoryRunStore<Event, Summary, Append extends RunAppend<Ev
         .slice(0, limit),
     );
   return {
-    pruned: {
-      counts: () => answer(() => ({ runs: 0, events: 0, claims: 0 })),
-      find: () => answer(() => undefined),
-      listBindings: () => answer(() => []),
-    },
+    pruned,
     append: (request) =>
       answer(() => {
         appendOnBasis(request, append);

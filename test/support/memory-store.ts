@@ -16,12 +16,21 @@ import type {
   StoredProblem,
 } from "../../src/agents/coordination/ports/ledger-store.ts";
 import type { OwnerBeat } from "../../src/agents/coordination/ports/run-owners.ts";
+import type { LedgerPruning } from "../../src/agents/coordination/ports/run-store.ts";
 import { NOBODY } from "../../src/infra/ledger/owner-fence.ts";
 import { keepEvents } from "./hash-chain.ts";
 import { checkOwner, createMemoryOwners, noteOwner } from "./memory-owners.ts";
+import {
+  checkNotPruned,
+  createMemoryPrunedRuns,
+  createMemoryPruning,
+  createMemoryTraces,
+  findNextOrdinal,
+  type MemoryTraces,
+} from "./memory-pruning.ts";
 import { checkPlaces, createMemoryRunStore, type Answer, type OwnedKeptRun } from "./memory-run.ts";
 
-export type MemoryStore = LedgerStore & ContentStore;
+export type MemoryStore = LedgerStore & ContentStore & { readonly pruning: LedgerPruning };
 
 interface Run extends OwnedKeptRun<Summary> {
   readonly references: Reference[];
@@ -48,6 +57,8 @@ export interface MemoryLedger {
   readonly contents: Map<string, Content>;
   readonly claims: Claims;
   readonly owners: Map<string, OwnerBeat>;
+  /** The traces of runs that were removed. */
+  readonly traces: MemoryTraces;
   /** Every event of the ledger, run by run, decoded. */
   events(): RunEvent[][];
   open(clock: Clock): MemoryStore;
@@ -61,6 +72,7 @@ export function createMemoryLedger(decode: (text: string) => RunEvent = decodeTe
     contents: new Map(),
     claims: { entries: new Map(), lastToken: 0 },
     owners: new Map(),
+    traces: createMemoryTraces(),
     events: () => [...ledger.runs.values()].map(({ events }) => events.map(decode)),
     open: (clock) => openStore(ledger, clock, decode),
   };
@@ -81,10 +93,12 @@ function openStore(ledger: MemoryLedger, clock: Clock, decode: (text: string) =>
         decode: (_runId, _run, text) => decode(text),
         hasEnded,
         append: (request: AppendRequest) => appendTo(ledger, request, clock.now()),
+        pruned: createMemoryPrunedRuns(ledger.traces, answer),
       },
       answer,
     ),
     owners: createMemoryOwners({ ...ledger, hasEnded }, answer),
+    pruning: createMemoryPruning(createPrunedLedger(ledger, clock), answer),
     find: (name) => answer(() => ledger.names.get(name)?.at(-1)),
     holders: (name, limit) => answer(() => holdersOf(ledger, name).slice(0, limit)),
     overlapping: ({ resource, atMs, limit }) =>
@@ -116,6 +130,33 @@ function openStore(ledger: MemoryLedger, clock: Clock, decode: (text: string) =>
   };
 }
 
+function createPrunedLedger(ledger: MemoryLedger, clock: Clock): Parameters<typeof createMemoryPruning>[0] {
+  const { runs, traces, claims } = ledger;
+  return {
+    runs,
+    traces,
+    now: () => clock.now(),
+    hasClaim: (runId) => [...claims.entries.values()].some((claim) => claim.runId === runId),
+    forget: (runId) => {
+      forgetRun(ledger, runId);
+    },
+  };
+}
+
+function forgetRun({ names, contents }: MemoryLedger, runId: CoordinationId): void {
+  for (const [name, holders] of names) {
+    const left = holders.filter((holder) => holder.runId !== runId);
+    if (left.length > 0) names.set(name, left);
+    else names.delete(name);
+  }
+  for (const [sha256, content] of contents)
+    if (content.keepers.has(runId))
+      contents.set(sha256, {
+        ...content,
+        keepers: new Set([...content.keepers].filter((id) => id !== runId)),
+      });
+}
+
 function hasEnded({ status }: Summary): boolean {
   return status !== "running";
 }
@@ -125,6 +166,7 @@ function appendTo(ledger: MemoryLedger, request: AppendRequest, atMs: number): v
   const { runId, events, summary, references, contents } = request;
   if (events.length === 0) return;
   const knownRun = ledger.runs.get(runId);
+  checkNotPruned(ledger.traces, runId);
   checkPlaces(request, knownRun?.events.length ?? 0);
   checkOwner(request, knownRun);
   const claims = applyClaims(ledger.claims, request, atMs);
@@ -141,9 +183,9 @@ function appendTo(ledger: MemoryLedger, request: AppendRequest, atMs: number): v
   Object.assign(ledger.claims, claims);
 }
 
-function createRun({ runs }: MemoryLedger, { summary }: AppendRequest): Run {
+function createRun({ runs, traces }: MemoryLedger, { summary }: AppendRequest): Run {
   return {
-    ordinal: runs.size + 1,
+    ordinal: findNextOrdinal(runs, traces),
     owner: NOBODY,
     hasArrived: false,
     events: [],

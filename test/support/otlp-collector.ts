@@ -50,7 +50,7 @@ export interface CollectedSpan {
 }
 
 /** How it answers a request with these spans. Absent: it takes them. */
-export type Answering = (spans: readonly CollectedSpan[]) => Answer | undefined;
+export type SpanAnswerer = (spans: readonly CollectedSpan[]) => Answer | undefined;
 
 interface Answer {
   readonly status: number;
@@ -68,10 +68,10 @@ export interface OtlpCollector extends AsyncDisposable {
   readonly headers: IncomingMessage["headers"][];
   /** Requests, refused ones included. */
   requests: number;
-  answer: Answering | "hang";
+  answer: SpanAnswerer | "hang";
 }
 
-interface Decoded {
+interface DecodedRequest {
   /** Absent: a request without spans, which is valid. */
   readonly resource_spans?: readonly {
     readonly resource: { readonly attributes: readonly Pair[] };
@@ -136,7 +136,7 @@ function decodeRequest(request: IncomingMessage, body: Buffer, problems: string[
   if (request.url !== "/v1/traces") problems.push(`${request.method} ${request.url}`);
   if (request.headers["content-type"] !== "application/x-protobuf") problems.push("content-type");
   const bytes = request.headers["content-encoding"] === "gzip" ? gunzipSync(body) : body;
-  const decoded = REQUEST.toObject(REQUEST.decode(bytes), { longs: String, bytes: String }) as Decoded;
+  const decoded = REQUEST.toObject(REQUEST.decode(bytes), { longs: String, bytes: String }) as DecodedRequest;
   return (decoded.resource_spans ?? []).flatMap(({ resource, scope_spans: scopes }) => {
     const service = String(readPairs(resource.attributes)["service.name"]);
     return scopes.flatMap(({ spans }) => spans.map((span) => readSpan(span, service, problems)));

@@ -93,7 +93,7 @@ const SETTINGS = [
   "log_min_messages=log",
 ];
 
-interface Place {
+interface ServerSetup {
   readonly native: string;
   readonly data: string;
   readonly port: number;
@@ -101,7 +101,7 @@ interface Place {
 }
 
 /** Resolves when the server takes connections. */
-async function startServer({ native, data, port, owner }: Place): Promise<ChildProcess> {
+async function startServer({ native, data, port, owner }: ServerSetup): Promise<ChildProcess> {
   const args = ["-D", data, "-p", String(port), ...SETTINGS.flatMap((setting) => ["-c", setting])];
   const server = spawn(join(native, "bin", "postgres"), args, {
     ...owner,

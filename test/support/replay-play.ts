@@ -35,7 +35,7 @@ export interface Replay {
   readonly requests: readonly string[];
 }
 
-interface Given {
+interface ReplaySource {
   readonly graph: NodeGraph;
   readonly settings: WorkflowSettings;
   readonly fromSeq?: number;
@@ -50,7 +50,7 @@ export function readBack(events: readonly WorkflowEvent[]): WorkflowEvent[] {
 
 export function replayIn(
   recorded: readonly WorkflowEvent[],
-  { graph, settings, fromSeq = 0, until = recorded.length, page: first = 1_000 }: Given,
+  { graph, settings, fromSeq = 0, until = recorded.length, page: first = 1_000 }: ReplaySource,
 ): Replay {
   const origin = originOf(recorded, { mode: "replay", fromSeq, until });
   const events: WorkflowEvent[] = [{ ...recorded[0]!, runId: FORK }];

@@ -62,8 +62,8 @@ export type ChatRequest = {
 
 export type Rule = Script & { readonly when: (text: string, request: ChatRequest) => boolean };
 
-/** "announce": a turn the host started itself. "summary": the host compacts a history. "limited": refused by the rate limit. */
-export type Matched = "rule" | "script" | "announce" | "summary" | "plain" | "limited";
+/** The reason for an answer. "announce": a turn the host started itself. "summary": the host compacts a history. "limited": refused by the rate limit. */
+export type AnswerCause = "rule" | "script" | "announce" | "summary" | "plain" | "limited";
 
 export type RecordedRequest = {
   readonly receivedAt: number;
@@ -73,7 +73,7 @@ export type RecordedRequest = {
   readonly traceparent: string | undefined;
   /** The message which decided the answer. */
   readonly text: string;
-  readonly matched: Matched;
+  readonly matched: AnswerCause;
   readonly turnIndex: number;
   readonly turn: Turn;
 };
@@ -142,7 +142,7 @@ export async function startScriptedModel(
   };
 }
 
-interface Serving {
+interface ModelState {
   readonly rules: readonly Rule[];
   readonly requests: RecordedRequest[];
   readonly limiter: RateLimiter;
@@ -153,7 +153,7 @@ interface Serving {
 async function serve(
   request: IncomingMessage,
   response: ServerResponse,
-  { rules, requests, limiter, begun }: Serving,
+  { rules, requests, limiter, begun }: ModelState,
 ): Promise<void> {
   const path = (request.url ?? "").split("?")[0];
   if (request.method === "GET" && path === "/v1/models") {
@@ -180,7 +180,7 @@ function refuseBeyond(limit: RateLimit | undefined, answer: Answer): Answer {
 
 type Answer = Pick<RecordedRequest, "text" | "matched" | "turnIndex" | "turn">;
 
-function decide(request: ChatRequest, { rules, begun }: Pick<Serving, "rules" | "begun">): Answer {
+function decide(request: ChatRequest, { rules, begun }: Pick<ModelState, "rules" | "begun">): Answer {
   const { messages } = request;
   const last = messages.findLastIndex(isDecisive);
   const lastText = readTextAt(messages, last);
@@ -205,7 +205,12 @@ function decide(request: ChatRequest, { rules, begun }: Pick<Serving, "rules" | 
   return { text, matched: "plain", turnIndex: countAssistantsAfter(messages, owner), turn: { say: "ok" } };
 }
 
-function answerFrom(matched: Matched, from: Script, messages: readonly ChatMessage[], at: number): Answer {
+function answerFrom(
+  matched: AnswerCause,
+  from: Script,
+  messages: readonly ChatMessage[],
+  at: number,
+): Answer {
   const turnIndex = countAssistantsAfter(messages, at);
   return {
     text: readTextAt(messages, at),

@@ -12,9 +12,10 @@ import type {
   Start,
 } from "../../src/agents/coordination/ports/agent-runner.ts";
 
-export type Script = (order: AttemptOrder) => Scripted;
+export type Script = (order: AttemptOrder) => ScriptedAttempt;
 
-export type Scripted =
+/** The course of an attempt, as the script of a test says. */
+export type ScriptedAttempt =
   /** Ends at once. */
   | ChildEnding
   /** Works until the test ends it. */
@@ -118,7 +119,7 @@ export function createScriptedRunner(script: Script = () => endDone()): Scripted
   };
 }
 
-function createRun(order: AttemptOrder, scripted: Scripted): Run {
+function createRun(order: AttemptOrder, scripted: ScriptedAttempt): Run {
   const ended = Promise.withResolvers<Observation>();
   const run: Run = { order, session: order.childSessionKey, ended };
   if (typeof scripted !== "object") return run;
@@ -134,7 +135,7 @@ function followRun(run: Run | undefined, signal: AbortSignal): Promise<Observati
   return Promise.race([run.ended.promise, aborted]);
 }
 
-function answerOf(run: Run, scripted: Scripted): Start {
+function answerOf(run: Run, scripted: ScriptedAttempt): Start {
   return scripted === "silent" ? { kind: "unknown", message: "silent" } : startOf(run);
 }
 

@@ -4,13 +4,13 @@ import type { ChatModel } from "../../src/agents/coordination/ports/outbound.ts"
 import { createEdge, createNode, createWorkflow } from "./workflow-definitions.ts";
 import { waitUntilSettled } from "./fake-clock.ts";
 
-type Given = Readonly<Record<string, unknown>>;
+type JsonFields = Readonly<Record<string, unknown>>;
 
 /** The message of a request, as the model reads it. */
-export interface Told {
+export interface SupervisorMessage {
   readonly turn: number;
-  readonly variables: Given;
-  readonly workers: readonly Given[];
+  readonly variables: JsonFields;
+  readonly workers: readonly JsonFields[];
   readonly memory?: readonly { readonly id: string; readonly content: unknown }[];
   readonly workspace?: readonly {
     readonly path: string;
@@ -27,7 +27,7 @@ export interface Told {
 export interface LiveModel extends Pick<ChatModel, "complete"> {
   /** The messages that were asked, the oldest first. */
   readonly texts: string[];
-  told(index: number): Told;
+  told(index: number): SupervisorMessage;
   /** Answers the oldest request that waits. */
   say(decision: unknown): Promise<void>;
   /** Answers the newest one. */
@@ -43,7 +43,7 @@ export function createLiveModel(): LiveModel {
     get waiting() {
       return waiting.length;
     },
-    told: (index) => JSON.parse(texts.at(index) ?? "null") as Told,
+    told: (index) => JSON.parse(texts.at(index) ?? "null") as SupervisorMessage,
     complete: async ({ messages, signal }) => {
       texts.push(messages.at(-1)?.content ?? "");
       const text = await new Promise<string>((resolve) => {
@@ -74,7 +74,12 @@ export function liveLoopOf(
     supervisor = {},
     extra = [],
     ...rest
-  }: { supervisor?: Given; extra?: readonly Given[]; variables?: Given; settings?: Given } = {},
+  }: {
+    supervisor?: JsonFields;
+    extra?: readonly JsonFields[];
+    variables?: JsonFields;
+    settings?: JsonFields;
+  } = {},
 ): WorkflowDefinition {
   const ids = extra.map((each) => String(each["id"]));
   return createWorkflow(id, {
@@ -95,7 +100,7 @@ export function liveLoopOf(
   });
 }
 
-export const goOn = (worker: string, confidence?: number): Given => ({
+export const goOn = (worker: string, confidence?: number): JsonFields => ({
   kind: "next-worker",
   nextWorkerIds: [worker],
   ...(confidence !== undefined && { confidence }),

@@ -31,7 +31,7 @@ const turns = fc.array(
   { minLength: 1, maxLength: 3 },
 );
 
-interface Made {
+interface WorkflowTraits {
   readonly turns: readonly unknown[];
   readonly verifier: Readonly<Record<string, unknown>> & { readonly script: readonly unknown[] | undefined };
   readonly attestation: object | undefined;
@@ -45,7 +45,7 @@ function makeWorkflows({
   verifier: { script, ...rest },
   attestation: attests,
   ...more
-}: Made): WorkflowDefinition {
+}: WorkflowTraits): WorkflowDefinition {
   const gate = {
     verifier: { agentId: "critic", criteria: ["k"], ...rest, ...(script && { mockVerdicts: script }) },
     ...(attests && { outputAttestation: attests }),

@@ -143,7 +143,8 @@ export const PLAY_SETTINGS: WorkflowSettings = {
 
 const DEADLINE_MS = START_MS + PLAY_SETTINGS.runDurationMsMax;
 
-export interface Played {
+/** A workflow run that was played to its end, with its graph and its log. */
+export interface PlayedRun {
   readonly graph: NodeGraph;
   readonly run: WorkflowRun;
   readonly events: readonly WorkflowEvent[];
@@ -168,7 +169,7 @@ export function playOut(
   definition: WorkflowDefinition,
   picks: readonly number[],
   { onProgress, patient = false }: Play = {},
-): Played {
+): PlayedRun {
   const compiled = compileWorkflow(definition, "0".repeat(64));
   if (!compiled.ok) throw new Error(compiled.problems.join());
   const { graph } = compiled;
@@ -205,16 +206,16 @@ export function playOut(
       ...listAnswers(run),
       ...(wakeAtMs === undefined || (patient && wakeAtMs >= DEADLINE_MS)
         ? []
-        : [(): Chosen => ({ atMs: wakeAtMs, drafts: () => [] })]),
+        : [(): TimedDrafts => ({ atMs: wakeAtMs, drafts: () => [] })]),
     ];
   }
 }
 
-interface Chosen {
+interface TimedDrafts {
   readonly atMs: EpochMs;
   readonly drafts: (run: WorkflowRun, now: EpochMs) => readonly WorkflowDraft[];
 }
-type Choice = (now: EpochMs) => Chosen;
+type Choice = (now: EpochMs) => TimedDrafts;
 
 function createStartedEvent(): WorkflowEvent {
   const runId = "run-made-up" as CoordinationId;
@@ -300,6 +301,6 @@ function listAnswers(run: WorkflowRun): Choice[] {
       ANSWERS[interrupt.kind] ??
       (isEdited ? { action: "edit-accept", editedArtifactData: { result: "edited" } } : { action });
     const answered = answerInterrupt({ node: nodeRun, interrupt, value, by: "p" });
-    return answered.ok ? [(now: EpochMs): Chosen => ({ atMs: now, drafts: () => answered.drafts })] : [];
+    return answered.ok ? [(now: EpochMs): TimedDrafts => ({ atMs: now, drafts: () => answered.drafts })] : [];
   });
 }

@@ -4,36 +4,42 @@ import {
   type WorkflowDefinition,
 } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 
-type Given = Readonly<Record<string, unknown>>;
+type JsonFields = Readonly<Record<string, unknown>>;
 
 /** `id` or `id:typeId`; without a type, `core.noop`. */
-export function createNode(id: string, typeId = "core.noop", config: Given = {}, more: Given = {}): Given {
+export function createNode(
+  id: string,
+  typeId = "core.noop",
+  config: JsonFields = {},
+  more: JsonFields = {},
+): JsonFields {
   return { id, typeId, config, ...more };
 }
 
 /** `a>b`, with what else the edge says. */
-export function createEdge(arrow: string, more: Given = {}): Given {
+export function createEdge(arrow: string, more: JsonFields = {}): JsonFields {
   const [sourceNodeId, targetNodeId] = arrow.split(">");
   return { id: arrow, sourceNodeId, targetNodeId, ...more };
 }
 
 /** Edges from each to the next: `a>b>c`. */
-export function chain(arrows: string): Given[] {
+export function chain(arrows: string): JsonFields[] {
   const ids = arrows.split(">");
   return ids.slice(1).map((id, index) => createEdge(`${ids[index] ?? ""}>${id}`));
 }
 
-export interface Small {
-  readonly nodes: readonly Given[];
-  readonly edges?: readonly Given[];
+/** The nodes, edges, variables and settings of a workflow that fits into a few lines. */
+export interface SmallWorkflow {
+  readonly nodes: readonly JsonFields[];
+  readonly edges?: readonly JsonFields[];
   /** Defaults by name; `undefined` for a variable that has none. */
-  readonly variables?: Given;
-  readonly settings?: Given;
+  readonly variables?: JsonFields;
+  readonly settings?: JsonFields;
 }
 
 export function createWorkflow(
   id: string,
-  { nodes, edges = [], variables = {}, settings = {} }: Small,
+  { nodes, edges = [], variables = {}, settings = {} }: SmallWorkflow,
 ): WorkflowDefinition {
   return workflowDefinitionSchema.parse({
     id,
@@ -60,10 +66,10 @@ export function createSupervised(
     variables = {},
     settings = {},
   }: {
-    readonly dispatch?: Given;
-    readonly supervisor?: Given;
-    readonly variables?: Given;
-    readonly settings?: Given;
+    readonly dispatch?: JsonFields;
+    readonly supervisor?: JsonFields;
+    readonly variables?: JsonFields;
+    readonly settings?: JsonFields;
   } = {},
 ): WorkflowDefinition {
   return createWorkflow(id, {
@@ -77,14 +83,17 @@ export function createSupervised(
   });
 }
 
-export function sendNextWorker(...nextWorkerIds: readonly string[]): Given {
+export function sendNextWorker(...nextWorkerIds: readonly string[]): JsonFields {
   return { kind: "next-worker", nextWorkerIds };
 }
 
 export const TERMINATE = { kind: "terminate", reason: "done" } as const;
 
 /** A worker whose variables are there to be harvested. */
-export function createWorker(id: string, variables: Given = { result: `${id} did it` }): WorkflowDefinition {
+export function createWorker(
+  id: string,
+  variables: JsonFields = { result: `${id} did it` },
+): WorkflowDefinition {
   return createWorkflow(id, { nodes: [createNode("work")], variables });
 }
 

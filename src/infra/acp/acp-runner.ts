@@ -10,6 +10,7 @@ import type { Observation } from "../../agents/coordination/contracts/observatio
 import type { AgentRunner, AttemptOrder, Start } from "../../agents/coordination/ports/agent-runner.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import { waitUnlessAborted } from "../../agents/coordination/std/wait-for.ts";
 import { ACP_LIMITS, type AcpLimits } from "./acp-limits.ts";
 import { createAgentNotes, type AgentNotes } from "./agent-notes.ts";
 import { startAttempt, type AttemptJob, type AttemptRun } from "./attempt-run.ts";
@@ -68,7 +69,7 @@ export function createAcpRunner(options: AcpRunnerOptions): AcpRunner {
       runs.get(idempotencyKey)?.observe() ?? { kind: (await isLeft(idempotencyKey)) ? "unknown" : "absent" },
     follow: async ({ idempotencyKey }, signal) => {
       const run = runs.get(idempotencyKey);
-      if (run) return observeUntilAborted(observeAfterEnd(run), signal);
+      if (run) return waitUnlessAborted(observeAfterEnd(run), signal, { kind: "unknown" });
       return { kind: (await isLeft(idempotencyKey)) ? "unknown" : "absent" };
     },
     cancel: async ({ idempotencyKey }) => {
@@ -151,16 +152,6 @@ async function awaitAttemptStart(run: AttemptRun): Promise<Start> {
 async function observeAfterEnd(run: AttemptRun): Promise<Observation> {
   await run.gone;
   return run.observe();
-}
-
-/** Resolves with the observation, or with `unknown` once the signal aborts. */
-function observeUntilAborted(observation: Promise<Observation>, signal: AbortSignal): Promise<Observation> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => resolve({ kind: "unknown" });
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    observation.finally(() => signal.removeEventListener("abort", onAbort)).then(resolve, reject);
-  });
 }
 
 /** Creates a function that notes each attempt that ended, and forgets the oldest ones beyond the bounds. */

@@ -1,6 +1,7 @@
 /** Owns: removing the folder that git keeps of one worktree in its repository, and no other's. */
 import { readFile, realpath, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { readSystemErrorCode } from "../../platform/system-error.ts";
 
 /**
  * Removes git's own folder of a worktree from the repository, so that git forgets the worktree; does nothing where
@@ -23,7 +24,7 @@ async function readTextIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = readSystemErrorCode(error);
     if (code === "ENOENT") return "";
     if (code === "ENOTDIR") return undefined;
     throw error;

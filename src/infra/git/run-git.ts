@@ -10,6 +10,7 @@ import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import { pickInheritedVariables, signalProcessGroup } from "../../platform/process-group.ts";
+import { readSystemErrorCode } from "../../platform/system-error.ts";
 
 /** Checking out a large tree takes longest. */
 const GIT_MS_MAX = 120_000;
@@ -202,7 +203,7 @@ function releasePipes({ stdin, stdout, stderr }: ChildProcess): void {
 }
 
 function describeStartFailure(error: unknown): string {
-  return (error as NodeJS.ErrnoException).code === "ENOENT"
+  return readSystemErrorCode(error) === "ENOENT"
     ? "git is not installed where the gateway runs, or the folder is gone"
     : `git could not be started: ${describeError(error)}`;
 }

@@ -10,6 +10,7 @@ import type {
   WorktreeChange,
   WorktreeCompared,
 } from "../../agents/coordination/ports/worktrees.ts";
+import { readSystemErrorCode } from "../../platform/system-error.ts";
 import { findForeignPrograms, type ForeignPrograms } from "./foreign-programs.ts";
 import type { GitEnd, GitPlace, RunGit } from "./run-git.ts";
 import type { WorktreeNote } from "./worktree-note.ts";
@@ -152,7 +153,7 @@ export async function isFolderAbsent(folder: string): Promise<boolean> {
   try {
     return !(await lstat(folder)).isDirectory();
   } catch (error) {
-    return ["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "");
+    return ["ENOENT", "ENOTDIR"].includes(readSystemErrorCode(error) ?? "");
   }
 }
 
@@ -289,7 +290,7 @@ export async function lookAtTrackable(folder: string, name: string): Promise<Fil
     if (!facts.isFile()) return { kind: "other" };
     return { kind: "file", mode: (facts.mode & 0o100) === 0 ? "100644" : "100755" };
   } catch (error) {
-    return { kind: (error as NodeJS.ErrnoException).code === "ENOENT" ? "absent" : "other" };
+    return { kind: readSystemErrorCode(error) === "ENOENT" ? "absent" : "other" };
   }
 }
 

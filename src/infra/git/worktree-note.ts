@@ -6,6 +6,7 @@ import {
   type WorktreeAttempt,
 } from "../../agents/coordination/contracts/worktree-fields.ts";
 import type { WorktreeOnMachine } from "../../agents/coordination/ports/worktrees.ts";
+import { readSystemErrorCode } from "../../platform/system-error.ts";
 
 const ENDING = ".repository";
 
@@ -88,7 +89,7 @@ async function awaitUnlessMissing<T>(reading: Promise<T>): Promise<T | undefined
   try {
     return await reading;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    if (readSystemErrorCode(error) === "ENOENT") return undefined;
     throw error;
   }
 }

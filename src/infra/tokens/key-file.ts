@@ -13,9 +13,11 @@ import {
 import { dirname } from "node:path";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import { nameFileKind } from "../../platform/plain-file.ts";
+import { readSystemErrorCode } from "../../platform/system-error.ts";
 import { createWholeFile, isNameTaken } from "../../platform/whole-file.ts";
 
 const KEY_BYTES = 32;
+const ADVICE = "name another path, or remove what is there: a new key is made then";
 
 /**
  * Returns the key in a file, which it first creates with random bytes where there is none. Among two processes that
@@ -70,7 +72,7 @@ function readMadeKey(path: string): Uint8Array {
 function createBrokenKeyError(path: string): CoordinationError {
   return new CoordinationError(
     "CONFIG_INVALID",
-    `the key in ${path} is not ${KEY_BYTES} bytes long; remove the file, and a new one is made`,
+    `the key in ${path} is not ${KEY_BYTES} bytes long; ${ADVICE}`,
   );
 }
 
@@ -85,10 +87,11 @@ function tryReadKey(path: string): Uint8Array | undefined {
     const facts = fstatSync(file);
     const problem = findKeyFileFault(facts);
     if (problem !== undefined) throw createUnsafeError(path, problem);
+    // Nothing is changed of another program's file, which the path may name.
+    if (facts.size !== KEY_BYTES) return undefined;
     // Whoever could read it until now may have: that is said by `doctor`.
     if ((facts.mode & 0o077) !== 0) fchmodSync(file, 0o600);
-    const key = readFileSync(file);
-    return key.length === KEY_BYTES ? key : undefined;
+    return readFileSync(file);
   } finally {
     closeSync(file);
   }
@@ -114,7 +117,7 @@ export function openKeyFile(path: string): number | undefined {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = readSystemErrorCode(error);
     if (code === "ENOENT") return undefined;
     if (code === "ELOOP") throw createUnsafeError(path, "is a link");
     throw error;
@@ -122,8 +125,5 @@ export function openKeyFile(path: string): number | undefined {
 }
 
 function createUnsafeError(path: string, problem: string): CoordinationError {
-  return new CoordinationError(
-    "CONFIG_INVALID",
-    `the key in ${path} ${problem}; remove it, and a new one is made`,
-  );
+  return new CoordinationError("CONFIG_INVALID", `the key in ${path} ${problem}; ${ADVICE}`);
 }

@@ -2,7 +2,7 @@
 import { createNoVerdict } from "../../agents/coordination/contracts/verification.ts";
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
-import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
+import { waitUnlessAborted, waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
 export interface InTime {
@@ -22,15 +22,12 @@ export async function runCheckInTime(
 ): Promise<CheckAnswer> {
   const over = new AbortController();
   const end = (): void => over.abort();
-  const ended = new Promise<void>((resolve) => {
-    over.signal.addEventListener("abort", () => resolve(), { once: true });
-  });
   const cancel = clock.wakeAt(deadlineAtMs, end);
   signal.addEventListener("abort", end, { once: true });
   try {
     if (signal.aborted || clock.now() >= deadlineAtMs) return createLateAnswer(clock, deadlineAtMs);
     const looking = look(over.signal);
-    const answer = await Promise.race([looking, ended]);
+    const answer = await waitUnlessAborted(looking, over.signal, undefined);
     // Work that blocks the event loop also delays the timer.
     if (answer && !over.signal.aborted && clock.now() <= deadlineAtMs) return answer;
     await waitWithin(

@@ -4,7 +4,7 @@
  * Inside the host `command` belongs to the host's own commander: only its methods are used, nothing of our copy.
  */
 import type { CliHost, CommandGroup } from "./terminal/cli-host.ts";
-import { formatMessage } from "./terminal/printable.ts";
+import { maskPasswords, formatMessage } from "./terminal/printable.ts";
 
 /** By the word that calls it, in the order in which `--help` lists them. */
 type CommandLoaders = Readonly<Record<string, () => Promise<(command: CommandGroup, host: CliHost) => void>>>;
@@ -41,11 +41,11 @@ const COMMANDS: CommandLoaders = {
 };
 
 /** The commands that are to be added. */
-interface WantedCommands {
+export interface WantedCommands {
   /** The word that was called: where it is a command, no other one is loaded. */
   readonly called?: string | undefined;
   /** Commands that only this program has. */
-  readonly more?: CommandLoaders;
+  readonly more?: CommandLoaders | undefined;
 }
 
 /**
@@ -60,7 +60,7 @@ export async function addCoordinationCommands(
   command.configureOutput({
     // Commander repeats arguments as they came.
     outputError: (text, write) => {
-      write(`${formatMessage(text, host.stderr.terminal.unicode)}\n`);
+      write(`${formatMessage(maskPasswords(text), host.stderr.terminal.unicode)}\n`);
     },
   });
   const all: CommandLoaders = { ...COMMANDS, ...more };

@@ -141,21 +141,21 @@ function createResultField(found: FoundQuestion, isForOperator: boolean): Pick<Q
   return text ? { result: isForOperator ? text : { bytes: text.bytes } } : {};
 }
 
-/**
- * Returns the field with the write that a question is about, and who stands against it; for operators only. Empty where
- * it is about none.
- */
-function createContestField(
-  { view, question }: FoundQuestion,
-  isForOperator: boolean,
-): Pick<QuestionReport, "contested"> {
+/** Returns the field with the write that a question is about; for operators only. Empty where it is about none. */
+function createContestField(found: FoundQuestion, isForOperator: boolean): Pick<QuestionReport, "contested"> {
+  const contested = isForOperator ? findContestedWrite(found) : undefined;
+  return contested ? { contested } : {};
+}
+
+/** Returns the write that a question is about, with who stands against it; `undefined` where it is about none. */
+export function findContestedWrite({ view, question }: FoundQuestion): ContestedWrite | undefined {
   const conflict = view.conflicts.find(({ conflictId }) => conflictId === question.conflictId);
-  if (!conflict || !isForOperator) return {};
+  if (!conflict) return undefined;
   const { resource, claims, contest } = conflict;
   const others = claims.filter((claim) => !isRequester(contest, claim));
   const ids = new Set(others.map(({ stepId }) => stepId));
   const names = mapStepNames(view.steps.filter(({ stepId }) => ids.has(stepId)));
-  return { contested: { resource, by: [...new Set(others.map((claim) => nameParty(names, claim)))] } };
+  return { resource, by: [...new Set(others.map((claim) => nameParty(names, claim)))] };
 }
 
 async function readReasonField(

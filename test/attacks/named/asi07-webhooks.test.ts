@@ -58,7 +58,7 @@ const writeBody = (fields: Record<string, unknown> = {}): string =>
     ...fields,
   });
 
-interface Signing {
+interface SignatureFields {
   readonly secret?: string;
   readonly id?: string;
   readonly seconds?: number;
@@ -68,7 +68,7 @@ interface Signing {
 
 function sign(
   body: string,
-  { secret = SECRET, id = "m-1", seconds = NOW_S, signed = body }: Signing = {},
+  { secret = SECRET, id = "m-1", seconds = NOW_S, signed = body }: SignatureFields = {},
 ): Record<string, string> {
   const signature = computeHmac(`${id}.${seconds}.${signed}`, secret, "base64");
   return {

@@ -11,7 +11,7 @@ import {
   WORKFLOWS,
   type Answer,
   type AttackedHost,
-  type Sent,
+  type SentRequest,
 } from "./serve-scene.ts";
 import { startTrap, type Trap } from "./trap.ts";
 
@@ -44,7 +44,10 @@ afterAll(async () => {
 
 const ACCEPT = "application/json, text/event-stream";
 
-function postMcp(message: unknown, { session, ...sent }: Sent & { session?: string } = {}): Promise<Answer> {
+function postMcp(
+  message: unknown,
+  { session, ...sent }: SentRequest & { session?: string } = {},
+): Promise<Answer> {
   const headers = {
     accept: ACCEPT,
     ...(session !== undefined && { "mcp-session-id": session }),

@@ -18,7 +18,8 @@ export const WORKFLOWS = [
   createWorkflow("slow", { nodes: [createNode("wait", "core.delay", { config: { delayMs: 600_000 } })] }),
 ];
 
-export interface Sent {
+/** A request to `serve`, apart from its path. */
+export interface SentRequest {
   readonly method?: string;
   /** Absent: the miners' token; empty: none. */
   readonly token?: string;
@@ -43,7 +44,7 @@ export interface AttackedHost extends AsyncDisposable {
   /** All that the host logged. */
   readonly logged: readonly string[];
   /** Sends a request with any header and any path, as `fetch` would not. */
-  send(path: string, sent?: Sent): Promise<Answer>;
+  send(path: string, sent?: SentRequest): Promise<Answer>;
 }
 
 export async function openAttackedHost(options: Partial<ServingOptions> = {}): Promise<AttackedHost> {
@@ -79,7 +80,7 @@ export async function openAttackedHost(options: Partial<ServingOptions> = {}): P
   };
 }
 
-export function sendRequest(baseUrl: string, path: string, sent: Sent = {}): Promise<Answer> {
+export function sendRequest(baseUrl: string, path: string, sent: SentRequest = {}): Promise<Answer> {
   const { method = "GET", token = MINER, body, headers = {} } = sent;
   const text = sent.text ?? (body === undefined ? undefined : JSON.stringify(body));
   const { hostname, port } = new URL(baseUrl);

@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
-interface Trapped {
+interface TrappedRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -12,13 +12,13 @@ interface Trapped {
 
 export interface Trap extends AsyncDisposable {
   readonly url: string;
-  readonly requests: readonly Trapped[];
+  readonly requests: readonly TrappedRequest[];
   /** How many connections were made, whether or not anything was asked. */
   connections(): number;
 }
 
 export async function startTrap({ redirectTo }: { readonly redirectTo?: string } = {}): Promise<Trap> {
-  const requests: Trapped[] = [];
+  const requests: TrappedRequest[] = [];
   let connections = 0;
   const server = createServer((request, response) => {
     const { url = "", headers } = request;

@@ -1,6 +1,6 @@
 /** Owns: that everything callers of the host were answered is what the logs say in the end. */
 import type { WorkflowEvent } from "../../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { listBroken } from "../check-steps.ts";
+import { listBroken } from "../list-broken.ts";
 import type { AnswerPromise, ControlPromise, CreatePromise, ForkPromise } from "./workflow-promises.ts";
 import { CALLERS, isEnd, isUndisturbed, readOrigin, readRun, type WorkflowWorld } from "./workflow-world.ts";
 

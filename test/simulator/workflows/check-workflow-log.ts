@@ -3,7 +3,7 @@ import type {
   OrchestratorDecision,
   WorkflowEvent,
 } from "../../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { listBroken } from "../check-steps.ts";
+import { listBroken } from "../list-broken.ts";
 import { createWorkflowOrderCheck } from "./check-workflow-order.ts";
 import { RETRIES_MAX, WORKERS } from "./make-workflows.ts";
 import { CONFIDENCE_FLOOR } from "./simulated-host.ts";

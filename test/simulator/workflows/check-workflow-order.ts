@@ -1,7 +1,7 @@
 /** Owns: what a run may do by the graph of its workflow: the order of nodes, gates that people refused, verdicts, and how a run may end. */
 import type { WorkflowDefinition } from "../../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { WorkflowEvent } from "../../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { listBroken } from "../check-steps.ts";
+import { listBroken } from "../list-broken.ts";
 import { makeWorkflows } from "./make-workflows.ts";
 import { CONFIDENCE_FLOOR } from "./simulated-host.ts";
 import { readOrigin, type WorkflowWorld } from "./workflow-world.ts";

@@ -10,9 +10,9 @@ export function makeSmallWorkflowSchedule(seed: number): WorkflowSchedule {
   return { seed, ...MAKERS[subject](dice) };
 }
 
-type Made = Pick<WorkflowSchedule, "setup" | "moves">;
+type SetupAndMoves = Pick<WorkflowSchedule, "setup" | "moves">;
 
-const MAKERS: { readonly [S in Subject]: (dice: Dice) => Made } = {
+const MAKERS: { readonly [S in Subject]: (dice: Dice) => SetupAndMoves } = {
   pauses: makePauses,
   cancellations: makeCancellations,
   takeovers: makeTakeovers,
@@ -32,7 +32,7 @@ function makeWait(dice: Dice): WorkflowMove {
 }
 
 /** A run is paused while something of it is under way, and goes on after that has ended. */
-function makePauses(dice: Dice): Made {
+function makePauses(dice: Dice): SetupAndMoves {
   const run = dice.oneOf([0, 0, 1]);
   const workflow = dice.oneOf([0, 1, 2, 2, 2]);
   const moves: WorkflowMove[] = [{ kind: "create", host: 0, workflow, request: 1, by: "alice" }];
@@ -48,7 +48,7 @@ function makePauses(dice: Dice): Made {
 }
 
 /** A run is cancelled while it works or waits, perhaps with children. */
-function makeCancellations(dice: Dice): Made {
+function makeCancellations(dice: Dice): SetupAndMoves {
   const hosts = dice.oneOf([1, 1, 2]);
   const moves: WorkflowMove[] = [makeCreate(dice)];
   if (dice.chance(0.5)) moves.push(makeWait(dice));
@@ -57,7 +57,7 @@ function makeCancellations(dice: Dice): Made {
 }
 
 /** A process ends while others have trouble with the ledger's rows of owners. */
-function makeTakeovers(dice: Dice): Made {
+function makeTakeovers(dice: Dice): SetupAndMoves {
   const trouble: WorkflowMove = {
     kind: "break",
     host: 0,
@@ -78,7 +78,7 @@ function makeTakeovers(dice: Dice): Made {
 }
 
 /** Two requests for one run or fork, and answers through another process, in one moment. */
-function makeTwins(dice: Dice): Made {
+function makeTwins(dice: Dice): SetupAndMoves {
   const slow: WorkflowMove = {
     kind: "break",
     host: 0,

@@ -2,14 +2,17 @@
 import { deriveSeed, diceOf, type Dice } from "../../crash/plan-dice.ts";
 import { GROUPS, type PortFault } from "../moves.ts";
 import { addDeadlineAnswers } from "./add-deadline-answers.ts";
+import { addFullDisk } from "./add-full-disk.ts";
+import { addHostClocks } from "./add-host-clocks.ts";
 import { makeSmallWorkflowSchedule } from "./make-small-workflow-schedule.ts";
 import { WORKFLOW_IDS } from "./make-workflows.ts";
-import type { Who, WorkflowMove, WorkflowSchedule, WorkflowSetup } from "./workflow-moves.ts";
+import type { CallerName, WorkflowMove, WorkflowSchedule, WorkflowSetup } from "./workflow-moves.ts";
 
 /** The same seed gives the same schedule for ever. One in three is small, and about one subject. */
 export function makeWorkflowSchedule(seed: number): WorkflowSchedule {
   const isSmall = seed % 3 === 1;
-  return addDeadlineAnswers(isSmall ? makeSmallWorkflowSchedule(seed) : makeLargeWorkflowSchedule(seed));
+  const schedule = isSmall ? makeSmallWorkflowSchedule(seed) : makeLargeWorkflowSchedule(seed);
+  return addFullDisk(addHostClocks(addDeadlineAnswers(schedule)));
 }
 
 function makeLargeWorkflowSchedule(seed: number): WorkflowSchedule {
@@ -48,7 +51,7 @@ function makeCreate(dice: Dice, { hosts }: WorkflowSetup): WorkflowMove {
   };
 }
 
-const CALLERS: readonly [Who, ...Who[]] = ["alice", "alice", "bob", "stranger"];
+const CALLERS: readonly [CallerName, ...CallerName[]] = ["alice", "alice", "bob", "stranger"];
 
 function makeRequest(dice: Dice, setup: WorkflowSetup): WorkflowMove {
   const host = dice.int(0, setup.hosts - 1);

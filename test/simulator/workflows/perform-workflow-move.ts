@@ -6,10 +6,10 @@ import type {
   CreatedRun,
   WorkflowHost,
 } from "../../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { armFault, endLife, resumeLife } from "../process-life.ts";
+import { armFault, endLife, failWrites, resumeLife } from "../process-life.ts";
 import { hasStopped, pauseFor, settle } from "../simulated-processes.ts";
 import { WORKFLOW_IDS } from "./make-workflows.ts";
-import type { AnswerValue, Who, WorkflowMove } from "./workflow-moves.ts";
+import type { AnswerValue, CallerName, WorkflowMove } from "./workflow-moves.ts";
 import type { AnswerPromise, ControlPromise } from "./workflow-promises.ts";
 import {
   bootHost,
@@ -32,6 +32,8 @@ type Perform<K extends WorkflowMove["kind"]> = (
 const PERFORMERS: { readonly [K in WorkflowMove["kind"]]: Perform<K> } = {
   wait: ({ clock }, { ms }) => clock.advance(ms),
   jump: setClockOff,
+  "set clock": setClockOfHost,
+  "fill storage": fillStorage,
   create: createRun,
   cancel: askForControl,
   resume: askForControl,
@@ -66,6 +68,16 @@ function pickRun({ ledger }: WorkflowWorld, index: number): string {
 function setClockOff(world: WorkflowWorld, { ms }: MoveOf<"jump">): void {
   if (ms < 0) world.hasGoneBack = true;
   world.clock.jump(world.clock.now() + ms);
+}
+
+function setClockOfHost(world: WorkflowWorld, { host, offsetMs }: MoveOf<"set clock">): void {
+  pickHost(world, host).clock.offsetMs = offsetMs;
+  world.hasGoneBack = true;
+}
+
+function fillStorage(world: WorkflowWorld, { ms }: MoveOf<"fill storage">): void {
+  world.fullUntilMs = world.clock.now() + ms;
+  for (const { life } of world.hosts) failWrites(life, ms);
 }
 
 function createRun(world: WorkflowWorld, { host, workflow, request, by }: MoveOf<"create">): void {
@@ -177,7 +189,7 @@ function answerAtDeadline(
 export interface GivenAnswer {
   readonly question: OpenQuestion;
   readonly value: AnswerValue;
-  readonly by: Who;
+  readonly by: CallerName;
 }
 
 export function giveAnswer(
@@ -224,6 +236,7 @@ function pauseHost(world: WorkflowWorld, { host, ms }: MoveOf<"pause">): void {
 /** Ends every fault, and starts whatever does not run. */
 export async function endTroubles(world: WorkflowWorld): Promise<void> {
   world.isCalm = true;
+  world.fullUntilMs = 0;
   for (const each of world.hosts) {
     each.life.faults = [];
     resumeLife(each.life);

@@ -27,7 +27,7 @@ export interface OutsideInput {
   readonly hearCall: (callId: string) => void;
 }
 
-interface Asking extends OutsideInput {
+interface OutsideState extends OutsideInput {
   asked: number;
 }
 
@@ -35,7 +35,7 @@ const SUPERVISOR = "You are the supervisor";
 const USAGE = { inputTokens: 10, outputTokens: 5 };
 
 export function createOutside(input: OutsideInput): Outside {
-  const asking: Asking = { ...input, asked: 0 };
+  const asking: OutsideState = { ...input, asked: 0 };
   return {
     chat: { complete: (request) => answerChat(asking, request) },
     tools: {
@@ -57,7 +57,7 @@ const FAILURES: readonly [OutboundFailure, ...OutboundFailure[]] = [
 ];
 const ABORTED: OutboundFailure = { kind: "unknown", code: "aborted", message: "nobody waits any more" };
 
-async function answerChat(asking: Asking, request: ChatRequest): Promise<ChatAnswer | OutboundFailure> {
+async function answerChat(asking: OutsideState, request: ChatRequest): Promise<ChatAnswer | OutboundFailure> {
   const dice = throwDice(asking);
   const failure = await meetTrouble(asking, dice, request.signal);
   if (failure) return failure;
@@ -77,14 +77,14 @@ async function answerChat(asking: Asking, request: ChatRequest): Promise<ChatAns
 }
 
 /** Each call has dice of its own, so that what one consumes changes no other. */
-function throwDice(asking: Asking): Dice {
+function throwDice(asking: OutsideState): Dice {
   asking.asked += 1;
   return diceOf(deriveSeed(asking.seed, `outside ${asking.asked}`));
 }
 
 /** Late, never, or not at all. Whoever does not wait any more is answered at once. */
 async function meetTrouble(
-  { clock, isRough }: Asking,
+  { clock, isRough }: OutsideState,
   dice: Dice,
   signal: AbortSignal,
 ): Promise<OutboundFailure | undefined> {
@@ -118,13 +118,13 @@ function makeDecision(dice: Dice, isRough: boolean): string {
   return JSON.stringify({ kind: "terminate", reason: "done", ...stated });
 }
 
-async function answerTool(asking: Asking, signal: AbortSignal): Promise<McpAnswer | OutboundFailure> {
+async function answerTool(asking: OutsideState, signal: AbortSignal): Promise<McpAnswer | OutboundFailure> {
   const dice = throwDice(asking);
   const failure = await meetTrouble(asking, dice, signal);
   return failure ?? { kind: "answered", ok: !dice.chance(0.2), content: [], text: "echo" };
 }
 
-async function answerCheck(asking: Asking, key: string, signal: AbortSignal): Promise<CheckAnswer> {
+async function answerCheck(asking: OutsideState, key: string, signal: AbortSignal): Promise<CheckAnswer> {
   const dice = throwDice(asking);
   if (await meetTrouble(asking, dice, signal))
     return { kind: "none", because: "unavailable", message: "nobody there" };

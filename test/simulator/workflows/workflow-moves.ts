@@ -4,7 +4,8 @@ import type { ForkMode } from "../../../src/agents/coordination/contracts/workfl
 import type { PortFault } from "../moves.ts";
 
 /** Whose request it is: that of the tenant's two callers, or of another tenant, who must see nothing. */
-export type Who = "alice" | "bob" | "stranger";
+/** The name of a caller of the host, which refuses all that the stranger asks for. */
+export type CallerName = "alice" | "bob" | "stranger";
 
 export type AnswerValue = "yes" | "no" | "nonsense";
 
@@ -17,18 +18,18 @@ export type WorkflowMove =
       readonly workflow: number;
       /** Two requests with one number are one request that came twice. */
       readonly request: number;
-      readonly by: Who;
+      readonly by: CallerName;
     }
-  | { readonly kind: "cancel"; readonly host: number; readonly run: number; readonly by: Who }
-  | { readonly kind: "resume"; readonly host: number; readonly run: number; readonly by: Who }
-  | { readonly kind: "look"; readonly host: number; readonly run: number; readonly by: Who }
+  | { readonly kind: "cancel"; readonly host: number; readonly run: number; readonly by: CallerName }
+  | { readonly kind: "resume"; readonly host: number; readonly run: number; readonly by: CallerName }
+  | { readonly kind: "look"; readonly host: number; readonly run: number; readonly by: CallerName }
   | { readonly kind: "hold"; readonly host: number; readonly run: number; readonly drainPolicy: DrainPolicy }
   | {
       readonly kind: "answer";
       readonly host: number;
       readonly question: number;
       readonly value: AnswerValue;
-      readonly by: Who;
+      readonly by: CallerName;
       /** Another host is told the opposite at the same time. */
       readonly isContradicted: boolean;
     }
@@ -51,7 +52,11 @@ export type WorkflowMove =
   | { readonly kind: "break"; readonly host: number; readonly fault: PortFault }
   | { readonly kind: "kill"; readonly host: number; readonly downMs: number }
   | { readonly kind: "restart"; readonly host: number; readonly downMs: number }
-  | { readonly kind: "pause"; readonly host: number; readonly ms: number };
+  | { readonly kind: "pause"; readonly host: number; readonly ms: number }
+  /** Nobody can write anything for that long: neither the processes that run nor those that are started meanwhile. */
+  | { readonly kind: "fill storage"; readonly ms: number }
+  /** The clock of the host's machine is that far ahead of the world's from now on, or behind it. */
+  | { readonly kind: "set clock"; readonly host: number; readonly offsetMs: number };
 
 export interface WorkflowSetup {
   readonly hosts: number;

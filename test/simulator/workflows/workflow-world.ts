@@ -10,15 +10,16 @@ import {
   createMemoryWorkflowLedger,
   type MemoryWorkflowLedger,
 } from "../../support/memory-workflow-store.ts";
-import { createLife, type Life } from "../process-life.ts";
+import { createMachineClock, type MachineClock } from "../machine-clock.ts";
+import { createLife, endLife, failWrites, type Life } from "../process-life.ts";
 import { callProcess, countWork, settleLives } from "../simulated-processes.ts";
 import { makeWorkflows } from "./make-workflows.ts";
 import { composeHost } from "./simulated-host.ts";
 import { createOutside, type Outside } from "./simulated-outside.ts";
-import type { Who, WorkflowSchedule } from "./workflow-moves.ts";
+import type { CallerName, WorkflowSchedule } from "./workflow-moves.ts";
 import { createWorkflowPromises, type WorkflowPromises } from "./workflow-promises.ts";
 
-export const CALLERS: Readonly<Record<Who, Caller>> = {
+export const CALLERS: Readonly<Record<CallerName, Caller>> = {
   alice: { tenant: "acme", principal: "alice" },
   bob: { tenant: "acme", principal: "bob" },
   stranger: { tenant: "other", principal: "mallory" },
@@ -26,6 +27,8 @@ export const CALLERS: Readonly<Record<Who, Caller>> = {
 
 export interface SimulatedHost {
   readonly name: string;
+  /** Tells the time of its machine. */
+  readonly clock: MachineClock;
   life: Life;
   host: WorkflowHost;
   processes: number;
@@ -45,6 +48,8 @@ export interface WorkflowWorld {
   hasGoneBack: boolean;
   /** Counts calls of ports and timers. */
   work: number;
+  /** Until when nobody can write. */
+  fullUntilMs: number;
   /** Nothing goes wrong any more. */
   isCalm: boolean;
 }
@@ -69,12 +74,14 @@ export function createWorkflowWorld(schedule: WorkflowSchedule): WorkflowWorld {
     lines: [],
     endedProcesses: new Set(),
     hasGoneBack: false,
+    fullUntilMs: 0,
     work: 0,
     isCalm: false,
   };
   for (let index = 0; index < setup.hosts; index += 1)
     hosts.push({
       name: `h${index + 1}`,
+      clock: createMachineClock(clock),
       life: createLife(clock, () => undefined),
       host: undefined as unknown as WorkflowHost,
       processes: 0,
@@ -103,9 +110,13 @@ export function isUndisturbed({ hosts, schedule }: WorkflowWorld): boolean {
   return isAlone && hosts.every(({ life, processes }) => processes === 1 && !life.isDisturbed);
 }
 
+/** A supervisor starts a process again that could not begin. */
+const RESTART_MS = 5_000;
+
 /** Starts a process of the host and lets it take over its work. */
 export function bootHost(world: WorkflowWorld, host: SimulatedHost): void {
-  const { schedule, clock, ledger, outside, endedProcesses, lines } = world;
+  const { schedule, ledger, outside, endedProcesses, lines } = world;
+  const { clock } = host;
   host.processes += 1;
   const process = `${host.name}-${host.processes}`;
   const onEnd = (downMs: number): void => {
@@ -121,6 +132,7 @@ export function bootHost(world: WorkflowWorld, host: SimulatedHost): void {
     (problem) => world.problems.push(problem),
   );
   host.life = life;
+  if (world.clock.now() < world.fullUntilMs) failWrites(life, world.fullUntilMs - world.clock.now());
   host.host = composeHost(
     {
       process,
@@ -136,6 +148,8 @@ export function bootHost(world: WorkflowWorld, host: SimulatedHost): void {
   );
   void host.host.start().catch((error: unknown) => {
     lines.push(`${process} could not start: ${String(error)}`);
+    // As `serve` does, which its supervisor starts again.
+    if (world.clock.now() < world.fullUntilMs) endLife(life, RESTART_MS);
   });
 }
 

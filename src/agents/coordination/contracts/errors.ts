@@ -109,7 +109,7 @@ export const ERROR_CODES = {
   INPUT_INVALID: {
     recovery: "fix-input",
     summary: "the input does not match its schema or breaks a bound",
-    advice: "Correct the fields that the message names.",
+    advice: "Correct what the message names.",
   },
   CONFIG_INVALID: {
     recovery: "fix-config",

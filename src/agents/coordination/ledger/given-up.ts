@@ -6,7 +6,7 @@ import { findSessionOfPhase, type KnownCoordination } from "./state.ts";
  * True when a session is the child of an attempt that is over without having completed, unless a later one is held or
  * has completed; of a spawn that a model made, only when it was cancelled.
  */
-export function isSessionGivenUp({ children, steps }: KnownCoordination, session: SessionKey): boolean {
+function isSessionGivenUp({ children, steps }: KnownCoordination, session: SessionKey): boolean {
   const stepId = children.get(session);
   const step = stepId === undefined ? undefined : steps.get(stepId);
   if (!step) return false;

@@ -3,7 +3,7 @@
  * nobody waits for its answer.
  */
 import type { AskPeople } from "../contracts/commands.ts";
-import { isSessionGivenUp } from "./given-up.ts";
+import { isWorkingForNobody } from "./given-up.ts";
 import type { Coordination, Escalation, OpenCoordination } from "./state.ts";
 
 /**
@@ -68,7 +68,7 @@ export function listOpenQuestions({ openQuestions, escalations }: OpenCoordinati
     .flatMap((escalationId) => escalations.get(escalationId) ?? []);
 }
 
-/** True when an agent asked the question and its session is given up, so that nobody waits for the answer any more. */
+/** True when an agent asked the question whose session works for nobody any more, so that nobody waits for the answer. */
 export function isQuestionAbandoned(state: OpenCoordination, { cause, askedBy }: Escalation): boolean {
-  return cause === "agent" && askedBy !== undefined && isSessionGivenUp(state, askedBy);
+  return cause === "agent" && askedBy !== undefined && isWorkingForNobody(state, askedBy);
 }

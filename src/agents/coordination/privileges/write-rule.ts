@@ -43,8 +43,13 @@ function splitPathBelow(path: string, root: string): readonly string[] | undefin
   return path.startsWith(start) ? path.slice(start.length).split("/") : undefined;
 }
 
-/** True for a glob such as `/**` that every file fits, so that it narrows nothing. */
+const NAMES_OF_ROOT: ReadonlySet<string> = new Set(["", ".", ".."]);
+
+/** True for a glob such as `/**` that every file fits, with one `*` more or without, so that it narrows nothing. */
 export function isGlobOfAll(glob: string): boolean {
   const { root, rest } = splitGlob(glob);
-  return root === "/" && rest.every((name) => name === "**");
+  const isAtRoot = root.startsWith("/") && root.split("/").every((name) => NAMES_OF_ROOT.has(name));
+  const names = rest.filter((name) => name !== "**");
+  const isFitByAll = names.length === 0 || (names.length < rest.length && names.join("/") === "*");
+  return isAtRoot && isFitByAll;
 }

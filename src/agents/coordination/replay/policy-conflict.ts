@@ -7,6 +7,7 @@ import { isAskedByOurQuestion, draftRulingFacts, type DetectedConflict } from ".
 import { describeDecision } from "./decision-text.ts";
 import {
   chooseStrategyUnderPolicy,
+  findStrategyBelowHome,
   isOfDeletedPlan,
   isOfUnrecordedDefault,
   isOfUnrecordedException,
@@ -50,7 +51,7 @@ export function ruleOnConflictUnderPolicy(
   const recorded = facts.map(({ type, payload }) => ({ type, payload }) as FactDraft);
   const { contest } = detected;
   const applied = contest && chooseStrategyUnderPolicy(detected.resource, contest, under);
-  if (!contest || !applied || isSameStrategy(applied, contest)) return { kind: "same", drafts: recorded };
+  if (!contest || !applied) return { kind: "same", drafts: recorded };
   const instead = `in place of ${contest.strategy} (${contest.from})`;
   const unknown = explainUnknownRuling({ resource: detected.resource, contest, applied, state }, under);
   if (unknown)
@@ -62,6 +63,7 @@ export function ruleOnConflictUnderPolicy(
       would: unknown.would,
       why: `${unknown.rule} ${instead}; ${unknown.because}`,
     };
+  if (isSameStrategy(applied, contest)) return { kind: "same", drafts: recorded };
   const { merge, reviewByMs: askedByMs = addMs(now, REVIEW_MS), ...contestFields } = contest;
   const isMerge = applied.strategy === "merge_if_safe" && merge !== undefined;
   const contestUnderPolicy: DetectedConflict = {
@@ -106,7 +108,25 @@ interface UnknownRuling {
 const DEFAULT_RULE = "the operator's strategy for all other resources";
 
 /** Explains why it is not known how the conflict would have been ruled on; `undefined` where it is known. */
-function explainUnknownRuling(
+function explainUnknownRuling(again: RuledAgain, under: AppliedPolicy): UnknownRuling | undefined {
+  const { resource, contest, applied } = again;
+  const unrecorded = isSameStrategy(applied, contest) ? undefined : explainUnrecordedRule(again, under);
+  if (unrecorded) return unrecorded;
+  const below = findStrategyBelowHome(resource, { recorded: contest, ruled: applied }, under);
+  return below && createHomeUnknown(below);
+}
+
+/** Says that a strategy may decide, by a pattern with a `~` that stands for a folder that is not known. */
+function createHomeUnknown(applied: AppliedStrategy): UnknownRuling {
+  return {
+    rule: describeRule(applied),
+    would: `${applied.strategy} decides`,
+    because: "which folder `~` of a pattern stands for is not recorded",
+  };
+}
+
+/** Explains which rule in place of the one that decided then is not recorded; `undefined` where all are. */
+function explainUnrecordedRule(
   { resource, contest, applied, state }: RuledAgain,
   under: AppliedPolicy,
 ): UnknownRuling | undefined {
@@ -128,8 +148,8 @@ function explainUnknownRuling(
       would: "a three-way merge is tried",
       because: "what would have come of a merge is not recorded",
     };
-  if (!mayMatchUnknownHome(resource, { recorded: contest, ruled: applied }, under)) return undefined;
-  return { rule, would, because: "which folder `~` of a pattern stands for is not recorded" };
+  const rulings = { recorded: contest, ruled: applied };
+  return mayMatchUnknownHome(resource, rulings, under) ? createHomeUnknown(applied) : undefined;
 }
 
 /**

@@ -3,7 +3,7 @@ import { chooseStrategy } from "../arbitration/strategy-for.ts";
 import type { AppliedStrategy } from "../contracts/arbitration.ts";
 import type { ReplayPolicy } from "../contracts/config/replay-policy.ts";
 import type { ArbiterPolicy, ConflictStrategy } from "../contracts/plan.ts";
-import { isBelowHome, isFileResource, readResourceKind } from "../contracts/resource-names.ts";
+import { expandHome, isBelowHome, isFileResource, readResourceKind } from "../contracts/resource-names.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
 import { isTextOfPlanDeleted, type AppliedPolicy } from "./under-policy.ts";
 
@@ -84,6 +84,37 @@ export function mayMatchUnknownHome(
     .slice(RULES.indexOf(recorded.from), RULES.indexOf(ruled.from) + 1)
     .flat()
     .some(isBelowHome);
+}
+
+/** Stands for any folder in which a home folder may be. */
+const ANYWHERE = "**";
+
+/**
+ * Returns the strategy that would rule on a file if each `~` of the policy's own patterns stood for the folder by which its pattern
+ * fits; `undefined` where that is the one that rules as the patterns are written.
+ */
+export function findStrategyBelowHome(
+  resource: string,
+  { recorded, ruled }: { readonly recorded: AppliedStrategy; readonly ruled: AppliedStrategy },
+  { policy, plan }: AppliedPolicy,
+): AppliedStrategy | undefined {
+  const { conflicts } = policy;
+  if (!isFileResource(resource) || !conflicts) return undefined;
+  const below = chooseStrategyUnderPolicy(resource, recorded, {
+    policy: { ...policy, conflicts: replaceHomes(conflicts) },
+    ...(plan && { plan }),
+  });
+  return below.strategy === ruled.strategy ? undefined : below;
+}
+
+/** Returns the rules with any folder in the place of each `~`. */
+function replaceHomes({ highRisk, overrides, ...others }: ArbiterPolicy): ArbiterPolicy {
+  const replaceHome = (pattern: string): string => expandHome(pattern, ANYWHERE);
+  return {
+    ...others,
+    highRisk: highRisk?.map(replaceHome),
+    overrides: overrides?.map((override) => ({ ...override, resource: replaceHome(override.resource) })),
+  };
 }
 
 function listOverridePatterns({ overrides = [] }: ArbiterPolicy): string[] {

@@ -7,7 +7,7 @@ import type { AdmitSpawn, Command, CompleteStep, FailStep } from "../contracts/c
 import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, epochMsOf, type EpochMs, type EventId, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
-import type { Coordination, OpenCoordination } from "../ledger/state.ts";
+import { formatHoldingKey, type Coordination, type OpenCoordination } from "../ledger/state.ts";
 import { NOTHING, readFields, withEarlierDecision, type Fact } from "./told-fact.ts";
 import { commandsFromAnswer, commandsFromForwarding, commandsFromQuestion } from "./told-question.ts";
 import { commandsFromResultFact } from "./told-result.ts";
@@ -296,23 +296,40 @@ function commandsFromResolution(
 ): Command[] {
   const operatorAnswer = ANSWERS.find((answer) => answer.replaceAll("_", "-") === because);
   if (!operatorAnswer) return [];
-  const claim = findApprovedClaim(state, facts) ?? {
-    token: state.newestToken + 1,
-    expiresAtMs: 0 as EpochMs,
-  };
-  const review: Command = { type: "settleReview", conflictId, answer: operatorAnswer, claim };
+  const claims = [findApprovedClaim(state, facts), createUnrecordedClaim(state, conflictId)];
+  const reviews = claims.flatMap((claim): Command[] =>
+    claim ? [{ type: "settleReview", conflictId, answer: operatorAnswer, claim }] : [],
+  );
   return operatorAnswer === "withdrawn"
-    ? [SETTLE, review, ...commandsFromWithdrawal(state, facts)]
-    : [review];
+    ? [SETTLE, ...reviews, ...commandsFromWithdrawal(state, facts)]
+    : reviews;
 }
 
 const ANSWERS = ["approved", "denied", "unanswered", "nobody_to_ask", "withdrawn"] as const;
+
+/** A claim that a requester is to get with an approval. */
+interface ApprovedClaim {
+  readonly token: number;
+  readonly expiresAtMs: EpochMs;
+}
+
+/** Returns a claim that leaves no fact: for no longer than the requester already has what it wants. */
+function createUnrecordedClaim(
+  { conflicts, holdings, claims, newestToken }: OpenCoordination,
+  conflictId: string,
+): ApprovedClaim {
+  const conflict = conflicts.findLast((each) => each.conflictId === conflictId);
+  const requester = conflict?.contest?.requester;
+  const heldToken = requester && holdings.get(formatHoldingKey(requester, conflict.resource));
+  const heldClaim = heldToken === undefined ? undefined : claims.get(heldToken);
+  return { token: newestToken + 1, expiresAtMs: heldClaim?.expiresAtMs ?? (0 as EpochMs) };
+}
 
 /** Returns the claim that the requester got with the approval. */
 function findApprovedClaim(
   { newestToken }: OpenCoordination,
   facts: readonly FactEvent[],
-): { readonly token: number; readonly expiresAtMs: EpochMs } | undefined {
+): ApprovedClaim | undefined {
   for (const fact of facts) {
     if (fact.type === "claim.acquired") return fact.payload;
     if (fact.type === "claim.renewed")

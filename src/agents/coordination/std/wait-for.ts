@@ -1,4 +1,4 @@
-/** Owns: waiting for some time to pass on a clock, or for work to be done within it. */
+/** Owns: waiting for some time to pass on a clock, and for work to be done within it or unless a signal aborts. */
 
 /** The part of a clock (ports/clock.ts) that waiting needs. */
 interface Timer<Moment extends number> {
@@ -34,4 +34,22 @@ export function waitWithin<Moment extends number, Result, Late = Result>(
   const over = new AbortController();
   const passed = waitForDuration(clock, durationMs, over.signal).then(() => late);
   return Promise.race([work, passed]).finally(() => over.abort());
+}
+
+/**
+ * Returns what `work` resolves to, or `otherwise` once `signal` is aborted; the work itself goes on. Rejects where `work`
+ * does so before.
+ */
+export function waitUnlessAborted<Result, Otherwise = Result>(
+  work: Promise<Result>,
+  signal: AbortSignal,
+  otherwise: Otherwise,
+): Promise<Result | Otherwise> {
+  const over = new AbortController();
+  const aborted = new Promise<Otherwise>((resolve) => {
+    const giveUp = (): void => resolve(otherwise);
+    if (signal.aborted) giveUp();
+    else signal.addEventListener("abort", giveUp, { once: true, signal: over.signal });
+  });
+  return Promise.race([aborted, work]).finally(() => over.abort());
 }

@@ -56,10 +56,17 @@ export function readSchemaVersion(database: BetterSqlite3.Database): number {
   return Number(database.pragma("user_version", { simple: true }));
 }
 
+/** Throws for another program's database: one with tables and without the version of a ledger. */
+export function assertNoForeignTables(database: BetterSqlite3.Database, path: string): void {
+  const tables = database.prepare("select count(*) from sqlite_schema").pluck().get();
+  // In this order: another process may migrate an empty file in between.
+  if (tables !== 0 && readSchemaVersion(database) === 0)
+    throw new CoordinationError("LEDGER_CORRUPT", `${path} is another program's database`);
+}
+
 /** Marks an empty file as a ledger and creates the table of its migrations. Throws for another program's database. */
 function createMigrationTable(database: BetterSqlite3.Database, path: string, applicationId: number): void {
-  const tables = database.prepare("select count(*) from sqlite_schema").pluck().get();
-  if (tables !== 0) throw new CoordinationError("LEDGER_CORRUPT", `${path} is another program's database`);
+  assertNoForeignTables(database, path);
   database.pragma(`application_id = ${applicationId}`);
   database.exec(
     "create table migration (number integer primary key, name text not null, sha256 text not null) strict",

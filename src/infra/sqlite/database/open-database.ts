@@ -15,7 +15,7 @@ import { createHalfCopyError } from "../../ledger/half-copy.ts";
 import { assertSchemaNotNewer } from "../../ledger/migrations.ts";
 import { hasCopyMark, readCopyMark } from "./copy-mark-rows.ts";
 import { keepPlans } from "./keep-plans.ts";
-import { loadMigrations, migrateSchema, readSchemaVersion } from "./migrate.ts";
+import { assertNoForeignTables, loadMigrations, migrateSchema, readSchemaVersion } from "./migrate.ts";
 import { toSqliteLedgerError } from "./sqlite-errors.ts";
 
 /** "OCCL" in the file header marks a coordination ledger. */
@@ -46,9 +46,9 @@ export async function openDatabase(options: OpenOptions): Promise<BetterSqlite3.
   try {
     const exists = isFileThere(path);
     if (!exists && mode === "read") throw new CoordinationError("LEDGER_NOT_FOUND", `no ledger at ${path}`);
-    assertFilesSafe(options);
-    if (exists) assertHeaderReadable(path);
-    else createFile(path);
+    assertPlainFiles(path);
+    if (!exists) createFile(path);
+    assertHeaderReadable(path);
     database = new Database(path, {
       readonly: shouldConnectReadOnly(options),
       timeout: options.busyTimeoutMs,
@@ -106,17 +106,26 @@ function createFile(path: string): void {
   closeSync(openSync(path, "a", 0o600));
 }
 
-/**
- * Throws where a file of the ledger, its `-wal` and `-shm` among them, is not to be trusted. For writing, it also
- * takes other users' rights to the files away, and throws where they may still write one.
- */
-function assertFilesSafe({ path, mode }: OpenOptions): void {
-  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+/** Throws where a file of the ledger, its `-wal` and `-shm` among them, is not to be trusted. */
+function assertPlainFiles(path: string): void {
+  for (const file of listFiles(path)) {
     const fault = findFileFault(file);
     if (fault !== undefined) throw new CoordinationError("LEDGER_UNAVAILABLE", `${file} ${fault}`);
-    if (mode === "write" && !keepOthersOut(file))
-      throw new CoordinationError("LEDGER_UNAVAILABLE", `${file} may be written by other users`);
   }
+}
+
+/**
+ * Takes other users' rights to the ledger's files away, and throws where they may still write one. Not before the file
+ * is known to be no other program's.
+ */
+function keepFilesPrivate(path: string): void {
+  for (const file of listFiles(path))
+    if (!keepOthersOut(file))
+      throw new CoordinationError("LEDGER_UNAVAILABLE", `${file} may be written by other users`);
+}
+
+function listFiles(path: string): readonly string[] {
+  return [path, `${path}-wal`, `${path}-shm`];
 }
 
 /** Throws for a file that is no ledger, or that a newer release wrote, before SQLite touches it. */
@@ -151,6 +160,8 @@ async function configureConnection(database: BetterSqlite3.Database, options: Op
   if (options.isCopyTarget !== true && hasCopyMark(database))
     throw createHalfCopyError(path, readCopyMark(database));
   if (mode === "write") {
+    assertNoForeignTables(database, path);
+    keepFilesPrivate(path);
     // Before WAL, so that the header in the main file always tells the schema version.
     migrateSchema(database, { path, applicationId: APPLICATION_ID });
     await switchToWal(database, options);

@@ -17,6 +17,7 @@ import { formatDuration, formatInstant } from "../../../agents/coordination/std/
 import { addReleaseCommand } from "./release-command.ts";
 import { createResourceFilter, describeResource } from "./resource-text.ts";
 import {
+  assertNotEmpty,
   runCommand,
   parseWholeNumber,
   withExamples,
@@ -52,6 +53,7 @@ export function addClaimsCommand(parent: CommandGroup, host: CliHost): void {
 
 async function showClaims(host: CliHost, options: ClaimsOptions): Promise<void> {
   const limit = parseWholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
+  assertNotEmpty(options.resource, "--resource", "a file, a folder or a name");
   const now = host.now();
   const isConcerned = options.resource === undefined ? () => true : createResourceFilter(options.resource);
   await withLedger(host, options, async (reader) => {

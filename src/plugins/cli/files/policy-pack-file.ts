@@ -11,6 +11,7 @@ import {
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { combinePacks, type PolicyPack } from "../../../agents/coordination/policies/combine-packs.ts";
 import { findPackageFile } from "../../../platform/package-files.ts";
+import { assertPath } from "./named-path.ts";
 import { readPolicyValue } from "./policy-file.ts";
 
 const ENDING = ".yaml";
@@ -65,6 +66,7 @@ const STDIN = "-";
  */
 function resolvePackPath(pack: string, folder: string): string {
   if (pack === STDIN) return STDIN;
+  assertPath(pack);
   if (!policyNameSchema.safeParse(pack).success) return resolve(folder, pack);
   const shipped = listShippedPacks();
   if (shipped.includes(pack)) return fileURLToPath(findPackageFile(`policies/${pack}${ENDING}`));

@@ -2,6 +2,7 @@
 import { extname } from "node:path";
 import type * as Yaml from "yaml";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import { isRecord } from "../../../agents/coordination/std/is-record.ts";
 import { findJsonExcess } from "../../../agents/coordination/std/json-text-excess.ts";
 import { createInputError, type CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
@@ -32,9 +33,9 @@ export function describeSyntaxProblems(problems: readonly PlanProblem[]): string
 }
 
 /**
- * Reads a JSON or YAML file and returns its value, not validated, or the problems of its syntax. `subject`: what the
- * file holds, such as `a plan`, for errors. @throws CoordinationError `INPUT_INVALID` where it cannot be read or is
- * too large
+ * Reads a JSON or YAML file and returns its value, an object that is not validated, or the problems of its syntax.
+ * `subject`: what the file holds, such as `a plan`, for errors. @throws CoordinationError `INPUT_INVALID` where it
+ * cannot be read or is too large
  */
 export async function readJsonOrYaml(file: string, subject: string): Promise<LoadedFile> {
   const bytesMax = BOUNDS.planFileBytesMax;
@@ -46,11 +47,26 @@ export async function readJsonOrYaml(file: string, subject: string): Promise<Loa
 }
 
 /**
- * Returns the value of a JSON or YAML text, not validated, or the problems of its syntax. `extension`: says which of
- * the two it is; without one the text's beginning does. @throws CoordinationError `INPUT_INVALID` where it is too
- * large
+ * Returns the value of a JSON or YAML text, an object that is not validated, or the problems of its syntax.
+ * `extension`: says which of the two it is; without one the text's beginning does. @throws CoordinationError
+ * `INPUT_INVALID` where it is too large
  */
 export async function parseJsonOrYaml(text: string, subject: string, extension = ""): Promise<LoadedFile> {
+  const loaded = text.trim() === "" ? NO_CONTENT : await parseByFormat(text, subject, extension);
+  if (!loaded.ok || isRecord(loaded.value)) return loaded;
+  const problem = `${nameOtherContent(loaded.value)}, and ${subject} is written as fields, each \`name: value\``;
+  return createLoadRefusal([createSyntaxProblem(1, 1, problem)]);
+}
+
+const NO_CONTENT: LoadedFile = { ok: true, value: null };
+
+/** Says what a value is that has no fields. */
+function nameOtherContent(value: unknown): string {
+  if (value === null || value === undefined) return "this has no content";
+  return Array.isArray(value) ? "this is a list" : "this is a single value";
+}
+
+async function parseByFormat(text: string, subject: string, extension: string): Promise<LoadedFile> {
   const looksLikeJson = /^\s*[[{]/u.test(text);
   if (extension === ".json" || (extension !== ".yaml" && extension !== ".yml" && looksLikeJson)) {
     const parsed = parseJson(text);

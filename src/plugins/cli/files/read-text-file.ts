@@ -3,6 +3,7 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { nameFileKind } from "../../../platform/plain-file.ts";
+import { assertPath } from "./named-path.ts";
 
 const STDIN = "-";
 
@@ -14,10 +15,11 @@ interface ReadLimit {
 
 /**
  * Returns the text of a file, or of the standard input for `-`. `tooLarge`: makes the error for more than `bytesMax`
- * bytes. @throws CoordinationError `INPUT_INVALID` where the file cannot be read, is no plain file, is too large or is
+ * bytes. @throws CoordinationError `INPUT_INVALID` where no path was typed, the file cannot be read, is no plain file, is too large or is
  * not UTF-8
  */
 export async function readTextFile(file: string, { bytesMax, tooLarge }: ReadLimit): Promise<string> {
+  assertPath(file);
   const chunks: Buffer[] = [];
   let size = 0;
   try {
@@ -30,7 +32,8 @@ export async function readTextFile(file: string, { bytesMax, tooLarge }: ReadLim
   } catch (cause) {
     if (cause instanceof CoordinationError) throw cause;
     const { code = "?" } = cause as NodeJS.ErrnoException;
-    throw new CoordinationError("INPUT_INVALID", `${file}: the file cannot be read (${code})`, { cause });
+    const problem = code === "ENOENT" ? "there is no such file" : `the file cannot be read (${code})`;
+    throw new CoordinationError("INPUT_INVALID", `${file}: ${problem}`, { cause });
   }
   if (size > bytesMax) throw tooLarge();
   return decodeUtf8(file, Buffer.concat(chunks));
@@ -42,7 +45,6 @@ async function openPlainFile(file: string): Promise<AsyncIterable<Buffer>> {
   const found = await handle.stat();
   if (found.isFile()) return handle.createReadStream();
   await handle.close();
-  if (found.isDirectory()) throw Object.assign(new Error("a folder"), { code: "EISDIR" });
   const advice = "name a plain file, or - for the standard input";
   throw new CoordinationError("INPUT_INVALID", `${file}: this is ${nameFileKind(found)}; ${advice}`);
 }

@@ -60,7 +60,7 @@ export function addKeyCommand(group: CommandGroup, host: CliHost): void {
  */
 async function writeLedgerAnchor(host: CliHost, file: string, options: AnchorOptions): Promise<void> {
   const { makeAnchor, readSigningKey, saveAnchor } = await importAnchorChecks();
-  const key = options.sign === undefined ? undefined : readSigningKey(options.sign);
+  const key = options.sign === undefined ? undefined : readSigningKey(parseFilePath(options.sign, "--sign"));
   const events = await withLedger(host, options, ({ heads }) => heads.newestNumber());
   await assertLedgerUndamaged(host, options);
   const progress = createProgressLine(host);

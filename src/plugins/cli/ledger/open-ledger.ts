@@ -6,7 +6,8 @@ import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
 import { readLedgerConfig } from "../../openclaw/host/operator-config.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
-import { findAddressScheme, type ReaderOptions } from "../terminal/run-command.ts";
+import { findAddressScheme } from "../files/named-path.ts";
+import type { ReaderOptions } from "../terminal/run-command.ts";
 
 /** Keys beside the ledger: of interrupt tokens, and of the names of texts that are kept back. */
 export const KEY_FILES = ["interrupt-key", "withheld-key"] as const;

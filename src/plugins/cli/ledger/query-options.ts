@@ -10,7 +10,7 @@ import {
 import type { LedgerReader } from "../../ledger-reader.ts";
 import type { CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { parseMoment } from "../terminal/moment.ts";
-import { formatPrintable } from "../terminal/printable.ts";
+import { maskPasswords, formatPrintable } from "../terminal/printable.ts";
 import { resolveCoordinationId } from "../../reports/find-coordination.ts";
 
 /** A command of the program that takes options of a query. */
@@ -65,15 +65,15 @@ export function hasQueryOption(options: QueryOptions): boolean {
 }
 
 /**
- * Returns the given options that filter the ledger as they were typed, made safe for a terminal; an empty text without
- * any.
+ * Returns the given options that filter the ledger as they were typed but for passwords, made safe for a terminal; an
+ * empty text without any.
  */
 export function describeQuery(options: QueryOptions, { unicode }: Terminal): string {
   const words = NAMES.flatMap((name) => {
     const value = options[name];
     return value === undefined ? [] : [`--${name === "childSession" ? "child-session" : name} ${value}`];
   });
-  return formatPrintable(words.join(" "), unicode);
+  return formatPrintable(maskPasswords(words.join(" ")), unicode);
 }
 
 /**

@@ -17,6 +17,7 @@ import { formatMessage, formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import { createProgressLine, type ProgressLine } from "../terminal/progress-line.ts";
 import {
+  parseFilePath,
   runCommand,
   withExamples,
   withReaderOptions,
@@ -104,8 +105,11 @@ async function readAnchorOption({ anchor, publicKey }: VerifyOptions): Promise<L
     );
   }
   const { readAnchor } = await import("../../anchor-checks.ts");
-  const text = await readBoundedFile(anchor, ANCHOR_BYTES_MAX);
-  const key = publicKey === undefined ? undefined : await readBoundedFile(publicKey, KEY_BYTES_MAX);
+  const text = await readBoundedFile(parseFilePath(anchor, "--anchor"), ANCHOR_BYTES_MAX);
+  const key =
+    publicKey === undefined
+      ? undefined
+      : await readBoundedFile(parseFilePath(publicKey, "--public-key"), KEY_BYTES_MAX);
   return readAnchor({
     name: anchor,
     text,

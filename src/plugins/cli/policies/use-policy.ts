@@ -14,7 +14,7 @@ import {
 import { loadPolicyPack } from "../files/policy-pack-file.ts";
 import { changeConfig, TAKEN_UP, withChangeOptions, type ChangeOptions } from "../terminal/change-config.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { runCommand, withExamples } from "../terminal/run-command.ts";
+import { assertNotEmpty, runCommand, withExamples } from "../terminal/run-command.ts";
 import {
   describePolicyRule,
   normalizeSelector,
@@ -63,8 +63,14 @@ function withSelectorOptions(
     .option("--session <pattern>", "for the work of these sessions only; * stands for any characters");
 }
 
-/** Returns the sessions that the options name; `undefined` for the gateway as a whole. */
+/**
+ * Returns the sessions that the options name; `undefined` for the gateway as a whole. @throws CoordinationError
+ * `INPUT_INVALID` for an option with nothing, which would stand for the main agent
+ */
 function readSelector(options: PolicyOptions): PolicySelector | undefined {
+  assertNotEmpty(options.agent, "--agent", "the id of an agent");
+  assertNotEmpty(options.channel, "--channel", "the name of a channel");
+  assertNotEmpty(options.session, "--session", "the key of a session, or a pattern of keys");
   const selector = normalizeSelector(options);
   return Object.keys(selector).length > 0 ? selector : undefined;
 }

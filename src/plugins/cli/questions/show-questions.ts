@@ -9,7 +9,12 @@ import type {
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { GateLog, RecordedRelease, VerdictRecord } from "../../reports/gate-log.ts";
 import { createPaint } from "../terminal/paint.ts";
-import { formatPrintable } from "../terminal/printable.ts";
+import { formatPrintable, shortenStart } from "../terminal/printable.ts";
+import {
+  findContestedWrite,
+  type ContestedWrite,
+  type FoundQuestion,
+} from "../../reports/question-report.ts";
 import {
   describeSubject,
   describeCause,
@@ -17,10 +22,12 @@ import {
   describeClosing,
   formatPercent,
 } from "../../reports/question-lines.ts";
+import { describeShownResource } from "../../reports/shown-resource.ts";
 import { mapStepNames } from "../../reports/step-name.ts";
 import { formatCount, formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
 const LINES_MAX = 10;
+const RESOURCE_CELLS_MAX = 60;
 
 /** Returns a plan's success criteria in words, each with whether it was met; an empty text without any. */
 export function describeCriteria({ successCriteria = [] }: CoordinationView): string {
@@ -29,9 +36,10 @@ export function describeCriteria({ successCriteria = [] }: CoordinationView): st
 
 /** Returns the lines of a titled list of the newest questions, the newest first; empty where there is none. */
 export function renderQuestionLines(
-  { escalations, steps }: CoordinationView,
+  view: CoordinationView,
   { terminal, now }: { readonly terminal: Terminal; readonly now: number },
 ): string[] {
+  const { escalations, steps } = view;
   if (escalations.length === 0) return [];
   const paint = createPaint(terminal);
   const names = mapStepNames(steps);
@@ -40,7 +48,11 @@ export function renderQuestionLines(
     .slice(0, LINES_MAX)
     .map((question) => {
       const { escalationId, askedAtMs, closed } = question;
-      const parts = [escalationId, describeQuestion(question, names), describeQuestionOutcome(question, now)];
+      const parts = [
+        escalationId,
+        describeQuestion({ view, question }, names, terminal.unicode),
+        describeQuestionOutcome(question, now),
+      ];
       const line = parts.map((part) => formatPrintable(part, terminal.unicode)).join("  ");
       return `  ${formatInstant(askedAtMs)}  ${paint.tone(closed ? "plain" : "warning", line)}`;
     });
@@ -48,11 +60,25 @@ export function renderQuestionLines(
   return ["", "questions, newest first", ...lines, ...more];
 }
 
-/** Returns in words what a question is about and why it was asked. */
-export function describeQuestion(question: QuestionView, names: ReadonlyMap<StepId, string>): string {
+/** Returns in words what a question is about and why it was asked; of a long name of a resource only the end. */
+export function describeQuestion(
+  found: FoundQuestion,
+  names: ReadonlyMap<StepId, string>,
+  unicode: boolean,
+): string {
+  const { question } = found;
   const stepName = question.stepId && names.get(question.stepId);
-  const namedQuestion = { ...question, ...(stepName !== undefined && { stepName }) };
+  const contested = findContestedWrite(found);
+  const namedQuestion = {
+    ...question,
+    ...(stepName !== undefined && { stepName }),
+    ...(contested && { contested: { ...contested, resource: shortenResource(contested, unicode) } }),
+  };
   return `${describeSubject(namedQuestion)}: ${describeCause(namedQuestion)}`;
+}
+
+function shortenResource({ resource }: ContestedWrite, unicode: boolean): string {
+  return shortenStart(describeShownResource(resource), RESOURCE_CELLS_MAX, unicode);
 }
 
 /** Returns in words what came of a question, until when people may answer, or since when it is past its time. */

@@ -25,6 +25,18 @@ export function formatMessage(message: string, unicode: boolean): string {
   return formatPrintable(cut, unicode);
 }
 
+/**
+ * An address with a password: up to the last `@` of the word, since a password that is typed may have any sign in it but a
+ * space. The bounds keep the search through a long message linear.
+ */
+const PASSWORD_OF_USER = /\b([a-z][a-z\d+.-]{1,30}:\/+[^\s/?#:]{0,500}):(?!\d+[/?#])\S{0,500}@/giu;
+const PASSWORD_OF_QUERY = /([?&]password=)[^&\s"']*/giu;
+
+/** Returns a message with `***` in place of the passwords of the addresses in it, which it may quote as they were typed. */
+export function maskPasswords(message: string): string {
+  return message.replace(PASSWORD_OF_USER, "$1:***@").replace(PASSWORD_OF_QUERY, "$1***");
+}
+
 /** Returns a value as JSON, with every character escaped that is invisible or controls a terminal. */
 export function formatJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(HARMFUL_IN_JSON, (character) =>

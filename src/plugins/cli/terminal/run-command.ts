@@ -9,7 +9,8 @@ import {
 import type { CliHost } from "./cli-host.ts";
 import { attachLedgerAdvice } from "./named-ledger.ts";
 import { createPaint } from "./paint.ts";
-import { formatJson, formatMessage, formatPrintable } from "./printable.ts";
+import { assertPath } from "../files/named-path.ts";
+import { maskPasswords, formatJson, formatMessage, formatPrintable } from "./printable.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 export interface JsonOption {
@@ -104,7 +105,7 @@ export async function writeLines(host: CliHost, lines: readonly string[]): Promi
 /** Returns an error as the line that stderr shows: its code, its message and the advice, safe for a terminal. */
 export function formatError(error: CoordinationError, { stderr }: CliHost): string {
   const { colour, unicode } = stderr.terminal;
-  const detail = formatMessage(error.message, unicode).replace(/\.$/, "");
+  const detail = formatMessage(maskPasswords(error.message), unicode).replace(/\.$/, "");
   const paint = createPaint({ ...stderr.terminal, colour });
   return `${paint.tone("bad", `error ${error.code}:`)} ${detail}. ${formatPrintable(error.advice, unicode)}\n`;
 }
@@ -116,7 +117,7 @@ export function createErrorJson({
   recovery,
   advice,
 }: CoordinationError): Pick<CoordinationError, "code" | "message" | "recovery" | "advice"> {
-  return { code, message, recovery, advice };
+  return { code, message: maskPasswords(message), recovery, advice };
 }
 
 /**
@@ -147,20 +148,15 @@ export function parseWholeNumber(text: string, { option, min, max }: NumberRange
   );
 }
 
-/** The beginning of an address: a letter and further signs before `://`. One letter is a drive: `c://Users/x` is a path. */
-const ADDRESS = /^\s*[a-z][a-z\d+.-]+:\/\//iu;
-
-/** Returns the beginning of an address, such as `https://`; `undefined` for a text that is none. */
-export function findAddressScheme(text: string): string | undefined {
-  return ADDRESS.exec(text)?.[0].trim();
-}
-
 /** Returns the path of a file that an option's text is. @throws CoordinationError `INPUT_INVALID` for an address, and nothing */
 export function parseFilePath(text: string, option: string): string {
-  if (text.trim() === "") throw createInputError(`${option}: expected the path of a file, got nothing`);
-  const scheme = findAddressScheme(text);
-  if (scheme === undefined) return text;
-  throw createInputError(`${option}: this is written to a file, not at ${scheme}`);
+  assertPath(text, `${option}: `);
+  return text;
+}
+
+/** Throws where an option was given with nothing as its text. @throws CoordinationError `INPUT_INVALID` */
+export function assertNotEmpty(text: string | undefined, option: string, expected: string): void {
+  if (text?.trim() === "") throw createInputError(`${option}: expected ${expected}, got nothing`);
 }
 
 /** Parses a number that may be a fraction. @throws CoordinationError `INPUT_INVALID` */

@@ -94,7 +94,7 @@ function renderQuestionNotes(
   const lines = view.escalations.slice(-LINES_MAX).map((question) => {
     const { escalationId, askedAtMs, closed, stepId, answers = [] } = question;
     const at = formatDuration(Math.max(0, askedAtMs - timeline.startedAtMs));
-    const sentence = `${escalationId} at ${at}, ${describeQuestionOutcome(question, nowMs)}: ${describeQuestion(question, names)}`;
+    const sentence = `${escalationId} at ${at}, ${describeQuestionOutcome(question, nowMs)}: ${describeQuestion({ view, question }, names, unicode)}`;
     const line = `${paint.tone(closed ? "plain" : "warning", QUESTION_SIGN)} ${shorten(formatPrintable(sentence, unicode), columns - 2, unicode)}`;
     // The question of a step in this state stands above, with the command that tries it again.
     if (closed || (stepId && blocked.has(stepId))) return line;

@@ -20,7 +20,7 @@ import { readAgentFolder } from "../files/agent-folder.ts";
 import { readWorkflowFolder } from "../files/workflow-folder.ts";
 import { isFileLedger, resolveLedgerPath, resolveSidecarPath } from "../ledger/open-ledger.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
-import { parseNumber, parseShare, parseWholeNumber } from "../terminal/run-command.ts";
+import { parseFilePath, parseNumber, parseShare, parseWholeNumber } from "../terminal/run-command.ts";
 
 const SECOND_MS = 1_000;
 /** A shorter lease is lost by a pause for collecting garbage, a longer one is no recovery. */
@@ -159,7 +159,8 @@ async function findKeyPlace(
   ledgerPath: string,
   { interruptKey }: HostOptions,
 ): Promise<{ readonly keyFolder?: string; readonly interruptKeyFile?: string }> {
-  if (interruptKey !== undefined) return { interruptKeyFile: resolve(interruptKey) };
+  if (interruptKey !== undefined)
+    return { interruptKeyFile: resolve(parseFilePath(interruptKey, "--interrupt-key")) };
   if (await isFileLedger(ledgerPath)) return {};
   return { keyFolder: dirname(await resolveSidecarPath(host, {})) };
 }

@@ -25,7 +25,7 @@ export function addMcpCommand(command: CommandGroup, host: CliHost): void {
   withExamples(mcp, host, [
     "mcp --workflows ./workflows",
     "mcp --ledger ./runs.sqlite --workflows ./workflows --allow-answers",
-  ]).action((options: McpOptions) => runCommand(host, {}, () => serveMcpClient(host, options)));
+  ]).action((options: McpOptions) => runCommand(host, options, () => serveMcpClient(host, options)));
 }
 
 async function serveMcpClient(host: CliHost, options: McpOptions): Promise<void> {

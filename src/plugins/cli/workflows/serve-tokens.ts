@@ -2,6 +2,8 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { readSystemErrorCode } from "../../../platform/system-error.ts";
+import { parseFilePath } from "../terminal/run-command.ts";
 
 interface TokenOptions {
   readonly token?: string;
@@ -38,7 +40,7 @@ export function readTenantTokens(
   const only = token ?? (tokens === undefined ? fromEnvironment : undefined);
   const knownTokens = [
     ...(only ? [{ tenant: "default", token: only }] : []),
-    ...(tokens === undefined ? [] : readTokensFile(tokens)),
+    ...(tokens === undefined ? [] : readTokensFile(parseFilePath(tokens, "--tokens"))),
   ];
   if (knownTokens.length > 0) return knownTokens;
   throw new CoordinationError(
@@ -47,13 +49,12 @@ export function readTenantTokens(
   );
 }
 
+const EXPECTED_TOKENS =
+  'expected JSON of the form {"<tenant>": "<token>"} or {"<tenant>": {"token": "<token>", "scopes": []}}';
+
 function readTokensFile(file: string): TenantToken[] {
   const parsed = fileSchema.safeParse(parseJsonFile(file));
-  if (!parsed.success)
-    throw new CoordinationError(
-      "INPUT_INVALID",
-      `${file}: expected JSON of the form {"<tenant>": "<token>"} or {"<tenant>": {"token": "<token>", "scopes": []}}`,
-    );
+  if (!parsed.success) throw new CoordinationError("INPUT_INVALID", `${file}: ${EXPECTED_TOKENS}`);
   return Object.entries(parsed.data).flatMap(([tenant, entries]) =>
     (Array.isArray(entries) ? entries : [entries]).map((each) => createTenantToken(tenant, each)),
   );
@@ -74,6 +75,12 @@ function parseJsonFile(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    throw new CoordinationError("INPUT_INVALID", `${file}: the file cannot be read as JSON`, { cause });
+    throw new CoordinationError("INPUT_INVALID", `${file}: ${describeReadFault(cause)}`, { cause });
   }
+}
+
+function describeReadFault(cause: unknown): string {
+  const code = readSystemErrorCode(cause);
+  if (code === undefined) return `this is not JSON, ${EXPECTED_TOKENS}`;
+  return code === "ENOENT" ? "there is no such file" : `the file cannot be read (${code})`;
 }

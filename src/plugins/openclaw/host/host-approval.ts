@@ -70,16 +70,16 @@ async function requestApproval(
   if (timeoutMs <= 0) return { kind: "failed", tries: 1, message: "the question's time is over" };
   if (!question.answers.includes("approve"))
     return { kind: "failed", tries: 1, message: "an approval takes no answer in words" };
-  const requested = requestedSchema.parse(
+  const { id, status } = requestedSchema.parse(
     await callGatewayTool(
       "plugin.approval.request",
       { timeoutMs: CALL_GRACE_MS },
       { ...createApprovalRequest(dependencies, question, timeoutMs), sessionKey: chatSession },
     ),
   );
-  if (!requested.id || requested.status !== "accepted")
+  if (!id || status !== "accepted")
     return { kind: "failed", tries: 1, message: "nobody is connected who could approve" };
-  void runOutsideCalls(() => takeHostDecision(dependencies, question, { id: requested.id ?? "", timeoutMs }));
+  void runOutsideCalls(() => takeHostDecision(dependencies, question, { id, timeoutMs }));
   return { kind: "delivered", tries: 1 };
 }
 

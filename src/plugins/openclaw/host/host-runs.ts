@@ -18,9 +18,10 @@ import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import { errorFields } from "./provider-refusal.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
+import { readSessionAgent } from "./session-entry.ts";
 import { formatSentence } from "./spawn-result.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
-import { waitForDuration } from "../../../agents/coordination/std/wait-for.ts";
+import { waitForDuration, waitUnlessAborted } from "../../../agents/coordination/std/wait-for.ts";
 
 export type HostRuntime = OpenClawPluginApi["runtime"];
 
@@ -57,9 +58,8 @@ export function getHostRunId({ childRunId, idempotencyKey }: Attempt): string {
  * plugin started.
  */
 export function formatRowOwner(runtime: HostRuntime, sessionKey: SessionKey): string {
-  const agentId = sessionKey.split(":")[1] ?? "main";
   const mainKey = runtime.config.current().session?.mainKey ?? "main";
-  return `agent:${agentId}:${mainKey}`.toLowerCase();
+  return `agent:${readSessionAgent(sessionKey)}:${mainKey}`.toLowerCase();
 }
 
 /**
@@ -242,24 +242,13 @@ async function waitForEndOrTimeout(
   attempt: Attempt,
   signal: AbortSignal,
 ): Promise<void> {
-  const { promise: aborted, release } = createAbortPromise(signal);
   const ended = runtime.subagent.waitForRun({ runId: getHostRunId(attempt), timeoutMs: WAIT_MS });
   // The answer of waiting is not used, and neither is its error.
-  await Promise.race([ended.catch(() => undefined), aborted]);
-  release();
-}
-
-/** Creates a promise that resolves when `signal` aborts; `release` removes its listener. */
-function createAbortPromise(signal: AbortSignal): {
-  readonly promise: Promise<void>;
-  readonly release: () => void;
-} {
-  const listening = new AbortController();
-  const promise = new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true, signal: listening.signal });
-  });
-  return { promise, release: () => listening.abort() };
+  await waitUnlessAborted(
+    ended.catch(() => undefined),
+    signal,
+    undefined,
+  );
 }
 
 /**

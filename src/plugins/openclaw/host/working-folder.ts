@@ -2,11 +2,9 @@
  * Owns: the folder from which a session's tools take relative paths, as the host finds it. The host does not tell it with a tool
  * call, and what it tells elsewhere as the workspace is wrong for a child that was spawned into another folder.
  */
-import type { OpenClawPluginApi } from "./sdk.ts";
 import { createRecentMap } from "../../../agents/coordination/std/recent.ts";
+import type { HostRuntime } from "./host-runs.ts";
 import { readSessionEntry } from "./session-entry.ts";
-
-type HostRuntime = OpenClawPluginApi["runtime"];
 
 export type WorkingFolders = (session: string, agentId: string) => string;
 

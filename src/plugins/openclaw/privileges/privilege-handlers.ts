@@ -86,10 +86,8 @@ export function createPrivilegeHandlers(dependencies: PrivilegeDependencies): Pr
       try {
         return await use(async (runtime) => {
           const sessionBounds = await boundsOf(runtime, sessionKey as SessionKey);
-          const reason = explainUnknownBounds(sessionBounds);
-          if (reason !== undefined) return createCallRefusal("call", reason);
-          if (sessionBounds.bounds.length === 0) return undefined;
-          const ruling = await refuseBrokenBound({ api, runtime, sessionBounds }, { event, ctx });
+          if (!hasBounds(sessionBounds)) return undefined;
+          const ruling = await ruleOnCall({ api, runtime, sessionBounds }, { event, ctx });
           ruledCalls.set(createOuterCallKey(event, sessionKey), true);
           return ruling;
         });
@@ -129,10 +127,7 @@ export function createPrivilegeHandlers(dependencies: PrivilegeDependencies): Pr
         appendSystemContext: `<coordination-privileges>\n${lines.join("\n- ")}\n</coordination-privileges>`,
       };
     },
-    isHeld: async (runtime, session) => {
-      const sessionBounds = await boundsOf(runtime, session);
-      return sessionBounds.bounds.length > 0 || explainUnknownBounds(sessionBounds) !== undefined;
-    },
+    isHeld: async (runtime, session) => hasBounds(await boundsOf(runtime, session)),
   };
 }
 
@@ -172,6 +167,11 @@ function explainUnknownBounds({ isLeftBehind, isPruned, isUnrecorded }: BoundsNo
   if (isLeftBehind) return LEFT_BEHIND;
   if (isPruned) return PRUNED;
   return isUnrecorded && UNRECORDED;
+}
+
+/** True of a session that is held to something, also where nobody can tell to what. */
+function hasBounds(sessionBounds: BoundsNow): boolean {
+  return sessionBounds.bounds.length > 0 || explainUnknownBounds(sessionBounds) !== undefined;
 }
 
 /** Refuses a call of a child of which nobody can tell now what it may do; `undefined` where it was spawned free. */
@@ -281,6 +281,12 @@ interface HeldSession {
   readonly api: OpenClawPluginApi;
   readonly runtime: SharedRuntime;
   readonly sessionBounds: SessionBounds;
+}
+
+/** Refuses a call of a session whose bounds nobody can tell, or that breaks one of them. */
+async function ruleOnCall(holding: HeldSession, hooked: HookedCall): Promise<BeforeResult> {
+  const reason = explainUnknownBounds(holding.sessionBounds);
+  return reason === undefined ? refuseBrokenBound(holding, hooked) : createCallRefusal("call", reason);
 }
 
 /** Refuses a call that breaks a bound, and records that; `undefined` for any other call. */

@@ -16,7 +16,7 @@ type BeforeResult = HookResult<"before_tool_call">;
  * Returns a refusal of a spawn that could not be recorded where its result would have to be checked or its child
  * bounded; `undefined` where it may go on uncoordinated.
  */
-export function refuseUnholdableSpawn(
+export function refuseUnrecordedSpawn(
   runtime: SharedRuntime,
   reading: SpawnReading,
   because: string,

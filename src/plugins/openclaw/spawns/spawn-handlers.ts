@@ -12,6 +12,7 @@ import { isAgentListed } from "../../../agents/coordination/contracts/host-agent
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../../agents/coordination/runtime/coordinator.ts";
 import { explainUnenforceable } from "../../../agents/coordination/runtime/privileges/admitted-privilege.ts";
+import type { SpawnAdmission } from "../../../agents/coordination/runtime/spawns/admit-spawn.ts";
 import { createCallKey } from "../runtime-access/call-key.ts";
 import { continueOrRefuse, createCallRefusal } from "../runtime-access/refuse-call.ts";
 import { reportFailure } from "../runtime-access/report-failure.ts";
@@ -30,7 +31,7 @@ import {
 import {
   isChildBounded,
   refuseUncheckedResult,
-  refuseUnholdableSpawn,
+  refuseUnrecordedSpawn,
   refuseUnboundedChild,
 } from "./refuse-unrecorded.ts";
 import { readSpawnCall, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
@@ -79,8 +80,10 @@ export function createSpawnHandlers(dependencies: SpawnHandlerDependencies): Spa
   };
 }
 
+type SpawnRefusal = Extract<SpawnAdmission, { readonly kind: "refused" }>;
+
 /** These say no to the spawn itself; others say only that it could not be recorded. */
-const BLOCKING: ReadonlySet<string> = new Set([
+const BLOCKING: ReadonlySet<SpawnRefusal["code"]> = new Set([
   "LANE_FULL",
   "BUDGET_SPENT",
   "PLAN_STOPPED",
@@ -126,8 +129,8 @@ async function admitOrRefuse(
         const denial = await deciding;
         if (denial !== undefined) return createCallRefusal("spawn", denial);
       }
-      const unheld = await explainUnheldChild(runtime, reading, isHeld);
-      if (unheld !== undefined) return createCallRefusal("spawn", unheld);
+      const unenforceable = await explainUnenforceableChild(runtime, reading, isHeld);
+      if (unenforceable !== undefined) return createCallRefusal("spawn", unenforceable);
       if (!isRecorded) return undefined;
       const repetition = await explainRepetition(runtime, reading);
       return repetition === undefined
@@ -155,7 +158,7 @@ async function answerUnrecordedSpawn(
   api: OpenClawPluginApi,
   { event, ctx, reading, denial, error }: UnrecordedSpawn,
 ): Promise<BeforeResult> {
-  const unheld = refuseUnheldSpawn(api, { event, ctx }, reading);
+  const unheld = refuseSpawnOutsideRuntime(api, { event, ctx }, reading);
   if (!isAgentCoordinated(readRulesInForce(api), ctx)) return unheld;
   const refusal = denial === undefined ? unheld : createCallRefusal("spawn", denial);
   if (!refusal) return continueOrRefuse(api, error, "spawn");
@@ -169,7 +172,7 @@ function markUnansweredSpawn(key: string): void {
 }
 
 /** Returns why a child could not be held to what it may do; `undefined` where it can, or is held to nothing. */
-async function explainUnheldChild(
+async function explainUnenforceableChild(
   runtime: SharedRuntime,
   reading: SpawnReading,
   isHeld: SpawnHandlerDependencies["isHeld"],
@@ -187,7 +190,7 @@ async function explainUnheldChild(
  * Refuses a spawn that could not be recorded although its result would have to be held, or its child. Other spawns go on. Where
  * the runtime could not be entered, the call was not read before.
  */
-function refuseUnheldSpawn(
+function refuseSpawnOutsideRuntime(
   api: OpenClawPluginApi,
   { event, ctx }: SpawnCalled,
   read: SpawnReading | undefined,
@@ -241,7 +244,7 @@ async function admitToLedger(
   runtime.health.succeeded();
   if (admission.kind === "refused") {
     if (strict || BLOCKING.has(admission.code)) return createCallRefusal("spawn", admission.reason);
-    const unheld = refuseUnholdableSpawn(runtime, reading, `it could not be recorded (${admission.reason})`);
+    const unheld = refuseUnrecordedSpawn(runtime, reading, `it could not be recorded (${admission.reason})`);
     if (unheld) return unheld;
     runtime.logger.warn({ refusal: admission.code }, `a spawn goes on uncoordinated: ${admission.reason}`);
     return undefined;
@@ -257,7 +260,7 @@ function answerUnreadableSpawn(
   runtime: SharedRuntime,
   reading: SpawnReading & { readonly kind: "unreadable" },
 ): BeforeResult {
-  const unheld = refuseUnholdableSpawn(runtime, reading, "it cannot be recorded");
+  const unheld = refuseUnrecordedSpawn(runtime, reading, "it cannot be recorded");
   if (unheld) return unheld;
   if (runtime.config.strict)
     return createCallRefusal("spawn", "the spawn names no session or agent that could be recorded");

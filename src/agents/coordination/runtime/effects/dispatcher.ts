@@ -30,7 +30,7 @@ import { findNextLookTime } from "./look-again-at.ts";
 import type { EffectDependencies } from "./performer-dependencies.ts";
 import { performEffect, type PerformedEffect } from "./perform-effect.ts";
 import { recordSessionOutOfReach } from "./out-of-reach.ts";
-import { isNotAwaited } from "./slow-effects.ts";
+import { isEffectAwaited } from "./slow-effects.ts";
 import { awaitStart, isDrivenHere, listDrivenHere, stopAttempt } from "./driven-here.ts";
 import { createAskHostPlanner, createRecoveryPlanner, type LookRequest } from "./recovery-planner.ts";
 import { showPlan, showRecentlyEndedPlans } from "./tell-plans.ts";
@@ -84,15 +84,14 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
     decided: onDecided,
     giveBack,
     lookAt,
-    adopt: (runId) =>
-      trackWork(memory, planAndAct(dispatching, { runId, plan: createRecoveryPlanner(dependencies) })),
+    adopt: (runId) => trackWork(memory, recoverRun(dispatching, runId)),
     drop: (runId) => {
       dropRun(dispatching, runId);
     },
     askHost: (runId, stepId) =>
       trackWork(
         memory,
-        planAndAct(dispatching, { runId, plan: createAskHostPlanner(stepId), isAwaited: true }),
+        planAndAct(dispatching, { runId, plan: createAskHostPlanner(stepId), awaited: "all" }),
       ),
     start: async () => {
       await trackWork(memory, sweep(dispatching));
@@ -167,9 +166,15 @@ async function lookUntilQuiet(dispatching: DispatcherState, runId: CoordinationI
   while (looking.again || looking.decidedOn?.isVoid === false) {
     looking.again = false;
     looking.decidedOn = undefined;
-    await planAndAct(dispatching, { runId, plan: planDispatch });
+    await planAndAct(dispatching, { runId, plan: planDispatch, awaited: "short" });
   }
   dispatching.memory.looking.delete(runId);
+}
+
+/** Plans and performs the recovery of a coordination. Waits also for what it asks the host about spawns. */
+function recoverRun(dispatching: DispatcherState, runId: CoordinationId): Promise<void> {
+  const plan = createRecoveryPlanner(dispatching.dependencies);
+  return planAndAct(dispatching, { runId, plan, awaited: "host" });
 }
 
 async function planAndAct(
@@ -215,7 +220,7 @@ function dropRun(dispatching: DispatcherState, runId: CoordinationId): void {
 
 async function actOnEffect(
   dispatching: DispatcherState,
-  { state, effect, plan, isAwaited }: LookRequest & { readonly state: Coordination; readonly effect: Effect },
+  { state, effect, awaited }: LookRequest & { readonly state: Coordination; readonly effect: Effect },
 ): Promise<void> {
   if (state.kind !== "open") return;
   if (dispatching.dependencies.homes?.isOutOfReach(state, effect)) {
@@ -227,11 +232,10 @@ async function actOnEffect(
     return;
   }
   const endOfEarlier = beginEffect(dispatching.memory, effect.effectId, state);
-  if (endOfEarlier) return isAwaited ? endOfEarlier : undefined;
+  if (endOfEarlier) return awaited === "all" ? endOfEarlier : undefined;
   const acting = performBegunEffect(dispatching, { state, effect });
-  const { coordinationId } = state;
-  if (!isAwaited && isNotAwaited(state, effect, plan)) continueBeside(dispatching, coordinationId, acting);
-  else await acting;
+  if (isEffectAwaited(state, effect, awaited)) await acting;
+  else continueBeside(dispatching, state.coordinationId, acting);
 }
 
 /** Performs an effect that was noted as begun, and notes its end. */
@@ -369,7 +373,7 @@ async function sweep(dispatching: DispatcherState): Promise<void> {
   try {
     for await (const runId of listDrivenHere(dependencies)) {
       if (isStopped(memory)) return;
-      await planAndAct(dispatching, { runId, plan: createRecoveryPlanner(dependencies) });
+      await recoverRun(dispatching, runId);
     }
     await content.deleteBefore(addMs(clock.now(), -settings.contentMs));
     memory.sweepFailure = undefined;

@@ -9,10 +9,15 @@ import type { SpawnGate } from "../spawns/spawn-gate.ts";
 /** A function that plans the effects of a coordination from its state, the time and the room for them. */
 export type EffectPlanner = (state: Coordination, now: EpochMs, capacity: Capacity) => Effect[];
 
+/**
+ * The effects whose ends a look waits for: those that are over at once, also those that wait for the host, or all, where
+ * somebody goes by what they record.
+ */
+export type AwaitedEffects = "short" | "host" | "all";
+
 export interface LookRequest {
   readonly plan: EffectPlanner;
-  /** True where somebody goes by what all effects of the look record. */
-  readonly isAwaited?: boolean;
+  readonly awaited: AwaitedEffects;
 }
 
 interface RecoveryDependencies {

@@ -1,7 +1,7 @@
-/** Owns: which effects nothing waits for. */
-import { planDispatch, type Effect } from "../../dispatch/effects/next-effects.ts";
+/** Owns: which effects a look waits for. */
+import type { Effect } from "../../dispatch/effects/next-effects.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
-import type { EffectPlanner } from "./recovery-planner.ts";
+import type { AwaitedEffects } from "./recovery-planner.ts";
 
 /**
  * Effects on a plan that take time: its other steps go on meanwhile. `endCoordination` takes that of a commit, and the
@@ -24,15 +24,13 @@ const OWN_TIME: ReadonlySet<Effect["kind"]> = new Set([
 /** Without a plan these take time, too, but a sweep goes on to the next coordination only after them. */
 const WAITS_FOR_HOST: ReadonlySet<Effect["kind"]> = new Set(["askHost", "stopObserved"]);
 
-/**
- * True where the look that planned the effect does not wait for its end. Its kind decides; outside of a plan, one that
- * waits for the host is awaited unless dispatch planned it.
- */
-export function isNotAwaited(
+/** True where the look that planned the effect waits for its end. */
+export function isEffectAwaited(
   { plan }: OpenCoordination,
   { kind }: Effect,
-  plannedBy: EffectPlanner,
+  awaited: AwaitedEffects,
 ): boolean {
-  if (OWN_TIME.has(kind)) return true;
-  return plan ? TAKES_TIME.has(kind) : WAITS_FOR_HOST.has(kind) && plannedBy === planDispatch;
+  if (awaited === "all") return true;
+  if (OWN_TIME.has(kind)) return false;
+  return plan ? !TAKES_TIME.has(kind) : awaited === "host" || !WAITS_FOR_HOST.has(kind);
 }

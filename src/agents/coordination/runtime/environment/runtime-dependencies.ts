@@ -13,6 +13,7 @@ import type { Worktrees } from "../../ports/worktrees.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
 import type { ForkSources } from "../log/carried-results.ts";
 import type { GateDependencies } from "./gate-dependencies.ts";
+import type { OwnerTurns } from "./owner-turns.ts";
 import type { WithheldTexts } from "./withheld-texts.ts";
 import type { PlanSnapshot } from "../log/plan-snapshot.ts";
 import type { PluginHooks } from "./plugin-hooks.ts";
@@ -90,6 +91,8 @@ export interface RuntimeDependencies extends PlanDependencies, GateDependencies 
   readonly logger: Logger;
   readonly settings: RuntimeSettings;
   readonly runs: RunLog;
+  /** The turns of sessions that are under way. */
+  readonly turns: Pick<OwnerTurns, "isUnderWaySince">;
   /** Records what sessions used, or one of them, and the ledger does not have yet. */
   readonly usage: { flush(session?: SessionKey): Promise<void> };
   readonly plans: PlanSource;

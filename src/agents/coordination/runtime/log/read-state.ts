@@ -25,13 +25,16 @@ export async function readState(
  * Returns the same as `readState`; events that break a rule count as damage of the log. @throws CoordinationError as
  * `LedgerStore.read`, or `LEDGER_CORRUPT`
  */
-export async function readStoredState(...args: Parameters<typeof readState>): Promise<Coordination> {
+export async function readStoredState(
+  store: LogReader,
+  runId: CoordinationId,
+  to?: number,
+): Promise<Coordination> {
   try {
-    return await readState(...args);
+    return await readState(store, runId, to);
   } catch (cause) {
     // Stored events obeyed every rule when they were written: a log that breaks one now is damaged.
     if (!(cause instanceof InvariantViolation)) throw cause;
-    const [, runId] = args;
     throw new CoordinationError("LEDGER_CORRUPT", `${runId}: ${cause.message}`, { cause });
   }
 }

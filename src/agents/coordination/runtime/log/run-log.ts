@@ -24,11 +24,11 @@ import type { AppendBasis } from "../../ports/run-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { signAppend, type AppendSignature, type SigningRuns } from "../ownership/sign-append.ts";
 import {
-  createHearing,
+  createEventAnnouncer,
   isDrivenElsewhere,
+  type AnnouncerDependencies,
   type EventAnnouncer,
-  type HearingDependencies,
-} from "./hearing.ts";
+} from "./event-announcer.ts";
 import { readLog } from "./read-pages.ts";
 import { readState } from "./read-state.ts";
 import { assertReadable } from "./assert-readable.ts";
@@ -42,7 +42,7 @@ const STATES_MAX = 512;
 /** Events of other processes that are folded onto a known state in one go. */
 const NEWER_MAX = 1_000;
 
-export interface RunLogDependencies extends HearingDependencies {
+export interface RunLogDependencies extends AnnouncerDependencies {
   readonly store: LedgerStore;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -102,7 +102,7 @@ interface LoadedCoordination {
 
 export function createRunLog(dependencies: RunLogDependencies): RunLog {
   const entries = new Map<CoordinationId, LoadedCoordination>();
-  const log: LogCollaborators = { ...dependencies, hearing: createHearing(dependencies) };
+  const log: LogCollaborators = { ...dependencies, announcer: createEventAnnouncer(dependencies) };
 
   const load = async (runId: CoordinationId): Promise<LoadedCoordination> => {
     for (let entry = entries.get(runId); entry; entry = entries.get(runId)) {
@@ -117,7 +117,7 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
     const raced = entries.get(runId);
     if (raced) return raced.failed ? load(runId) : raced;
     const entry = rememberEntry(entries, runId, createEntry(state));
-    log.hearing.loaded(state, news);
+    log.announcer.announceLoaded(state, news);
     return entry;
   };
 
@@ -202,7 +202,7 @@ async function repeatAfterRaces(
 }
 
 interface LogCollaborators extends RunLogDependencies {
-  readonly hearing: EventAnnouncer;
+  readonly announcer: EventAnnouncer;
 }
 
 /** Reads what a state has that nobody here has heard of: others appended it, or it got there though its append failed. */
@@ -210,14 +210,14 @@ async function readNews(
   log: LogCollaborators,
   { coordinationId, nextSequence: to }: Coordination,
 ): Promise<RunEvent[][]> {
-  const from = log.hearing.markOf(coordinationId) ?? to;
+  const from = log.announcer.markOf(coordinationId) ?? to;
   if (from >= to || isDrivenElsewhere(log, coordinationId)) return [];
   return Array.fromAsync(readLog(log.store, coordinationId, { from, to }));
 }
 
 /** Brings the state up to the ledger, a page at a time. With an append under way compare-and-set will tell. */
 async function foldNewerEvents(
-  { store, hearing }: LogCollaborators,
+  { store, announcer }: LogCollaborators,
   runId: CoordinationId,
   entry: LoadedCoordination,
 ): Promise<void> {
@@ -228,7 +228,7 @@ async function foldNewerEvents(
     // Others changed it meanwhile: it is read on from where they left it.
     if (entry.state !== state) continue;
     entry.state = events.reduce<Coordination>(evolve, state);
-    hearing.read(entry.state, events);
+    announcer.announce(entry.state, events);
     isMore = events.length === NEWER_MAX;
   }
 }
@@ -315,14 +315,14 @@ interface DecidedAppend {
 }
 
 async function appendDecided(log: LogCollaborators, appending: DecidedAppend): Promise<void> {
-  const { store, ownRuns, hearing, logger, onAppended } = log;
+  const { store, ownRuns, announcer, logger, onAppended } = log;
   const { runId, signature } = appending;
   const { events } = appending.decided;
   const request = draftAppend(appending);
   if (signature) await signature.attend(() => store.append(request));
   else await store.append(request);
   if (request.summary.status !== "running") ownRuns?.remove(runId);
-  hearing.appended(runId, events);
+  announcer.noteAppended(runId, events);
   onAppended?.(events, request.summary.ownerSession);
   const last = events.at(-1);
   logger.debug(

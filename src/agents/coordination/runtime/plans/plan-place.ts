@@ -19,7 +19,9 @@ import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
 import { draftLoan } from "../attempts/lend-to-open-plan.ts";
 import { findNestedPlan, sumNestedUse, type NestedDependencies } from "../attempts/nested-plans.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { findStepOfChild, type OpenStep } from "../log/step-of-child.ts";
+import { refuseUnstoppedTurn } from "../spawns/admit-spawn.ts";
 
 /** A step whose agent submits a plan, named by its coordination, id and attempt. */
 type ParentStep = NonNullable<FactPayloads["coordination.created"]["parent"]>;
@@ -31,11 +33,13 @@ export type PlanPlace =
   | { readonly kind: "inside"; readonly parent: ParentAttempt; readonly left: SpendingLimit }
   | { readonly kind: "nowhere"; readonly problem: PlanProblem };
 
+type PlaceDependencies = NestedDependencies & Pick<RuntimeDependencies, "turns" | "clock">;
+
 /**
  * Returns where a plan belongs: alone, inside of the step whose child submits it with the budget left there, or
  * nowhere with the problem.
  */
-export async function findPlanPlace(dependencies: NestedDependencies, graph: StepGraph): Promise<PlanPlace> {
+export async function findPlanPlace(dependencies: PlaceDependencies, graph: StepGraph): Promise<PlanPlace> {
   const around = await findStepAround(dependencies, graph.ownerSession);
   if (!around) return { kind: "alone" };
   const { state, step, isAtWork, isSpawnedInPlan } = around;
@@ -112,14 +116,16 @@ export function createNowhere(code: PlanProblem["code"], message: string): PlanP
 
 /**
  * Finds the place of a plan of a session whose step is over. `undefined` where it belongs inside of that step all the same: the
- * operator's budget holds for a spawned session also after its spawn. Nothing waits for the plan of a session that was given up.
+ * operator's budget holds for a spawned session also after its spawn. Nothing waits for the plan of a session that was given up, or
+ * of a turn that goes on though its work was stopped.
  */
 async function findLatePlace(
-  dependencies: NestedDependencies,
+  dependencies: PlaceDependencies,
   { state, step }: EnclosingStep,
   session: SessionKey,
 ): Promise<PlanPlace | undefined> {
   if (step.spec.planned || isWorkingForNobody(state, session)) return createNowhereTooLate();
+  if (refuseUnstoppedTurn(dependencies, { state, step }, session)) return createNowhereTooLate();
   if (!(await hasOperatorBudget(dependencies, state))) return { kind: "alone" };
   // Nothing waits for it either where the spawn was made inside of a plan that is over.
   return state.plan ? createNowhereTooLate() : undefined;

@@ -1,6 +1,7 @@
 /** Owns: spawns with privileges of which an earlier process died before it had recorded their children. */
 import type { CoordinationId, EpochMs, SessionKey } from "../../contracts/ids.ts";
 import { findSessionOfPhase, listOpenSteps, type Coordination, type Step } from "../../ledger/state.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { ListQuery } from "../../ports/run-store.ts";
 import { createOnceLoader } from "../../std/load-once.ts";
@@ -13,6 +14,7 @@ export interface ChildlessSpawnDependencies {
   readonly runs: Pick<RunLog, "findOnDisk">;
   /** When this process began: it waits by itself for the children of its own spawns. */
   readonly beganAtMs: EpochMs;
+  readonly clock: Pick<Clock, "now">;
   /** True of a coordination that another gateway opened. */
   readonly isAway: (state: Coordination) => boolean;
 }
@@ -54,24 +56,28 @@ async function listCoordinations({ store }: ChildlessSpawnDependencies): Promise
  * found by its session. One that a damaged log may hide is nobody's: nothing will ever be recorded there.
  */
 async function listSourcesOfChildless(
-  { runs, beganAtMs, isAway }: ChildlessSpawnDependencies,
+  { runs, beganAtMs, clock, isAway }: ChildlessSpawnDependencies,
   coordinationId: CoordinationId,
 ): Promise<readonly SessionKey[]> {
   const find = (state: Coordination): readonly SessionKey[] | undefined => {
     // The agents of a plan, and so what they spawn, may be in any gateway.
     if (state.kind !== "open" || (!state.plan && isAway(state))) return undefined;
-    const childless = listOpenSteps(state).filter((step) => isChildless(step, beganAtMs));
+    const now = clock.now();
+    const childless = listOpenSteps(state).filter((step) => isChildless(step, beganAtMs, now));
     return childless.length === 0 ? undefined : childless.map(({ spec }) => spec.sourceSession);
   };
   return (await readUnlessDamaged(() => runs.findOnDisk(coordinationId, find))) ?? [];
 }
 
-/** True of a spawn of a model: where we choose the session of an attempt, its dispatch names it. */
-function isChildless({ spec, phase }: Step, beganAtMs: EpochMs): boolean {
+/**
+ * True of a spawn of a model: where we choose the session of an attempt, its dispatch names it. A spawn that was begun
+ * later than now is of an earlier process, after which the clock was put back.
+ */
+function isChildless({ spec, phase }: Step, beganAtMs: EpochMs, now: EpochMs): boolean {
   return (
     spec.privilege !== undefined &&
     phase.status === "dispatched" &&
-    phase.dispatchedAtMs < beganAtMs &&
+    (phase.dispatchedAtMs < beganAtMs || phase.dispatchedAtMs > now) &&
     findSessionOfPhase(phase) === undefined
   );
 }

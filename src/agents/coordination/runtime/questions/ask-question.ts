@@ -2,6 +2,7 @@
 import type { AskPeople, Command } from "../../contracts/commands.ts";
 import type { PolicyRef } from "../../contracts/fact-fields.ts";
 import type { AgentId, CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
+import type { TreeBudget } from "../../contracts/usage.ts";
 import { findAskedQuestion } from "../../ledger/open-questions.ts";
 import { isEnded } from "../../ledger/state.ts";
 import { nameChildReference, nameTraceReference } from "../../ledger/summary.ts";
@@ -21,6 +22,8 @@ export interface QuestionDependencies extends RuntimeDependencies {
   readonly waits: QuestionWaits;
   /** Looking up and opening take turns by name: one for questions and spawns. */
   readonly opening: TurnsByName;
+  /** The budget of a coordination that a question opens; absent where the operator sets none. */
+  readonly budget?: TreeBudget;
 }
 
 /** H3: the question belongs to the step that the session works on, else to a coordination of the session's own. */
@@ -182,7 +185,7 @@ function draftOpeningOfQuestion(
   { askedBy, agentId, traceId }: AskRequest,
   { ref }: ContentInput,
 ): Command {
-  const { settings } = ruled;
+  const { settings, budget } = ruled;
   return {
     type: "openCoordination",
     origin: "observed",
@@ -194,6 +197,8 @@ function draftOpeningOfQuestion(
     settleMs: settings.settleMs,
     acknowledgeMs: settings.acknowledgeMs,
     questions: createQuestionPolicy(ruled),
+    // Spawns of the turn that asks join it.
+    ...(budget && { budget }),
     ...(policy && { policy }),
     ...(settings.gateway !== undefined && { gateway: settings.gateway }),
   };

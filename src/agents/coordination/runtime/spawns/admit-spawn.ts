@@ -158,16 +158,16 @@ function refuseStoppedWork(
 }
 
 /**
- * Refuses a spawn of a turn that goes on though its coordination was stopped and has ended. A turn that began after
- * the end is for whoever began it.
+ * Refuses new work of a turn that goes on though its coordination was stopped, also while that has not ended yet. A
+ * turn that began after the end is for whoever began it.
  */
-function refuseUnstoppedTurn(
+export function refuseUnstoppedTurn(
   { turns, clock }: Pick<AdmitDependencies, "turns" | "clock">,
   { state, step }: StepOfChild,
   session: SessionKey,
 ): SpawnRefusal | undefined {
   const now = clock.now();
-  const isUnstopped = state.kind === "ended" && turns.isUnderWaySince(session, state.endedAtMs, now);
+  const isUnstopped = state.kind !== "ended" || turns.isUnderWaySince(session, state.endedAtMs, now);
   return isUnstopped ? refuseStoppedWork(state, { parentStepId: step.spec.stepId, session }, now) : undefined;
 }
 

@@ -14,7 +14,7 @@ import { createQuestionData } from "../../openwop/project-questions.ts";
 import type { RunReader } from "../../ports/ledger-store.ts";
 import type { CoordinationView, QuestionView, StepView } from "../log/coordination-view.ts";
 import type { Coordinator } from "../coordinator.ts";
-import { refuse } from "./driving/create-run.ts";
+import { refuse } from "./records/refuse.ts";
 import { readEventPage } from "./records/read-event-page.ts";
 import { refuseSettledQuestion, refuseUnaskedNode, refuseUnknownRun } from "./requests/shared-refusals.ts";
 import type { OtherRuns } from "./records/other-runs.ts";
@@ -285,7 +285,10 @@ async function addSettledOutcome(
   return { ...refusal, resolved: { runId, nodeId, interruptId: escalationId, status: findRunStatus(view) } };
 }
 
-const REFUSALS: Readonly<Record<string, HostRefusal["code"]>> = {
+type AnswerRefusal = Extract<Awaited<ReturnType<Coordinator["answer"]>>, { readonly kind: "refused" }>;
+
+/** Every other refusal says that the answer is not one to the question. */
+const REFUSALS: Readonly<Partial<Record<AnswerRefusal["code"], HostRefusal["code"]>>> = {
   NOT_FOUND: "interrupt_not_found",
   UNKNOWN_QUESTION: "interrupt_not_found",
   QUESTION_CLOSED: "interrupt_already_resolved",

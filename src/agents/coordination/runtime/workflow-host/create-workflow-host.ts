@@ -3,7 +3,8 @@ import type { CoordinationId } from "../../contracts/ids.ts";
 import type { WorkflowDefinition } from "../../contracts/workflows/workflow-definition.ts";
 import { requestCancel, endOrphan, requestPause, requestResume } from "./requests/control-runs.ts";
 import { createInventoryEntry } from "./records/agent-inventory.ts";
-import { createRun, findWorkflowRefusal, refuse } from "./driving/create-run.ts";
+import { createRun, findWorkflowRefusal } from "./driving/create-run.ts";
+import { refuse } from "./records/refuse.ts";
 import { forkRun } from "./requests/fork-run.ts";
 import type { HostCollaborators } from "./requests/hosting.ts";
 import { createHosting } from "./requests/create-hosting.ts";
@@ -44,7 +45,7 @@ async function createAcceptedRun(
   caller: Caller,
   request: CreateRun,
 ): Promise<HostAnswer<CreatedRun>> {
-  const created = await createRun({ ...hosting, driver: hosting.runs }, caller, request);
+  const created = await createRun(hosting, caller, request);
   return created.kind === "done" ? { kind: "done", value: describeAcceptedRun(created.value) } : created;
 }
 
@@ -59,10 +60,10 @@ async function readDefinition(
     : refuse("not_found", `there is no workflow ${workflowId}`);
 }
 
-async function stopHost({ watching, runs }: HostCollaborators, recovery: RunRecovery): Promise<void> {
+async function stopHost({ watching, driver }: HostCollaborators, recovery: RunRecovery): Promise<void> {
   watching.stop();
   recovery.stop();
-  await runs.stop();
+  await driver.stop();
   await recovery.leave();
 }
 
@@ -78,14 +79,7 @@ function createAgentRuns(hosting: HostCollaborators): AgentRunHost {
 /** Creates the host of workflow runs from its parts: the requests of callers, and what starts and stops it. */
 export function createWorkflowHost(dependencies: WorkflowHostDependencies): WorkflowHost {
   const hosting = createHosting(dependencies);
-  const recovery = createRecovery({
-    ...dependencies,
-    runs: hosting.runs,
-    usage: hosting.usage,
-    ownRuns: hosting.ownRuns,
-    orphaned: (entry) => endOrphan(hosting, entry),
-  });
-  const interrupts = { ...dependencies, driver: hosting.runs };
+  const recovery = createRecovery({ ...hosting, orphaned: (entry) => endOrphan(hosting, entry) });
   const runnable = listRunnableWorkflowIds(hosting);
   const forkTurns = createTurnsByName();
   return {
@@ -104,17 +98,17 @@ export function createWorkflowHost(dependencies: WorkflowHostDependencies): Work
     pause: (caller, runId, request) => requestPause(hosting, caller, runId, request),
     resume: (caller, runId) => requestResume(hosting, caller, runId),
     question: ({ tenant }, runId, question) =>
-      findOpenQuestion(interrupts, { ...question, runId: runId as CoordinationId, tenant }),
+      findOpenQuestion(hosting, { ...question, runId: runId as CoordinationId, tenant }),
     resolve: ({ tenant, principal }, runId, question, value) =>
-      recordQuestionAnswer(interrupts, {
+      recordQuestionAnswer(hosting, {
         ...question,
         runId: runId as CoordinationId,
         value,
         by: principal,
         tenant,
       }),
-    inspectToken: (token) => inspectToken(interrupts, token),
-    resolveToken: (token, value) => resolveToken(interrupts, token, value),
+    inspectToken: (token) => inspectToken(hosting, token),
+    resolveToken: (token, value) => resolveToken(hosting, token, value),
     ancestry: (caller, runId) => readAncestry(hosting, caller, runId),
     workflow: ({ tenant }, workflowId) => readDefinition(hosting, tenant, workflowId),
     workflowIds: () => runnable,

@@ -29,6 +29,7 @@ export interface RunsVerification {
 }
 
 type VerificationReads = Pick<WorkflowStore, "listUnproven" | "findUnproven" | "read" | "pruned">;
+
 /** A workflow run as the ledger lists it, before its log is verified. */
 type UnprovenWorkflowRun = UnprovenRun<WorkflowSummary>;
 
@@ -72,7 +73,7 @@ export async function verifyWorkflowRuns(
  * event is the only problem where there is one.
  */
 export async function verifyWorkflowRun(
-  store: VerificationReads & WorkflowStore,
+  store: VerificationReads & Pick<WorkflowStore, "damage">,
   entry: UnprovenWorkflowRun,
 ): Promise<Pick<RunsVerification, "events" | "problems">> {
   const { runId, length } = entry;

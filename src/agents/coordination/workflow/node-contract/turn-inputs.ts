@@ -10,7 +10,7 @@ import type { NodeGraph } from "../state/node-graph.ts";
 import { SUBRUN_ARTIFACT } from "../state/answer-interrupt.ts";
 import { summarizeReviews } from "../state/review.ts";
 import { MASK, maskSensitiveVariables } from "../state/run-view.ts";
-import { cleanNestedTexts, listSensitiveTexts, maskTexts } from "../state/sensitive-texts.ts";
+import { cleanNestedTexts, collectSensitiveTexts, maskTexts } from "../state/sensitive-texts.ts";
 import type { WorkflowRun } from "../state/workflow-state.ts";
 import { readVariables, type Values } from "../state/values.ts";
 import { isRecord } from "../../std/is-record.ts";
@@ -62,7 +62,7 @@ export const TURN_CHARS = {
  */
 export function formatTurnInputs(inputs: TurnInputs, clean: (text: string) => string): string {
   const { run, graph, memory, workspace, transcript } = inputs;
-  const hidden = listSensitiveTexts([inputs]);
+  const hidden = collectSensitiveTexts([inputs]);
   const sanitize = (value: unknown): unknown =>
     cleanNestedTexts(value ?? null, (text) => clean(maskTexts(text, hidden)));
   const shown = maskSensitiveVariables(readVariables(run, graph), graph);

@@ -2,6 +2,7 @@
 import type { AgentEffect } from "../node-contract/agent-effects.ts";
 import type { Invocation } from "../state/invocation.ts";
 import type { NodeEffect, NodeView } from "../node-contract/node-type.ts";
+import { cleanNestedTexts, collectSensitiveTexts, maskTexts } from "../state/sensitive-texts.ts";
 import { readNodeInputs, readVariables, type Values } from "../state/values.ts";
 
 export interface NodeAgent {
@@ -33,10 +34,15 @@ export function readNodeTask({ run, graph, node }: NodeView): unknown {
   return config["task"] ?? config["prompt"] ?? selectShownVariables(run, graph);
 }
 
-/** Returns the variables that are not sensitive: those are told only where a port names them. */
+/**
+ * Returns the variables that are not sensitive, with copies of sensitive texts in them masked: those are told only
+ * where a port names them.
+ */
 function selectShownVariables(run: NodeView["run"], graph: NodeView["graph"]): Values {
   const hidden = new Set(graph.variables.flatMap(({ name, sensitive }) => (sensitive ? [name] : [])));
-  return Object.fromEntries(Object.entries(readVariables(run, graph)).filter(([name]) => !hidden.has(name)));
+  const shown = Object.entries(readVariables(run, graph)).filter(([name]) => !hidden.has(name));
+  const texts = collectSensitiveTexts([{ run, graph }]);
+  return cleanNestedTexts(Object.fromEntries(shown), (text) => maskTexts(text, texts)) as Values;
 }
 
 /** Returns the id of the invocation: it is unique to this execution of the node. */

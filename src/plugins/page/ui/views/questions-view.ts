@@ -13,6 +13,7 @@ import {
   describeNotice,
   describeSubject,
 } from "../../../reports/question-lines.ts";
+import { describeShownResource } from "../../../reports/shown-resource.ts";
 import { separateWords } from "../../drawing/row-marks.ts";
 import { formatVisibleLine, formatVisibleText } from "../../drawing/visible-text.ts";
 import { formatAddress } from "../app/address.ts";
@@ -113,7 +114,7 @@ class QuestionsView extends LoadedElement<QuestionsList> {
   }
 
   #showCard(question: ShownQuestion): TemplateResult {
-    const { questionId, cause, stepName, stepId, status, deadlineAtMs, ownerSession } = question;
+    const { questionId, cause, stepName, stepId, status, deadlineAtMs, ownerSession, contested } = question;
     const isChosen = questionId === this.chosen;
     return html`<li class=${isChosen ? "card picked" : "card"}>
       <button
@@ -124,6 +125,7 @@ class QuestionsView extends LoadedElement<QuestionsList> {
       >
         <span class="kind">? ${separateWords(cause)}</span>
         <strong>${formatVisibleLine(stepName ?? stepId ?? "the coordination", 100)}</strong>
+        ${contested ? html`<span class="mono">${formatVisibleLine(describeShownResource(contested.resource), 1_000)}</span>` : nothing}
         <span class="quiet">${formatVisibleLine(ownerSession, 60)}</span>
         <span class="quiet">${status === "open" ? this.#describeDeadline(deadlineAtMs) : "closed"}</span>
       </button>

@@ -34,7 +34,7 @@ type WorkflowCompiler = Pick<RunBook, "compile">;
 
 /** The collaborators and the memory of one agent book. */
 interface AgentBookState extends HashedStore {
-  readonly runs: WorkflowCompiler;
+  readonly compiler: WorkflowCompiler;
   readonly entries: ReadonlyMap<string, AgentBookEntry>;
   /** By hash; those of runs that began before the folder changed too. */
   readonly known: Map<string, InstalledAgent>;
@@ -58,7 +58,7 @@ const KNOWN_MAX = 500;
 export function createAgentBook(
   dependencies: HashedStore,
   { installed }: AgentHostDependencies,
-  runs: WorkflowCompiler,
+  compiler: WorkflowCompiler,
 ): AgentBook {
   const sorted = installed.toSorted((one, other) => (one.manifest.agentId < other.manifest.agentId ? -1 : 1));
   const entries = new Map(
@@ -67,7 +67,7 @@ export function createAgentBook(
       return [agent.manifest.agentId, { agent, text, sha256: dependencies.sha256(text), isStored: false }];
     }),
   );
-  const book: AgentBookState = { ...dependencies, runs, entries, known: new Map(), workflows: new Map() };
+  const book: AgentBookState = { ...dependencies, compiler, entries, known: new Map(), workflows: new Map() };
   return {
     installed: sorted,
     find: (agentId) => entries.get(agentId)?.agent,
@@ -156,7 +156,7 @@ function compileAgentWorkflow(book: AgentBookState, agentId: string): RunnableWo
     version: packVersion,
     nodes: [{ id: "agent", typeId: AGENT, agent: { agentId }, outputRole: "primary" }],
   });
-  const { workflow } = book.runs.compile(definition);
+  const { workflow } = book.compiler.compile(definition);
   if (workflow) book.workflows.set(agentId, workflow);
   return workflow;
 }

@@ -72,11 +72,12 @@ function refuseToolCall(
   const played = findPlayedTool(dependencies, run, tool);
   const denied = findScopeDenial(played?.requiredScopes ?? [], run.started.scopes, call.toolName);
   if (denied) return denied;
-  // A simulation empties a bucket of this run's alone: others' calls of the tool are not denied for it.
-  const bucket = played?.isExhausted ? { server: run.runId, tool: call.toolName } : {};
-  const gated = { toolName: call.toolName, tool: played ? bucket : tool };
-  if (played?.isExhausted) while (!countOrDenyCall(dependencies, run, gated));
-  return countOrDenyCall(dependencies, run, gated);
+  const isExhausted = played?.isExhausted ?? false;
+  return countOrDenyCall(dependencies, run, {
+    toolName: call.toolName,
+    tool: played ? {} : tool,
+    isExhausted,
+  });
 }
 
 /**

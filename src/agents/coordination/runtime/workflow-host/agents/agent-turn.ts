@@ -2,7 +2,6 @@
 import { AGENT_BOUNDS, type InstalledAgent } from "../../../contracts/workflows/agent-manifest.ts";
 import { formatCanonicalJson } from "../../../std/canonical-json.ts";
 import type { AskedCall, BoundTool } from "../../../contracts/workflows/agent-events.ts";
-import type { WorkflowPayloads } from "../../../contracts/workflows/workflow-events.ts";
 import { createLlmCacheKeyText } from "../../../openwop/llm-cache-key.ts";
 import type {
   ChatAnswer,
@@ -25,7 +24,7 @@ import type { Values } from "../../../workflow/state/values.ts";
 import { isRecord } from "../../../std/is-record.ts";
 import type { AgentBook } from "./agent-book.ts";
 import { readAgentResult } from "./agent-result.ts";
-import { formatAgentPrompt } from "./agent-rules.ts";
+import { formatAgentPrompt, type BoundAgent } from "./agent-rules.ts";
 import { maskText, maskValue } from "../records/mask-secrets.ts";
 import { shortenName } from "../models/model-request.ts";
 import { convertToFailedOutcome } from "../models/outbound-outcome.ts";
@@ -46,8 +45,6 @@ export interface AgentTurn {
   readonly trace: TraceContext;
 }
 
-/** An agent's invocation with the model, tools, task and memory that it is bound to. */
-type BoundAgent = WorkflowPayloads["coordination.agent_bound"];
 /** The outcome of a turn that the agent's model answered. */
 type AgentTurnOutcome = AgentOutcome & { readonly kind: "agent_turned" };
 

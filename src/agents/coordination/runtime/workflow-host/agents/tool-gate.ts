@@ -18,6 +18,8 @@ export interface GatedTool {
   readonly toolName: string;
   /** How this host reaches it: by the name of its server, or at the URL that a workflow states. */
   readonly tool: Pick<BoundTool, "server" | "tool"> & { readonly url?: string };
+  /** True where a play has the tool's rate count as reached. */
+  readonly isExhausted?: boolean;
 }
 
 /** The reason why a tool call is denied: a scope that is missing, or the tool's rate. */
@@ -33,14 +35,14 @@ export interface ToolCallDenial {
 export function countOrDenyCall(
   { agentHost, toolRates }: GateDependencies,
   { started: { scopes, owner } }: WorkflowRun,
-  { toolName, tool }: GatedTool,
+  { toolName, tool, isExhausted = false }: GatedTool,
 ): ToolCallDenial | undefined {
   const servers = listServerNames(agentHost, tool);
   const names = listToolNames(toolName, tool, servers);
   const denied = findScopeDenial(listRequiredScopes(agentHost, names), scopes, toolName);
   if (denied) return denied;
   const rateKey = tool.tool === undefined ? toolName : `mcp:${servers[0] ?? ""}/${tool.tool}`;
-  if (toolRates.take(`${owner.tenant}\n${owner.principal}`, rateKey)) return undefined;
+  if (!isExhausted && toolRates.take(`${owner.tenant}\n${owner.principal}`, rateKey)) return undefined;
   const message = "the tool was called too often; try again later";
   return { status: "rate_limited", error: { code: "rate_limited", message } };
 }

@@ -30,7 +30,8 @@ import { createLostRunError, FIRST_TOKEN } from "../../ownership/own-runs.ts";
 import { createSourceTaking, type TakenEvents } from "./take-events.ts";
 import type { OutcomeSink, RunDriverState, WaitingEffect } from "./run-driver-state.ts";
 
-const RACES_MAX = 8;
+/** Tries to append in all, where others append first. */
+export const RACES_MAX = 8;
 
 /**
  * Returns the run with what was appended meanwhile; an ended run as it is. Another process may have gone on with it,
@@ -196,14 +197,14 @@ export function wakeRunAt(
  */
 export function wakeRun(driving: RunDriverState, runId: CoordinationId, { isBlind = false } = {}): void {
   if (driving.isStopping) return;
-  if (driving.ownRuns.tokenOf(runId) === undefined) {
+  const token = driving.ownRuns.tokenOf(runId);
+  if (token === undefined) {
     driving.driven.get(runId)?.beginning?.then(
       () => wakeRun(driving, runId, { isBlind }),
       () => undefined,
     );
     return;
   }
-  const token = driving.ownRuns.tokenOf(runId);
   loadAndRunInTurn(driving, runId, async (entry) => {
     if (isBlind) entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
     await advanceDrivenRun(driving, entry, { plan: (loadedRun) => planTurn(driving, loadedRun) });
@@ -359,9 +360,7 @@ export function retryRunLater(
     return;
   }
   driving.logger.error({ runId, code }, "a workflow run could not go on; it is looked at again");
-  const pending = enterPendingRun(driving, runId);
-  pending.cancelWake?.();
-  if (!isOfEffect) pending.awaySinceMs ??= driving.clock.now();
+  if (!isOfEffect) enterPendingRun(driving, runId).awaySinceMs ??= driving.clock.now();
   wakeRunAt(driving, runId, { atMs: addMs(driving.clock.now(), RETRY_MS), isBlind: true });
 }
 

@@ -10,12 +10,11 @@ import { draftForkGoingLive } from "../../../workflow/go-live.ts";
 import { summarizeRun } from "../../../workflow/state/run-view.ts";
 import { isMaterialising } from "../../../workflow/state/workflow-state.ts";
 import type { LoadedRun } from "../records/run-book.ts";
-import { catchUpUnlessEnded } from "./advance-driven.ts";
+import { catchUpUnlessEnded, RACES_MAX } from "./advance-driven.ts";
 import { type RunDriverState } from "./run-driver-state.ts";
 import { isLedgerConflict } from "./plan-runs.ts";
 import type { RequestDrafts, RequestOutcome } from "./request-drafts.ts";
 
-const RACES_MAX = 8;
 /** How often a fork is looked at that still takes events of its source. */
 const LOOK_MS = 100;
 const LOOKS_MAX = 100;

@@ -6,7 +6,7 @@ import type { LoadedRun } from "../records/run-book.ts";
 import type { RunWatch } from "./watch-runs.ts";
 
 interface AwaitDependencies {
-  readonly runs: NewestRuns;
+  readonly driver: NewestRuns;
   readonly watching: RunWatch;
 }
 
@@ -14,7 +14,7 @@ interface AwaitDependencies {
  * Creates a function that waits until a run has ended and resolves with the run; `undefined` when `signal` aborts
  * first.
  */
-export function createEndAwaiter({ runs, watching }: AwaitDependencies) {
+export function createEndAwaiter({ driver, watching }: AwaitDependencies) {
   return async (runId: CoordinationId, signal: AbortSignal): Promise<LoadedRun | undefined> => {
     let wake: () => void = () => undefined;
     const forget = watching.watch(runId, () => wake());
@@ -23,7 +23,7 @@ export function createEndAwaiter({ runs, watching }: AwaitDependencies) {
     try {
       for (;;) {
         const news = new Promise<void>((resolve) => (wake = resolve));
-        const endedRun = await findEndedRun(runs, runId);
+        const endedRun = await findEndedRun(driver, runId);
         if (endedRun) return endedRun;
         if (signal.aborted) return undefined;
         await news;
@@ -39,10 +39,7 @@ export function createEndAwaiter({ runs, watching }: AwaitDependencies) {
  * Returns the newest state of the run if it has ended. Apart, so that whoever waits holds nothing of a run that has
  * not ended.
  */
-async function findEndedRun(
-  runs: AwaitDependencies["runs"],
-  runId: CoordinationId,
-): Promise<LoadedRun | undefined> {
-  const newestRun = await runs.newest(runId);
+async function findEndedRun(driver: NewestRuns, runId: CoordinationId): Promise<LoadedRun | undefined> {
+  const newestRun = await driver.newest(runId);
   return newestRun && isEndedPhase(newestRun.run.phase) ? newestRun : undefined;
 }

@@ -24,6 +24,7 @@ import { findNodeType } from "../../../workflow/nodes/node-types.ts";
 import { listSchemaProblems } from "../../../plan/output-schema.ts";
 import { isRecord } from "../../../std/is-record.ts";
 import { listAgentPins, type AgentBook } from "../agents/agent-book.ts";
+import { refuse } from "../records/refuse.ts";
 import type { LoadedRun, RunBook, RunnableWorkflow } from "../records/run-book.ts";
 import type { RunDriver } from "./drive-runs.ts";
 import { listMissingInputs, listOptionsOutOfRange } from "./option-problems.ts";
@@ -184,15 +185,6 @@ function refuseIfNestedTooDeep(newRun: NewRun): HostRefusal | undefined {
   return countEnclosingRuns(newRun) > nestingMax
     ? refuse("validation_error", `runs are nested deeper than ${nestingMax}`)
     : undefined;
-}
-
-/** Returns a refusal, which the caller gets in place of an answer. It does not throw. */
-export function refuse(
-  code: HostRefusal["code"],
-  message: string,
-  details?: Readonly<Record<string, unknown>>,
-): HostRefusal {
-  return { kind: "refused", code, message, ...(details && { details }) };
 }
 
 /**

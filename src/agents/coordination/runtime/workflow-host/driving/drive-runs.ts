@@ -5,7 +5,7 @@
  * has the same id, so that doing it again after a crash is the same. L2 an append that lost a race is planned again on the
  * newer log, which may have come from another process.
  */
-import { isCoordinationError } from "../../../contracts/errors.ts";
+import { isCoordinationError, readErrorCode } from "../../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
 import type { OwnedRun } from "../../../ports/run-owners.ts";
 import { isParentOnThisHost, type WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
@@ -298,8 +298,14 @@ function isLostRunError(error: unknown): boolean {
 /** Looks again in `RETRY_MS` if the run is this process's, until the ledger can tell, and goes on with it. */
 function adoptRunLater(driving: RunDriverState, runId: CoordinationId): void {
   driving.clock.wakeAt(addMs(driving.clock.now(), RETRY_MS), () => {
-    adoptIfOwn(driving, runId).catch(() => {
-      if (!driving.isStopping) adoptRunLater(driving, runId);
+    adoptIfOwn(driving, runId).catch((error: unknown) => {
+      if (driving.isStopping) return;
+      const code = readErrorCode(error);
+      driving.logger.warn(
+        { runId, code },
+        "it cannot be told yet whether a run was written; it is looked at again",
+      );
+      adoptRunLater(driving, runId);
     });
   });
 }

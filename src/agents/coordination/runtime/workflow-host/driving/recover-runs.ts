@@ -38,7 +38,7 @@ interface RecoveryDependencies
     Omit<OwnerWatchDependencies, "ownRuns" | "adopt" | "onOwnerGone"> {
   readonly usage: TenantUsage;
   readonly ownRuns: OwnRuns;
-  readonly runs: RunDriver;
+  readonly driver: RunDriver;
   /** Ends a run whose parent was cancelled while nobody was there to tell it. */
   readonly orphaned: (entry: WorkflowEntry) => Promise<boolean>;
 }
@@ -54,7 +54,7 @@ interface RunRecoveryState extends RecoveryDependencies {
  * tries failed runs again. `leave` takes this process off the list of owners.
  */
 export function createRecovery(dependencies: RecoveryDependencies): RunRecovery {
-  const { store, clock, owner, logger, runs } = dependencies;
+  const { store, clock, owner, logger, driver } = dependencies;
   const recovering: RunRecoveryState = { ...dependencies, failed: [] };
   let cancel: (() => void) | undefined;
   let isStopped = false;
@@ -69,7 +69,7 @@ export function createRecovery(dependencies: RecoveryDependencies): RunRecovery 
     clock,
     owner,
     logger,
-    wake: (runId) => runs.wake(runId),
+    wake: (runId) => driver.wake(runId),
   });
 
   const scheduleNextSweep = (): void => {
@@ -131,20 +131,20 @@ async function retryFailedRuns(recovering: RunRecoveryState): Promise<void> {
  * unless a log is damaged, kept for a later try, so that it does not hold up other runs.
  */
 async function adoptTakenRun(recovering: RunRecoveryState, run: OwnedRun): Promise<void> {
-  const { store, clock, logger, orphaned, runs, usage } = recovering;
+  const { store, clock, logger, orphaned, driver, usage } = recovering;
   const { runId } = run;
   try {
     const entry = await store.entry(runId);
     if (!entry) return;
     const { summary } = entry;
-    runs.noteOwned(run, { isChild: isParentOnThisHost(summary.parent) });
+    driver.noteOwned(run, { isChild: isParentOnThisHost(summary.parent) });
     // Counted by its summary, so that a run which only waits is not read.
     usage.note(runId, summary);
     // Its parent may have ended since, which its own log does not tell.
     if (await orphaned(entry)) return;
     const { wakesAtMs } = summary;
-    if (wakesAtMs === undefined || wakesAtMs <= clock.now()) await runs.adopt(runId);
-    else await runs.sleep(runId, wakesAtMs);
+    if (wakesAtMs === undefined || wakesAtMs <= clock.now()) await driver.adopt(runId);
+    else await driver.sleep(runId, wakesAtMs);
   } catch (error) {
     const code = readErrorCode(error);
     if (isLogDamage(error)) {

@@ -5,6 +5,7 @@
  * G1 who hangs, throws, is not there or may not rule has given no verdict, and that is the answer.
  */
 import { formatCanonicalJson } from "../../../std/canonical-json.ts";
+import { waitUnlessAborted, waitWithin } from "../../../std/wait-for.ts";
 import { listVerifierChecks, type VerifierConfig } from "../../../contracts/workflows/child-gate-config.ts";
 import {
   addMs,
@@ -17,7 +18,12 @@ import { checkAnswerSchema, createNoVerdict, type Check } from "../../../contrac
 import type { CheckAnswer, Verifier, VerifiedResult } from "../../../ports/verifier.ts";
 import type { EffectOutcome, JudgeEffect, Judgement } from "../../../workflow/node-contract/node-type.ts";
 import { maskSensitiveVariables } from "../../../workflow/state/run-view.ts";
-import { cleanNestedTexts, listSensitiveTexts, maskTexts } from "../../../workflow/state/sensitive-texts.ts";
+import {
+  cleanNestedTexts,
+  collectSensitiveTexts,
+  maskTexts,
+  type HiddenTexts,
+} from "../../../workflow/state/sensitive-texts.ts";
 import { readVariables, type Values } from "../../../workflow/state/values.ts";
 import type { NewestRuns } from "../driving/drive-runs.ts";
 import { shortenName } from "../models/model-request.ts";
@@ -92,7 +98,7 @@ interface JudgedChild {
   readonly shown: Values;
   readonly sensitive: readonly string[];
   /** Sensitive texts of the child and of the run that started it: its other variables may have them too. */
-  readonly hidden: readonly string[];
+  readonly hidden: HiddenTexts;
   /** Agents that may have done the work. */
   readonly actors: readonly string[];
   readonly actor?: { readonly agentId: string; readonly confidence?: number };
@@ -109,7 +115,13 @@ async function readJudgedChild(
     const ended = await (await dependencies.peers()).awaitEnd(effect.peerUrl, effect.childRunId, signal);
     if (ended.kind !== "ended") return undefined;
     const { variables } = ended;
-    return { variables, shown: variables, sensitive: [], hidden: listSensitiveTexts([parent]), actors: [] };
+    return {
+      variables,
+      shown: variables,
+      sensitive: [],
+      hidden: collectSensitiveTexts([parent]),
+      actors: [],
+    };
   }
   const child = await readChild(dependencies, parent.run, effect.childRunId);
   if (!child) return undefined;
@@ -119,7 +131,7 @@ async function readJudgedChild(
     variables,
     shown: maskSensitiveVariables(variables, graph),
     sensitive: graph.variables.filter(({ sensitive }) => sensitive).map(({ name }) => name),
-    hidden: listSensitiveTexts([child, parent]),
+    hidden: collectSensitiveTexts([child, parent]),
     actors: await listActors(dependencies, child),
     ...(run.actor && { actor: run.actor }),
   };
@@ -154,7 +166,7 @@ type VerifierRequest = JudgementRequest & {
   readonly verifier: VerifierConfig;
   readonly variables: Values;
   readonly sensitive: readonly string[];
-  readonly hidden: readonly string[];
+  readonly hidden: HiddenTexts;
   /** Answers of the critic's model so far. */
   readonly calls: JudgeModelCall[];
 };
@@ -247,25 +259,18 @@ async function awaitCheckAnswer(
   verifier: Promise<Verifier>,
   request: KeyedCheck,
 ): Promise<CheckAnswer> {
-  let endWait = (_answer: CheckAnswer): void => undefined;
-  const late = new Promise<CheckAnswer>((resolve) => (endWait = resolve));
-  const cancel = clock.wakeAt(addMs(request.deadlineAtMs, GRACE_MS), () => {
-    endWait(createNoVerdict("timed_out", "no answer"));
-  });
-  const stop = (): void => {
-    endWait(createNoVerdict("unavailable", "nobody waits for it any more"));
-  };
-  request.signal.addEventListener("abort", stop, { once: true });
-  const answer = verifier
+  const checking = verifier
     .then((verify) => verify.check(request))
     .catch(() => createNoVerdict("failed", "it could not be asked"));
-  try {
-    const read = checkAnswerSchema.safeParse(await Promise.race([answer, late]));
-    return read.success
-      ? (read.data as CheckAnswer)
-      : createNoVerdict("malformed", "the answer is of another form");
-  } finally {
-    cancel();
-    request.signal.removeEventListener("abort", stop);
-  }
+  const stopped = createNoVerdict("unavailable", "nobody waits for it any more");
+  const answer = await waitWithin(
+    clock,
+    request.deadlineAtMs + GRACE_MS - clock.now(),
+    waitUnlessAborted(checking, request.signal, stopped),
+    createNoVerdict("timed_out", "no answer"),
+  );
+  const read = checkAnswerSchema.safeParse(answer);
+  return read.success
+    ? (read.data as CheckAnswer)
+    : createNoVerdict("malformed", "the answer is of another form");
 }

@@ -1,12 +1,13 @@
 /** Owns: calling a tool over MCP, or another agent over A2A, for a node that names one. */
 import type { CallingRun } from "../../../contracts/workflows/workflow-events.ts";
 import type { TraceContext } from "../../../ports/outbound.ts";
-import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
+import type { EffectOutcome } from "../../../workflow/node-contract/node-type.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { isLeftToOthers } from "../driving/driven-runs.ts";
 import { convertToFailedOutcome } from "../models/outbound-outcome.ts";
 import { countOrDenyCall, type GateDependencies } from "../agents/tool-gate.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
+import type { EffectOfKind } from "./effect-dependencies.ts";
 
 export type ToolDependencies = GateDependencies & Pick<WorkflowHostDependencies, "tools" | "clock">;
 
@@ -16,9 +17,6 @@ export interface ToolAct<E> {
   readonly parent: CallingRun;
   readonly trace: TraceContext;
 }
-
-/** The effect of a node that has this kind. */
-type EffectOfKind<K extends NodeEffect["kind"]> = NodeEffect & { readonly kind: K };
 
 /**
  * Calls a tool over MCP for a node, and returns the outcome. A call that scopes or the rate deny is not made and is a

@@ -2,13 +2,13 @@
  * Owns: asking for runs that are no workflow runs, where an id is not one of those. The logs of one ledger hold runs of
  * several kinds, and a client need not know which is which.
  */
+import { refuse } from "./refuse.ts";
 import type {
   Ancestry,
   HostAnswer,
   Caller,
   CreatedRun,
   EventPage,
-  HostRefusal,
   OpenInterrupt,
   QuestionPlace,
   ResolvedInterrupt,
@@ -53,11 +53,11 @@ const UNPAUSABLE = {
  * never paused: such a request is refused.
  */
 export function withOtherRuns(host: WorkflowHost, others: OtherRuns): WorkflowHost {
-  const refuse = async (caller: Caller, runId: string, code: keyof typeof UNPAUSABLE) => {
+  const refusePause = async (caller: Caller, runId: string, code: keyof typeof UNPAUSABLE) => {
     const snapshot = await others.snapshot(caller, runId);
     if (snapshot?.kind !== "done") return snapshot;
     const details = { runStatus: snapshot.value.status, canPause: false };
-    return { kind: "refused", code, message: UNPAUSABLE[code], details } satisfies HostRefusal;
+    return refuse(code, UNPAUSABLE[code], details);
   };
   return {
     ...host,
@@ -73,9 +73,11 @@ export function withOtherRuns(host: WorkflowHost, others: OtherRuns): WorkflowHo
     cancel: (caller, runId, request) =>
       askOtherIfUnknown(host.cancel(caller, runId, request), () => others.cancel(caller, runId)),
     pause: (caller, runId, request) =>
-      askOtherIfUnknown(host.pause(caller, runId, request), () => refuse(caller, runId, "run_not_pausable")),
+      askOtherIfUnknown(host.pause(caller, runId, request), () =>
+        refusePause(caller, runId, "run_not_pausable"),
+      ),
     resume: (caller, runId) =>
-      askOtherIfUnknown(host.resume(caller, runId), () => refuse(caller, runId, "run_not_paused")),
+      askOtherIfUnknown(host.resume(caller, runId), () => refusePause(caller, runId, "run_not_paused")),
     question: (caller, runId, question) =>
       askOtherIfUnknown(host.question(caller, runId, question), () =>
         others.question(caller, runId, question),

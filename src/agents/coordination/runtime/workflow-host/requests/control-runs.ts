@@ -12,7 +12,7 @@ import {
 import { computeRunStatus } from "../../../workflow/state/run-view.ts";
 import { isEndedPhase, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { RETRY_MS } from "../driving/advance-driven.ts";
-import { refuse } from "../driving/create-run.ts";
+import { refuse } from "../records/refuse.ts";
 import type { RequestDrafts } from "../driving/request-drafts.ts";
 import type { HostCollaborators } from "./hosting.ts";
 import { pickIdAndStatus, findOwnRun } from "./read-runs.ts";
@@ -28,7 +28,7 @@ async function submitRunRequest(
   request: (loadedRun: LoadedRun) => RequestDrafts<HostRefusal>,
 ): Promise<HostAnswer<CreatedRun>> {
   if (!(await findOwnRun(hosting, caller, runId))) return refuseUnknownRun(runId);
-  const answered = await hosting.runs.ask(runId as CoordinationId, request);
+  const answered = await hosting.driver.ask(runId as CoordinationId, request);
   if (!answered) return refuseUnknownRun(runId);
   return answered.refused ?? { kind: "done", value: pickIdAndStatus(answered.loadedRun) };
 }
@@ -180,7 +180,7 @@ export async function endAbandonedChild(
   const begunBy = (await hosting.store.entry(runId))?.summary.parent;
   if (begunBy?.runId !== parentRunId) return false;
   const { nodeId = "" } = begunBy;
-  const parent = (await hosting.runs.newest(parentRunId as CoordinationId))?.run;
+  const parent = (await hosting.driver.newest(parentRunId as CoordinationId))?.run;
   if (!parent || !isChildAbandoned(parent, nodeId, runId)) return false;
   const caller = { tenant, principal: "system" };
   await requestCancel(hosting, caller, { runId, reason: `parent-${parent.phase.kind}`, parentRunId });

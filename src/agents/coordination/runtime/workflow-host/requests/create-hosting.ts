@@ -27,7 +27,7 @@ export function createHosting(dependencies: WorkflowHostDependencies): HostColla
   const agentHost = dependencies.agents ?? NO_AGENTS;
   const agentBook = createAgentBook(dependencies, agentHost, book);
   const ownRuns = createOwnRuns({ ...dependencies, owners: dependencies.store.owners });
-  const runs: RunDriver = createRunDriver({
+  const driver: RunDriver = createRunDriver({
     ...dependencies,
     ownRuns,
     book,
@@ -43,8 +43,8 @@ export function createHosting(dependencies: WorkflowHostDependencies): HostColla
     agentBook,
     agentHost,
     toolRates: createToolRates(dependencies.clock, agentHost.toolRate),
-    driver: runs,
-    awaitEnd: createEndAwaiter({ runs, watching }),
+    driver,
+    awaitEnd: createEndAwaiter({ driver, watching }),
     abandon: async (runId, parent) => {
       await endAbandonedChild(hosting, { runId, ...parent });
     },
@@ -56,11 +56,13 @@ export function createHosting(dependencies: WorkflowHostDependencies): HostColla
     usage,
     ownRuns,
     agentBook,
-    runs,
+    driver,
     watching,
-    ...(dependencies.conformance && { seams: dependencies.conformance.openSeams({ ...dependencies, runs }) }),
+    ...(dependencies.conformance && {
+      seams: dependencies.conformance.openSeams({ ...dependencies, runs: driver }),
+    }),
   };
-  runs.onAppended(({ run }) => {
+  driver.onAppended(({ run }) => {
     watching.changed(run.runId);
     if (isEndedPhase(run.phase)) void cancelChildren(hosting, run);
   });

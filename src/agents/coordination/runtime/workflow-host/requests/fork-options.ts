@@ -1,10 +1,12 @@
-/** Owns: the options of a branch: how its overlay is put over the options of its source, and what is refused in them. */
+/** Owns: the options of a branch: how its overlay is put over those of its source; and what forks are refused for them. */
 import { findPayloadProblem, type WorkflowPayloads } from "../../../contracts/workflows/workflow-events.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import { isRecord } from "../../../std/is-record.ts";
+import { needsPlay, NOT_PLAYED } from "../../../workflow/node-contract/conformance-parts.ts";
 import { completeOverlay } from "../../../workflow/state/model-options.ts";
 import type { Values } from "../../../workflow/state/values.ts";
-import { findOptionRefusal, findUnkeptOptionRefusal, refuse } from "../driving/create-run.ts";
+import { findOptionRefusal, findUnkeptOptionRefusal } from "../driving/create-run.ts";
+import { refuse } from "../records/refuse.ts";
 import type { ForkRun, HostRefusal } from "../records/workflow-host.ts";
 import type { HostCollaborators } from "./hosting.ts";
 
@@ -44,11 +46,23 @@ function omitNullOptions(options: Values): Values {
   );
 }
 
+/** Returns the refusal of a fork of a run that this host cannot play, or whose options are refused; else `undefined`. */
+export async function findForkedStartRefusal(
+  forking: Pick<HostCollaborators, "book" | "settings" | "contract">,
+  fork: OptionsOfFork,
+  started: RunStartedPayload,
+): Promise<HostRefusal | undefined> {
+  return (
+    (await findPlayedForkRefusal(forking, started.definition)) ??
+    (await findBrokenOptionsRefusal(forking, fork, started))
+  );
+}
+
 /**
  * Returns the refusal of a branch whose overlay the source's caller could not have asked for either, or whose options
  * would be ignored; `undefined` where they fit, and for a replay.
  */
-export async function findBrokenOptionsRefusal(
+async function findBrokenOptionsRefusal(
   forking: Pick<HostCollaborators, "book" | "settings" | "contract">,
   { request: { mode, overlay = {} }, place }: OptionsOfFork,
   started: RunStartedPayload,
@@ -64,15 +78,9 @@ export async function findBrokenOptionsRefusal(
     asWritten &&
     (await findOptionRefusal(forking, workflow, { configurable: omitNullOptions(configurable), inputs }));
   if (refusal) return refusal;
-  return findUnreadableStartRefusal({
-    ...({ definition, inputs } as object),
-    workflowId: "w",
-    transport: "rest",
-    memoryScope: "s",
-    owner: { tenant: "t", principal: "p" },
-    ...overlay,
-    configurable,
-  });
+  // A branch in the middle of a run records its own options only, beside those of its source.
+  const recorded = { ...started, tags: undefined, metadata: undefined, ...overlay, configurable };
+  return findUnreadableStartRefusal(recorded);
 }
 
 /**
@@ -84,4 +92,19 @@ export function findUnreadableStartRefusal(payload: object): HostRefusal | undef
   return problem === undefined
     ? undefined
     : refuse("validation_error", `the request cannot be recorded: ${problem}`);
+}
+
+/**
+ * Returns the refusal of a fork of a played run on a host without the conformance play; `undefined` for any other. The
+ * fork derives what its source did.
+ */
+async function findPlayedForkRefusal(
+  { book, settings }: Pick<HostCollaborators, "book" | "settings">,
+  definition: string,
+): Promise<HostRefusal | undefined> {
+  if (settings.play || !needsPlay((await book.runnable(definition)).graph)) return undefined;
+  return refuse(
+    NOT_PLAYED,
+    "the run was played for the protocol's conformance suite: fork it on a host that is served with --test-seams",
+  );
 }

@@ -18,16 +18,16 @@ import type { WorkflowEvent, WorkflowPayloads } from "../../../contracts/workflo
 import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import { beginWorkflow } from "../../../workflow/state/evolve-workflow.ts";
-import { refuse } from "../driving/create-run.ts";
-import { completeForkOverlay, findBrokenOptionsRefusal, findUnreadableStartRefusal } from "./fork-options.ts";
+import { refuse } from "../records/refuse.ts";
+import { completeForkOverlay, findForkedStartRefusal, findUnreadableStartRefusal } from "./fork-options.ts";
 import type { HostCollaborators } from "./hosting.ts";
 import type { CountedRun } from "../records/tenant-usage.ts";
 import type { HostAnswer, Caller, ForkedRun, ForkRun, HostRefusal } from "../records/workflow-host.ts";
-import { refuseUnknownRun, findPlayedForkRefusal } from "./shared-refusals.ts";
+import { refuseUnknownRun } from "./shared-refusals.ts";
 
 type ForkDependencies = Pick<
   HostCollaborators,
-  "store" | "book" | "runs" | "clock" | "newRunId" | "settings" | "contract" | "retentionMs" | "usage"
+  "store" | "book" | "driver" | "clock" | "newRunId" | "settings" | "contract" | "retentionMs" | "usage"
 >;
 
 /** The first event of a run. */
@@ -144,12 +144,12 @@ function isTakingSourceEvents({ origin, length, summary }: WorkflowEntry): boole
  * again.
  */
 async function answerForExistingRun(
-  { runs }: ForkDependencies,
+  { driver }: ForkDependencies,
   { runId, origin, summary }: WorkflowEntry,
   { caller, place }: { readonly caller: Caller; readonly place: ForkPlace },
 ): Promise<HostAnswer<ForkedRun>> {
   // The try that wrote it may have ended before the ledger showed it, with nobody who goes on with it.
-  if (!hasRunEnded(summary.status)) await runs.adoptUnknown(runId);
+  if (!hasRunEnded(summary.status)) await driver.adoptUnknown(runId);
   const isSame =
     summary.tenant === caller.tenant &&
     origin?.sourceRunId === place.source.runId &&
@@ -278,8 +278,7 @@ async function planFork(
   };
   const refusal =
     refuseBeyondCaller(forkAsked, first.payload) ??
-    (await findPlayedForkRefusal(forking, first.payload.definition)) ??
-    (await findBrokenOptionsRefusal(forking, overlaid, first.payload));
+    (await findForkedStartRefusal(forking, overlaid, first.payload));
   if (refusal) return refusal;
   const origin = await createForkOrigin(forking, overlaid);
   if (origin.until > 0) return { origin, first: { ...first, runId: forkAsked.runId } };
@@ -387,10 +386,10 @@ async function beginFork(
 ): Promise<HostAnswer<ForkedRun>> {
   const { graph } = await forking.book.runnable(first.payload.definition);
   const { runId } = first;
-  const begun = await forking.runs.begin(first, { run: beginWorkflow(first, origin), graph });
+  const begun = await forking.driver.begin(first, { run: beginWorkflow(first, origin), graph });
   if (begun) return { kind: "done", value: createForkedRun(runId, origin) };
   // Another request is making it.
-  await forking.runs.newest(runId);
+  await forking.driver.newest(runId);
   const made = await forking.store.entry(runId);
   const { owner } = first.payload;
   return made

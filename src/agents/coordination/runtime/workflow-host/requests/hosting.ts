@@ -12,7 +12,7 @@ import type { WorkflowHostDependencies } from "../records/workflow-dependencies.
 export interface HostCollaborators extends WorkflowHostDependencies {
   readonly book: RunBook;
   readonly agentBook: AgentBook;
-  readonly runs: RunDriver;
+  readonly driver: RunDriver;
   readonly watching: RunWatch;
   readonly usage: TenantUsage;
   readonly ownRuns: OwnRuns;

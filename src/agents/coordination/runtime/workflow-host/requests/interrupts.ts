@@ -24,7 +24,7 @@ import {
   type WorkflowRun,
 } from "../../../workflow/state/workflow-state.ts";
 import { isRecord } from "../../../std/is-record.ts";
-import { refuse } from "../driving/create-run.ts";
+import { refuse } from "../records/refuse.ts";
 import { refuseSettledQuestion, refuseUnaskedNode, refuseUnknownRun } from "./shared-refusals.ts";
 import type { RequestDrafts } from "../driving/request-drafts.ts";
 import type { RunDriver } from "../driving/drive-runs.ts";
@@ -118,43 +118,49 @@ export async function recordQuestionAnswer(
   dependencies: InterruptDependencies,
   answerRequest: NodeAnswer,
 ): Promise<HostAnswer<ResolvedInterrupt>> {
-  const loadedRun = await dependencies.driver.newest(answerRequest.runId);
-  if (
-    !loadedRun ||
-    (answerRequest.tenant !== undefined && loadedRun.run.started.owner.tenant !== answerRequest.tenant)
-  )
-    return refuseUnknownRun(answerRequest.runId);
-  const wrong = await refuseUnfitAnswer(dependencies, loadedRun, answerRequest);
+  const { runId, nodeId, value, tenant } = answerRequest;
+  const { driver, clock } = dependencies;
+  const loadedRun = await driver.newest(runId);
+  if (!loadedRun || (tenant !== undefined && loadedRun.run.started.owner.tenant !== tenant))
+    return refuseUnknownRun(runId);
+  const checked = findOpenInterrupt(loadedRun.run, answerRequest, clock.now());
+  const wrong = await refuseUnfitAnswer(dependencies, checked, value);
   if (wrong) return wrong;
-  let interruptId = "";
-  const outcome = await dependencies.driver.ask(
-    answerRequest.runId,
-    ({ run }): RequestDrafts<HostRefusal> => {
-      const place = findOpenInterrupt(run, answerRequest, dependencies.clock.now());
-      const speaking = {
-        value: answerRequest.value,
-        by: answerRequest.by,
-        isTokenHolder: answerRequest.tenant === undefined,
-        believesVoter: dependencies.conformance?.believesVoter(run) ?? false,
-      };
-      if ("kind" in place)
-        return { refused: addSettledOutcome(place, run, { ...answerRequest, ...speaking }) };
-      interruptId = place.interrupt.interruptId;
-      const answered = answerInterrupt({ ...place, ...speaking });
-      if (!answered.ok) return { refused: refuse(answered.code, answered.message) };
-      const unfit = findUnfitDraft(answered.drafts);
-      return unfit
-        ? { refused: refuse("validation_error", `the answer cannot be recorded: ${unfit.problem}`) }
-        : { drafts: answered.drafts };
-    },
-  );
-  if (!outcome) return refuseUnknownRun(answerRequest.runId);
+  const isChecked = !("kind" in checked);
+  // Until the answer has its turn, its node may ask another question: the answer is none to that one.
+  const question = isChecked
+    ? { ...answerRequest, interruptId: checked.interrupt.interruptId }
+    : answerRequest;
+  const outcome = await driver.ask(runId, ({ run }): RequestDrafts<HostRefusal | "unchecked"> => {
+    const isOpen = !("kind" in findOpenInterrupt(run, question, clock.now()));
+    return isOpen && !isChecked ? { refused: "unchecked" } : draftAnswer(dependencies, run, question);
+  });
+  if (!outcome) return refuseUnknownRun(runId);
+  // Events of others have led to the question since.
+  if (outcome.refused === "unchecked") return recordQuestionAnswer(dependencies, answerRequest);
   if (outcome.refused) return outcome.refused;
-  const { run } = outcome.loadedRun;
-  return {
-    kind: "done",
-    value: { runId: run.runId, nodeId: answerRequest.nodeId, interruptId, status: computeRunStatus(run) },
-  };
+  const { interruptId = "" } = question;
+  const status = computeRunStatus(outcome.loadedRun.run);
+  return { kind: "done", value: { runId, nodeId, interruptId, status } };
+}
+
+/** Drafts what follows from an answer to an open question, or returns why it does not count. */
+function draftAnswer(
+  { clock, conformance }: InterruptDependencies,
+  run: WorkflowRun,
+  answerRequest: NodeAnswer,
+): RequestDrafts<HostRefusal> {
+  const { value, by, tenant } = answerRequest;
+  const place = findOpenInterrupt(run, answerRequest, clock.now());
+  const believesVoter = conformance?.believesVoter(run) ?? false;
+  const speaking = { value, by, isTokenHolder: tenant === undefined, believesVoter };
+  if ("kind" in place) return { refused: addSettledOutcome(place, run, { ...answerRequest, ...speaking }) };
+  const answered = answerInterrupt({ ...place, ...speaking });
+  if (!answered.ok) return { refused: refuse(answered.code, answered.message) };
+  const unfit = findUnfitDraft(answered.drafts);
+  return unfit
+    ? { refused: refuse("validation_error", `the answer cannot be recorded: ${unfit.problem}`) }
+    : { drafts: answered.drafts };
 }
 
 /** Finds the open interrupt of a node; refuses a node that did not ask, and a question that is settled. */
@@ -173,6 +179,8 @@ function findOpenInterrupt(
     isQuestionExpired(run, interrupt, now)
   )
     return refuseSettledQuestion(nodeId);
+  if (!interrupt.isAsked)
+    return refuse("unavailable", `the branch has not asked the question of node ${nodeId} yet; try again`);
   return { node, interrupt };
 }
 
@@ -211,18 +219,16 @@ function isQuestionExpired(run: WorkflowRun, { atMs, timeoutMs = 0 }: Interrupt,
 
 /** Refuses an answer that the schema of the gate or one of its questions does not take. Nothing is recorded before. */
 async function refuseUnfitAnswer(
-  { contract, clock }: InterruptDependencies,
-  { run }: LoadedRun,
-  answerRequest: NodeAnswer,
+  { contract }: InterruptDependencies,
+  place: NodeInterrupt | HostRefusal,
+  value: unknown,
 ): Promise<HostRefusal | undefined> {
-  const place = findOpenInterrupt(run, answerRequest, clock.now());
   // A question that is settled is refused as that, with what the answer came to.
   if ("kind" in place) return undefined;
   const { interrupt } = place;
   const schema = interrupt.resumeSchema;
-  const broken = await refuseUnfitClarification({ contract }, interrupt, answerRequest.value);
+  const broken = await refuseUnfitClarification({ contract }, interrupt, value);
   if (broken || !schema) return broken;
-  const { value } = answerRequest;
   if (!isRecord(value)) return refuse("validation_error", "the answer must be an object");
   const recordedValue = interrupt.kind === "external-event" ? unwrapExternalEvent(value) : value;
   const problems = (await contract()).check(schema, recordedValue);

@@ -43,7 +43,7 @@ export async function findOwnRun(
   { tenant }: Caller,
   runId: string,
 ): Promise<LoadedRun | undefined> {
-  const loadedRun = await hosting.runs.newest(runId as CoordinationId);
+  const loadedRun = await hosting.driver.newest(runId as CoordinationId);
   return loadedRun?.run.started.owner.tenant === tenant ? loadedRun : undefined;
 }
 
@@ -61,9 +61,7 @@ export async function readRunSnapshot(
   const { run, graph } = loadedRun;
   const children = await readChildRuns(hosting, run, { looksLeft: LOOKS_MAX });
   const files = await listFilesAtStart(hosting.store, run);
-  const interrupt = isEndedPhase(run.phase)
-    ? undefined
-    : describeOpenInterrupt({ ...hosting, driver: hosting.runs }, loadedRun);
+  const interrupt = isEndedPhase(run.phase) ? undefined : describeOpenInterrupt(hosting, loadedRun);
   return {
     kind: "done",
     value: {
@@ -117,7 +115,7 @@ async function readChildRun(
   if (isSettled || reading.looksLeft === 0) return child;
   reading.looksLeft -= 1;
   // A log that cannot be read is no reason to show nothing of the run above.
-  const loadedRun = await hosting.runs.newest(child.runId as CoordinationId).catch(() => undefined);
+  const loadedRun = await hosting.driver.newest(child.runId as CoordinationId).catch(() => undefined);
   const childRuns = loadedRun ? await readChildRuns(hosting, loadedRun.run, reading) : [];
   if (!loadedRun || childRuns.length === 0) return child;
   return { ...child, status: computeRunStatus(loadedRun.run, childRuns), childRuns };

@@ -5,7 +5,8 @@ import { DISPATCH } from "../../../workflow/state/graph.ts";
 import { isSubWorkflowType } from "../../../workflow/nodes/node-types.ts";
 import { isRecord } from "../../../std/is-record.ts";
 import { expandDefinition } from "./abbreviated-definition.ts";
-import { findWorkflowRefusal, refuse, type AdmissionRules } from "../driving/create-run.ts";
+import { findWorkflowRefusal, type AdmissionRules } from "../driving/create-run.ts";
+import { refuse } from "../records/refuse.ts";
 import type { RunBook } from "../records/run-book.ts";
 import type { HostAnswer, Caller, HostRefusal, WorkflowSeams } from "../records/workflow-host.ts";
 

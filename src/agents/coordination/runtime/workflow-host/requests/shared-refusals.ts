@@ -1,7 +1,5 @@
 /** Owns: the refusals that runs of both kinds have in common: no such run, no such question, a question that is settled. */
-import { needsPlay, NOT_PLAYED } from "../../../workflow/node-contract/conformance-parts.ts";
-import { refuse } from "../driving/create-run.ts";
-import type { HostCollaborators } from "./hosting.ts";
+import { refuse } from "../records/refuse.ts";
 import type { HostRefusal } from "../records/workflow-host.ts";
 
 /** Returns the refusal of a request about a run that is not there, or that is another tenant's. */
@@ -17,19 +15,4 @@ export function refuseUnaskedNode(nodeId: string): HostRefusal {
 /** Returns the refusal of an answer to a node's question that has been settled already. */
 export function refuseSettledQuestion(nodeId: string): HostRefusal {
   return refuse("interrupt_already_resolved", `the question of node ${nodeId} has already been settled`);
-}
-
-/**
- * Returns the refusal of a fork of a played run on a host without the conformance play; `undefined` for any other. The
- * fork derives what its source did.
- */
-export async function findPlayedForkRefusal(
-  { book, settings }: Pick<HostCollaborators, "book" | "settings">,
-  definition: string,
-): Promise<HostRefusal | undefined> {
-  if (settings.play || !needsPlay((await book.runnable(definition)).graph)) return undefined;
-  return refuse(
-    NOT_PLAYED,
-    "the run was played for the protocol's conformance suite: fork it on a host that is served with --test-seams",
-  );
 }

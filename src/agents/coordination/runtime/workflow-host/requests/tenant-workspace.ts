@@ -10,7 +10,7 @@ import {
   type WorkspaceScope,
 } from "../../../contracts/workflows/workspace.ts";
 import type { WorkspaceEntry, WorkspaceWritten } from "../../../ports/workspace-store.ts";
-import { refuse } from "../driving/create-run.ts";
+import { refuse } from "../records/refuse.ts";
 import { maskText } from "../records/mask-secrets.ts";
 import type {
   HostAnswer,

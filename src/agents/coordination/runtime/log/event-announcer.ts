@@ -8,7 +8,8 @@ import type { Coordination } from "../../ledger/state.ts";
 import { rememberNewest } from "../../std/remember-newest.ts";
 import type { SigningRuns } from "../ownership/sign-append.ts";
 
-export interface HearingDependencies {
+/** Whom the announcer tells, and of which coordinations. */
+export interface AnnouncerDependencies {
   /** Which coordinations this gateway drives. Absent: no other one reaches the ledger. */
   readonly ownRuns?: Pick<SigningRuns, "tokenOf">;
   /** Hears of events once they are on disk, and whose coordination they are of. */
@@ -20,11 +21,11 @@ export interface EventAnnouncer {
   /** Returns the sequence from which on nobody has heard; `undefined` for a coordination that is new here. */
   markOf(runId: CoordinationId): number | undefined;
   /** Notes what this process appended: whoever appends tells of it. */
-  appended(runId: CoordinationId, events: readonly RunEvent[]): void;
+  noteAppended(runId: CoordinationId, events: readonly RunEvent[]): void;
   /** Tells of what was read from the ledger, and led to the state, as far as it is news. */
-  read(state: Coordination, events: readonly RunEvent[]): void;
+  announce(state: Coordination, events: readonly RunEvent[]): void;
   /** Tells of the news in a state that was read from the beginning; from then on only what comes behind it is news. */
-  loaded(state: Coordination, news: readonly (readonly RunEvent[])[]): void;
+  announceLoaded(state: Coordination, news: readonly (readonly RunEvent[])[]): void;
 }
 
 /** Coordinations of which it is remembered, also while their states are not; those that were quiet for longest are forgotten. */
@@ -34,7 +35,7 @@ const MARKS_MAX = 10_000;
  * True where another gateway that shares the ledger drives the coordination and appends to it, so that what is
  * remembered of it may be old.
  */
-export function isDrivenElsewhere({ ownRuns }: HearingDependencies, runId: CoordinationId): boolean {
+export function isDrivenElsewhere({ ownRuns }: AnnouncerDependencies, runId: CoordinationId): boolean {
   return ownRuns !== undefined && ownRuns.tokenOf(runId) === undefined;
 }
 
@@ -42,13 +43,13 @@ export function isDrivenElsewhere({ ownRuns }: HearingDependencies, runId: Coord
  * Creates the memory of up to which event listeners have heard of each coordination. It hands newer events to
  * `onAppended`, unless another gateway drives the coordination and tells of them there.
  */
-export function createHearing(dependencies: HearingDependencies): EventAnnouncer {
+export function createEventAnnouncer(dependencies: AnnouncerDependencies): EventAnnouncer {
   const marks = new Map<CoordinationId, number>();
   const mark = (runId: CoordinationId, events: readonly RunEvent[]): void => {
     const last = events.at(-1);
     if (last) rememberNewest(marks, runId, last.sequence + 1, MARKS_MAX);
   };
-  const read = (state: Coordination, events: readonly RunEvent[]): void => {
+  const announce = (state: Coordination, events: readonly RunEvent[]): void => {
     const { coordinationId: runId } = state;
     const from = marks.get(runId) ?? 0;
     const news = events.filter(({ sequence }) => sequence >= from);
@@ -59,10 +60,10 @@ export function createHearing(dependencies: HearingDependencies): EventAnnouncer
   };
   return {
     markOf: (runId) => marks.get(runId),
-    appended: mark,
-    read,
-    loaded: (state, news) => {
-      for (const page of news) read(state, page);
+    noteAppended: mark,
+    announce,
+    announceLoaded: (state, news) => {
+      for (const page of news) announce(state, page);
       const { coordinationId: runId, nextSequence } = state;
       rememberNewest(marks, runId, Math.max(marks.get(runId) ?? 0, nextSequence), MARKS_MAX);
     },

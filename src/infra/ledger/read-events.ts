@@ -41,8 +41,6 @@ export async function readEvents<T>(
 ): Promise<T[]> {
   const events: T[] = [];
   for (;;) {
-    // Many short logs, read one after the other, hold the event loop as one long log does.
-    await giveWay();
     const remaining = { runId, from: from + events.length, limit: limit - events.length };
     const bounds = { events: Math.min(remaining.limit, EVENTS_AT_ONCE_MAX), chars: CHARS_AT_ONCE_MAX };
     const slice = remaining.limit > 0 ? await readSlice(remaining, bounds) : NOTHING;
@@ -58,6 +56,7 @@ export async function readEvents<T>(
       events.push(decode(value));
     }
     if (!slice.isCut || events.length >= limit) return events;
+    await giveWay();
   }
 }
 

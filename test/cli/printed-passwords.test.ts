@@ -79,7 +79,7 @@ afterAll(() => {
 test.each([
   ["postgres://a:b@c/d is not there", "postgres://a:***@c/d is not there"],
   ['got "postgresql://a:b/c@d:e@f:5432/g"; see h', 'got "postgresql://a:***@f:5432/g"; see h'],
-  ["/work/postgres:/a:b@c/d: no file", "/work/postgres:/a:***@c/d: no file"],
+  ["/srv/postgres:/a:b@c/d: no file", "/srv/postgres:/a:***@c/d: no file"],
   ["postgres://a@c:5432/d?x=1&password=b&y=2", "postgres://a@c:5432/d?x=1&password=***&y=2"],
   ["postgres://a@c:5432/d and e:f@g", "postgres://a@c:5432/d and e:f@g"],
   ["postgres://op@corp:s3cret@host/data", "postgres://op@corp:***@host/data"],

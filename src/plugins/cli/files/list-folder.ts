@@ -1,12 +1,7 @@
 /** Owns: listing a folder that a person names. */
 import { readdir } from "node:fs/promises";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { assertPath } from "./named-path.ts";
-
-const PROBLEMS: Readonly<Partial<Record<string, string>>> = {
-  ENOENT: "there is no such folder",
-  ENOTDIR: "this is not a folder",
-};
+import { assertPath, describeReadFault } from "./named-path.ts";
 
 /**
  * Returns the names of what is in a folder that a person named, sorted. @throws CoordinationError `INPUT_INVALID`
@@ -17,8 +12,8 @@ export async function listFolder(folder: string): Promise<string[]> {
   try {
     return (await readdir(folder)).toSorted();
   } catch (cause) {
-    const { code = "?" } = cause as NodeJS.ErrnoException;
-    const problem = PROBLEMS[code] ?? `the folder cannot be read (${code})`;
-    throw new CoordinationError("INPUT_INVALID", `${folder}: ${problem}`, { cause });
+    throw new CoordinationError("INPUT_INVALID", `${folder}: ${describeReadFault(cause, "folder")}`, {
+      cause,
+    });
   }
 }

@@ -1,5 +1,6 @@
-/** Owns: telling the path of a file or a folder that somebody typed from an address, and from nothing. */
+/** Owns: what is wrong with the path of a file or a folder that somebody typed: it is none, or cannot be read. */
 import { createInputError } from "../../../agents/coordination/contracts/errors.ts";
+import { readSystemErrorCode } from "../../../platform/system-error.ts";
 
 /** The beginning of an address: a letter and further signs before `://`. One letter is a drive: `c://Users/x` is a path. */
 const ADDRESS = /^\s*[a-z][a-z\d+.-]+:\/\//iu;
@@ -19,4 +20,13 @@ export function assertPath(text: string, place = "", kind: "file" | "folder" = "
   if (scheme === undefined && text.trim() !== "") return;
   const received = scheme === undefined ? "nothing" : `an address at ${scheme}`;
   throw createInputError(`${place}expected the path of a ${kind}, got ${received}`);
+}
+
+/** Describes why the system could not read what lies at a path, as the end of a sentence that begins with the path. */
+export function describeReadFault(error: unknown, kind: "file" | "folder" = "file"): string {
+  const code = readSystemErrorCode(error) ?? "?";
+  if (code === "ENOENT") return `there is no such ${kind}`;
+  return kind === "folder" && code === "ENOTDIR"
+    ? "this is not a folder"
+    : `the ${kind} cannot be read (${code})`;
 }

@@ -3,7 +3,7 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { nameFileKind } from "../../../platform/plain-file.ts";
-import { assertPath } from "./named-path.ts";
+import { assertPath, describeReadFault } from "./named-path.ts";
 
 const STDIN = "-";
 
@@ -15,8 +15,8 @@ interface ReadLimit {
 
 /**
  * Returns the text of a file, or of the standard input for `-`. `tooLarge`: makes the error for more than `bytesMax`
- * bytes. @throws CoordinationError `INPUT_INVALID` where no path was typed, the file cannot be read, is no plain file, is too large or is
- * not UTF-8
+ * bytes. @throws CoordinationError `INPUT_INVALID` where no path was typed, or the file cannot be read, is no plain
+ * file, is too large or is not UTF-8
  */
 export async function readTextFile(file: string, { bytesMax, tooLarge }: ReadLimit): Promise<string> {
   assertPath(file);
@@ -31,9 +31,7 @@ export async function readTextFile(file: string, { bytesMax, tooLarge }: ReadLim
     }
   } catch (cause) {
     if (cause instanceof CoordinationError) throw cause;
-    const { code = "?" } = cause as NodeJS.ErrnoException;
-    const problem = code === "ENOENT" ? "there is no such file" : `the file cannot be read (${code})`;
-    throw new CoordinationError("INPUT_INVALID", `${file}: ${problem}`, { cause });
+    throw new CoordinationError("INPUT_INVALID", `${file}: ${describeReadFault(cause)}`, { cause });
   }
   if (size > bytesMax) throw tooLarge();
   return decodeUtf8(file, Buffer.concat(chunks));

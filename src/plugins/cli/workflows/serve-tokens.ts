@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { readSystemErrorCode } from "../../../platform/system-error.ts";
+import { describeReadFault } from "../files/named-path.ts";
 import { parseFilePath } from "../terminal/run-command.ts";
 
 interface TokenOptions {
@@ -75,12 +76,8 @@ function parseJsonFile(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    throw new CoordinationError("INPUT_INVALID", `${file}: ${describeReadFault(cause)}`, { cause });
+    const isRead = readSystemErrorCode(cause) === undefined;
+    const problem = isRead ? `this is not JSON, ${EXPECTED_TOKENS}` : describeReadFault(cause);
+    throw new CoordinationError("INPUT_INVALID", `${file}: ${problem}`, { cause });
   }
-}
-
-function describeReadFault(cause: unknown): string {
-  const code = readSystemErrorCode(cause);
-  if (code === undefined) return `this is not JSON, ${EXPECTED_TOKENS}`;
-  return code === "ENOENT" ? "there is no such file" : `the file cannot be read (${code})`;
 }

@@ -52,3 +52,15 @@ export async function runCampaign(
 function hasMove(moves: readonly object[], kind: string): boolean {
   return moves.some((move) => "kind" in move && move.kind === kind);
 }
+
+/** By then each kind of move was in a schedule (test/simulator/situations.ts). */
+const SEEDS_WITH_ALL_KINDS = 500;
+
+/** Lists the kinds of moves that the schedules of simulations have, in the order of the alphabet. */
+export function listMoveKinds(simulations: readonly Simulation[]): string[] {
+  const kinds = new Set<string>();
+  for (const simulation of simulations)
+    for (let seed = 1; seed <= SEEDS_WITH_ALL_KINDS; seed += 1)
+      for (const move of simulation.listMoves(seed)) if ("kind" in move) kinds.add(String(move.kind));
+  return [...kinds].toSorted();
+}

@@ -1,6 +1,6 @@
 /** The command `npm run simulate`: plays the whole system by seeds, shortens what it finds, and looks for planted faults. */
 import { parseArgs } from "node:util";
-import { runCampaign, type CampaignResult } from "./campaign.ts";
+import { listMoveKinds, runCampaign, type CampaignResult } from "./campaign.ts";
 import { findPlanted, type PlantedResult } from "./find-planted.ts";
 import { PLANTED_FAULTS } from "./planted-faults.ts";
 import { shrinkSchedule } from "./shrink.ts";
@@ -84,14 +84,23 @@ function chooseSimulations({ world }: Values): readonly [Simulation, ...Simulati
   return [first, ...others];
 }
 
+/** @throws Error for a kind of move that no schedule of these simulations has */
+function assertMoveKind(simulations: readonly Simulation[], kind: string): void {
+  const kinds = listMoveKinds(simulations);
+  if (!kinds.includes(kind))
+    throw new Error(`there is no move ${JSON.stringify(kind)}; there are ${kinds.join(", ")}`);
+}
+
 async function simulate(values: Values): Promise<number> {
   const minutes = readNumber("minutes", values.minutes, values.schedules === undefined ? 1 : Infinity);
   const schedules = readNumber("schedules", values.schedules, Infinity);
   const firstSeed = readNumber("seed", values.seed, 1);
+  const simulations = chooseSimulations(values);
+  if (values.with !== undefined) assertMoveKind(simulations, values.with);
   let toldAt = performance.now();
   const result = await runCampaign(
     {
-      simulations: chooseSimulations(values),
+      simulations,
       firstSeed,
       schedules,
       durationMs: minutes * 60_000,

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
-import { runCampaign } from "./campaign.ts";
+import { listMoveKinds, runCampaign } from "./campaign.ts";
 import { makeSchedule } from "./make-schedule.ts";
 import { playSchedule } from "./play.ts";
 import { applyFault, PLANTED_FAULTS } from "./planted-faults.ts";
@@ -61,6 +61,14 @@ describe("the simulator", () => {
     });
     const again = `npm run simulate -- --world ${simulation.world} --seed ${found?.seed}`;
     expect(found && `${again}: ${found.finding.problems.join("; ")}`).toBe(undefined);
+  });
+
+  it("knows which kinds of moves the schedules of a world have, and no others", () => {
+    const listKinds = (world: Simulation["world"]) =>
+      listMoveKinds(SIMULATIONS.filter((each) => each.world === world));
+    expect(listKinds("coordinations")).toEqual(expect.arrayContaining(["prune", "reconfigure", "set clock"]));
+    expect(listKinds("workflows")).toContain("set clock");
+    expect(listKinds("workflows")).not.toContain("prune");
   });
 
   it.each(SIMULATIONS)(

@@ -56,6 +56,7 @@ function factsOf(path: string): FileFacts | undefined {
     ino: BigInt([...tree.keys()].indexOf(key)),
     nlink: 1n,
     size: 0n,
+    blocks: 0n,
     mtimeNs: 0n,
     ctimeNs: 0n,
     isFile: () => entry === "file",

@@ -1,5 +1,14 @@
 /** Owns: the calls to the file system that looking at files takes. Does not own: what their answers mean. */
-import { constants, realpath, type BigIntStats, type Dirent } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readSync,
+  realpath,
+  type BigIntStats,
+  type Dirent,
+} from "node:fs";
 import { lstat, open, opendir, readlink, stat } from "node:fs/promises";
 import nodePath, { type PlatformPath } from "node:path";
 import { promisify } from "node:util";
@@ -16,13 +25,28 @@ export interface FileCalls {
   someNames(folder: string, count: number): Promise<readonly string[]>;
   /** The entries of a folder, in no order. */
   entries(folder: string): AsyncIterable<FolderEntry>;
-  /** Never waits for a writer, as opening a FIFO otherwise would. */
-  open(path: string): Promise<OpenFile>;
+  /** Never waits for a writer, as opening a FIFO otherwise would. `threads` is the default. */
+  open(path: string, by?: OpeningManner): Promise<OpenFile>;
 }
+
+/**
+ * Whether each call about an open file goes to another thread and back, which takes 0.1 ms, or holds up this one for as
+ * long as the disk takes.
+ */
+export type OpeningManner = "threads" | "this thread";
 
 export type FileFacts = Pick<
   BigIntStats,
-  "dev" | "ino" | "nlink" | "size" | "mtimeNs" | "ctimeNs" | "isFile" | "isDirectory" | "isSymbolicLink"
+  | "dev"
+  | "ino"
+  | "nlink"
+  | "size"
+  | "blocks"
+  | "mtimeNs"
+  | "ctimeNs"
+  | "isFile"
+  | "isDirectory"
+  | "isSymbolicLink"
 >;
 
 export interface FolderEntry {
@@ -30,11 +54,12 @@ export interface FolderEntry {
   readonly kind: "folder" | "file" | "other";
 }
 
+/** Answers with promises where it was opened on threads. */
 export interface OpenFile {
-  facts(): Promise<FileFacts>;
+  facts(): FileFacts | Promise<FileFacts>;
   /** From the file's start into `bytes`, until there are `enough` or the file ends. The answer is how many there are. */
-  read(bytes: Buffer, enough: number): Promise<number>;
-  close(): Promise<void>;
+  read(bytes: Buffer, enough: number): number | Promise<number>;
+  close(): void | Promise<void>;
 }
 
 export const nodeFileCalls: FileCalls = {
@@ -45,7 +70,7 @@ export const nodeFileCalls: FileCalls = {
   realpath: promisify(realpath.native),
   someNames: listSomeNames,
   entries: listEntries,
-  open: openForReading,
+  open: async (path, by = "threads") => (by === "threads" ? openOnThreads(path) : openOnThisThread(path)),
 };
 
 async function listSomeNames(folder: string, count: number): Promise<readonly string[]> {
@@ -66,8 +91,10 @@ function classifyFolderEntry(entry: Dirent): FolderEntry["kind"] {
   return entry.isFile() ? "file" : "other";
 }
 
-async function openForReading(path: string): Promise<OpenFile> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+const READ_WITHOUT_WAITING = constants.O_RDONLY | constants.O_NONBLOCK;
+
+async function openOnThreads(path: string): Promise<OpenFile> {
+  const file = await open(path, READ_WITHOUT_WAITING);
   return {
     facts: () => file.stat({ bigint: true }),
     read: async (bytes, enough) => {
@@ -79,5 +106,21 @@ async function openForReading(path: string): Promise<OpenFile> {
       }
     },
     close: () => file.close(),
+  };
+}
+
+function openOnThisThread(path: string): OpenFile {
+  const file = openSync(path, READ_WITHOUT_WAITING);
+  return {
+    facts: () => fstatSync(file, { bigint: true }),
+    read: (bytes, enough) => {
+      let length = 0;
+      for (;;) {
+        const bytesRead = readSync(file, bytes, length, bytes.length - length, length);
+        length += bytesRead;
+        if (bytesRead === 0 || length >= enough) return length;
+      }
+    },
+    close: () => closeSync(file),
   };
 }

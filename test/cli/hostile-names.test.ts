@@ -162,6 +162,23 @@ describe("an argument", () => {
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 
+  test.each([
+    { args: ["lst"], message: "unknown command 'lst' (Did you mean list?)" },
+    { args: ["list", "--bogus"], message: "unknown option '--bogus'" },
+    { args: ["replay"], message: "missing required argument 'id'" },
+    {
+      args: ["list", "one", "two"],
+      message: "too many arguments for 'list'. Expected 0 arguments but got 2: one, two.",
+    },
+  ])(
+    "that the parser refuses is an error of the usual form with --json: $args",
+    async ({ args, message }) => {
+      const { stdout, stderr, exitCode } = await runCli([...args, "--json"]);
+      expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 1 });
+      expect(JSON.parse(stdout)).toMatchObject({ error: { code: "INPUT_INVALID", message } });
+    },
+  );
+
   test.each(["list", "events"])(
     "that finds nothing is repeated by %s without its escape sequences",
     async (command) => {

@@ -59,7 +59,12 @@ const isServing = ({ args: [word], typed }: TypedAddress): boolean =>
 
 async function listWays(): Promise<TypedAddress[]> {
   const program = new Command();
-  const host = { program: "x", stderr: { terminal: PLAIN }, stdout: { terminal: PLAIN } } as CliHost;
+  const host = {
+    program: "x",
+    args: [],
+    stderr: { terminal: PLAIN },
+    stdout: { terminal: PLAIN },
+  } as unknown as CliHost;
   await addCoordinationCommands(program, host, { more: MORE });
   const leaves = listLeaves(program);
   return leaves.flatMap(listTypedAddresses).filter((way) => !isServing(way));
@@ -84,13 +89,16 @@ test.each([
   ["postgres://a@c:5432/d and e:f@g", "postgres://a@c:5432/d and e:f@g"],
   ["postgres://op@corp:s3cret@host/data", "postgres://op@corp:***@host/data"],
   ["http://127.0.0.1:4873/@scope/name", "http://127.0.0.1:4873/@scope/name"],
+  ["http://[::1]:4873/@scope/name", "http://[::1]:4873/@scope/name"],
+  ["http://[2001:db8::1]/@scope", "http://[2001:db8::1]/@scope"],
+  ["postgres://a:b@[::1]:5432/d", "postgres://a:***@[::1]:5432/d"],
   ["https://host:8443?to=a@b", "https://host:8443?to=a@b"],
   ["C:/Users/a:b@c", "C:/Users/a:b@c"],
 ])("conceals the passwords in %s", (message, concealed) => {
   expect(maskPasswords(message)).toBe(concealed);
 });
 
-test.each(["a.", "ab-", "ab://a:", "ab://a"])(
+test.each(["a.", "ab-", "ab://a:", "ab://a", "ab://[::"])(
   "looks through a long text of %s in less than a second",
   (repeated) => {
     const text = repeated.repeat(60_000);

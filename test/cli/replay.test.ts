@@ -145,6 +145,15 @@ describe("replay", () => {
     expect(empty.stderr).toContain("a policy says something of gates, conflicts");
   });
 
+  test.each(["--confidence-floor", "--escalation-threshold"])(
+    "refuses %s, which is for workflow runs",
+    async (option) => {
+      const { stderr, exitCode } = await runCli(["replay", OPEN.id, option, "0.6", "--ledger", nameSpawns()]);
+      expect(exitCode).toBe(1);
+      expect(stderr).toContain(`INPUT_INVALID: ${option} is for workflow runs, and this is a coordination`);
+    },
+  );
+
   test.each([
     ["gates: {confidenceThreshold: 2}", "gates.confidenceThreshold"],
     ["lanes: {data: 4}", "lanes"],

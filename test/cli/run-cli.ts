@@ -43,6 +43,7 @@ export async function runCli(args: readonly string[], setting: CliSetting = {}):
   let nowMs = setting.nowMs ?? TEST_EPOCH_MS;
   const host: CliHost = {
     program: "openclaw coordination",
+    args,
     stdout,
     stderr,
     config: setting.config ?? unreadableConfig,

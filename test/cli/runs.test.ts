@@ -141,6 +141,7 @@ describe("serve", () => {
     const program = new Command("openclaw-coordination").exitOverride();
     addServeCommand(program, {
       program: "openclaw-coordination",
+      args,
       stdout: createOutput(() => undefined),
       stderr: createOutput((text) => (stderr += text)),
       config: { read: () => Promise.resolve(undefined) } as never,

@@ -3,8 +3,10 @@
  *
  * Inside the host `command` belongs to the host's own commander: only its methods are used, nothing of our copy.
  */
+import { createInputError, type CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CliHost, CommandGroup } from "./terminal/cli-host.ts";
 import { maskPasswords, formatMessage } from "./terminal/printable.ts";
+import { createErrorJson, writeJson } from "./terminal/run-command.ts";
 
 /** By the word that calls it, in the order in which `--help` lists them. */
 type CommandLoaders = Readonly<Record<string, () => Promise<(command: CommandGroup, host: CliHost) => void>>>;
@@ -50,7 +52,7 @@ export interface WantedCommands {
 
 /**
  * Adds the coordination commands to a command group; where `called` names one of them, loads and adds that one alone.
- * Also has the parser's error messages made safe for a terminal.
+ * Also has the parser's error messages made safe for a terminal, or printed as those of commands are with `--json`.
  */
 export async function addCoordinationCommands(
   command: CommandGroup,
@@ -60,10 +62,22 @@ export async function addCoordinationCommands(
   command.configureOutput({
     // Commander repeats arguments as they came.
     outputError: (text, write) => {
-      write(`${formatMessage(maskPasswords(text), host.stderr.terminal.unicode)}\n`);
+      if (host.args.includes("--json"))
+        void writeJson(host, { error: createErrorJson(createParserError(text)) });
+      else write(`${formatMessage(maskPasswords(text), host.stderr.terminal.unicode)}\n`);
     },
   });
   const all: CommandLoaders = { ...COMMANDS, ...more };
   const one = called !== undefined && Object.hasOwn(all, called) ? all[called] : undefined;
   for (const load of one ? [one] : Object.values(all)) (await load())(command, host);
+}
+
+/** Returns what Commander says, such as `error: unknown option '--x'` and a suggestion on a line of its own. */
+function createParserError(text: string): CoordinationError {
+  return createInputError(
+    text
+      .trim()
+      .replace(/^error: /u, "")
+      .replaceAll("\n", " "),
+  );
 }

@@ -20,6 +20,7 @@ export function createProcessHost(dependencies: {
   const { stdin, stdout, stderr, env } = process;
   return {
     ...dependencies,
+    args: process.argv.slice(2),
     nodeVersion: process.versions.node,
     stdout: createOutput(stdout, detectTerminal(stdout, env)),
     stderr: createOutput(stderr, detectTerminal(stderr, env)),

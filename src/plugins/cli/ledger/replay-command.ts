@@ -25,9 +25,12 @@ interface ReplayOptions extends ReaderOptions {
   readonly from?: string;
   readonly to?: string;
   readonly policy?: string;
-  readonly confidenceFloor: string;
-  readonly escalationThreshold: string;
+  readonly confidenceFloor?: string;
+  readonly escalationThreshold?: string;
 }
+
+/** The options that `serve` has too, by their names on the command line, with its defaults. */
+const SERVE_SHARES = { "--confidence-floor": "0.5", "--escalation-threshold": "0.7" } as const;
 
 /**
  * Adds the command `replay`, which decides a recorded coordination or workflow run again from its log, and exits with
@@ -45,8 +48,8 @@ export function addReplayCommand(parent: CommandGroup, host: CliHost): void {
       "--policy <file>",
       "tell what would have been decided under this policy (JSON or YAML; - reads it from stdin)",
     )
-    .option("--confidence-floor <share>", "of a workflow run: as `serve` had it", "0.5")
-    .option("--escalation-threshold <share>", "of a workflow run: as `serve` had it", "0.7")
+    .option("--confidence-floor <share>", "of a workflow run: as `serve` had it (default: 0.5)")
+    .option("--escalation-threshold <share>", "of a workflow run: as `serve` had it (default: 0.7)")
     .action((id: string, options: ReplayOptions) =>
       runCommand(host, options, () => replayAndReport(host, id, options)),
     );
@@ -77,6 +80,11 @@ async function replayCoordinationLog(
   id: CoordinationId,
   options: ReplayOptions,
 ): Promise<ReplayOutcome> {
+  const { confidenceFloor, escalationThreshold } = options;
+  assertNotGiven("workflow runs, and this is a coordination", {
+    "--confidence-floor": confidenceFloor,
+    "--escalation-threshold": escalationThreshold,
+  });
   const from = parseSequence(options.from, "--from") ?? 0;
   const to = parseSequence(options.to, "--to");
   if (to !== undefined && to <= from)
@@ -95,18 +103,14 @@ async function replayWorkflowRun(
   runId: CoordinationId,
   options: ReplayOptions,
 ): Promise<ReplayOutcome> {
-  for (const name of ["policy", "to"] as const)
-    if (options[name] !== undefined)
-      throw new CoordinationError(
-        "INPUT_INVALID",
-        `--${name} is for coordinations, and this is a workflow run`,
-      );
+  const { policy, to, confidenceFloor, escalationThreshold } = options;
+  assertNotGiven("coordinations, and this is a workflow run", { "--policy": policy, "--to": to });
   const replayed = await checkReplay(workflows, runId, {
     from: parseSequence(options.from, "--from") ?? 0,
     settings: {
       hostId: "replay",
-      confidenceFloor: parseShare(options.confidenceFloor, "--confidence-floor"),
-      escalationThreshold: parseShare(options.escalationThreshold, "--escalation-threshold"),
+      confidenceFloor: parseServeShare(confidenceFloor, "--confidence-floor"),
+      escalationThreshold: parseServeShare(escalationThreshold, "--escalation-threshold"),
       nodeExecutionsMax: WORKFLOW_BOUNDS.nodeExecutionsMax,
       loopIterationsMax: WORKFLOW_BOUNDS.loopIterationsMax,
       runDurationMsMax: WORKFLOW_BOUNDS.runDurationMsMax,
@@ -114,6 +118,16 @@ async function replayWorkflowRun(
     loadPlay: async () => (await (await import("../../load-conformance.ts")).loadConformance()).nodePlay,
   });
   return { kind: "run", replayed };
+}
+
+function parseServeShare(value: string | undefined, option: keyof typeof SERVE_SHARES): number {
+  return parseShare(value ?? SERVE_SHARES[option], option);
+}
+
+/** @throws CoordinationError `INPUT_INVALID` where one of the options is given, which are for something else. */
+function assertNotGiven(subject: string, options: Readonly<Record<string, string | undefined>>): void {
+  const [option] = Object.entries(options).find(([, value]) => value !== undefined) ?? [];
+  if (option !== undefined) throw new CoordinationError("INPUT_INVALID", `${option} is for ${subject}`);
 }
 
 function createReplayJson({ kind, replayed }: ReplayOutcome, tookMs: number): object {

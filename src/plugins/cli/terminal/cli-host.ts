@@ -8,6 +8,8 @@ import type { InterruptibleWait } from "./waiting-line.ts";
 export interface CliHost {
   /** How the user calls the commands, such as `openclaw coordination`. */
   readonly program: string;
+  /** The words behind the program's name. */
+  readonly args: readonly string[];
   readonly stdout: CliOutput;
   readonly stderr: CliOutput;
   readonly config: OperatorConfig;

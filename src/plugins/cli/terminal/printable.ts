@@ -27,9 +27,10 @@ export function formatMessage(message: string, unicode: boolean): string {
 
 /**
  * An address with a password: up to the last `@` of the word, since a password that is typed may have any sign in it but a
- * space. The bounds keep the search through a long message linear.
+ * space. An IPv6 address in brackets is no user. The bounds keep the search through a long message linear.
  */
-const PASSWORD_OF_USER = /\b([a-z][a-z\d+.-]{1,30}:\/+[^\s/?#:]{0,500}):(?!\d+[/?#])\S{0,500}@/giu;
+const PASSWORD_OF_USER =
+  /\b([a-z][a-z\d+.-]{1,30}:\/+(?!\[[\da-f:.]{2,45}\](?::\d+)?[/?#])[^\s/?#:]{0,500}):(?!\d+[/?#])\S{0,500}@/giu;
 const PASSWORD_OF_QUERY = /([?&]password=)[^&\s"']*/giu;
 
 /** Returns a message with `***` in place of the passwords of the addresses in it, which it may quote as they were typed. */

@@ -6,10 +6,12 @@
  * below the operator's floor says no too: that of the policy pack under which the spawn would be, and where the ledger cannot tell,
  * or not in time, which one that is, the highest floor of all.
  */
+import { readErrorCode } from "../../../agents/coordination/contracts/errors.ts";
 import type { StepId } from "../../../agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../../agents/coordination/runtime/coordinator.ts";
 import { findDoubt } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
 import type { SpawnRequest } from "../../../agents/coordination/runtime/spawns/admit-spawn.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 import type { DecisionRuling } from "../../hooks/ask-deciders.ts";
 import type { SpawnDecision } from "../../hooks/hook-types.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
@@ -22,6 +24,8 @@ export const SPAWN_DECIDE_MS = 4_000;
 
 /** For how long the ledger is asked where the spawn would be, in milliseconds; at most half of what is left for the plugins. */
 const PLACE_MS = 1_500;
+
+const NOT_ASKED = "the plugins that decide about spawns could not be asked";
 
 /** A plugin that names its own deadline is given this on top, so that it can be named. */
 const GRACE_MS = 250;
@@ -53,7 +57,7 @@ export async function findSpawnDenial(
  * none decides.
  */
 export function explainUndecidedSpawn(): string | undefined {
-  return hasDeciders() ? "the plugins that decide about spawns could not be asked" : undefined;
+  return hasDeciders() ? NOT_ASKED : undefined;
 }
 
 /** Why a spawn must not happen, and whose plugin says so. */
@@ -62,7 +66,10 @@ interface Denial {
   readonly reason: string;
 }
 
-/** Asks the plugins about the spawn; one that fails or does not answer in time is a denial. */
+/**
+ * Asks the plugins about the spawn; one that fails or does not answer in time is a denial, and so is that none could
+ * be asked.
+ */
 async function askInTime(
   runtime: SharedRuntime,
   request: SpawnRequest,
@@ -72,8 +79,12 @@ async function askInTime(
     // Work that it begins, such as opening the ledger, goes on when the call is over.
     const deciding = runOutsideCalls(() => askPlugins(runtime, request, untilMs));
     return await runWithinBudget(deciding, untilMs - Date.now() + GRACE_MS);
-  } catch {
-    return { plugin: "", reason: "the plugins that decide about spawns did not answer in time" };
+  } catch (error) {
+    if (readErrorCode(error) === "LEDGER_BUSY")
+      return { plugin: "", reason: "the plugins that decide about spawns did not answer in time" };
+    const why = describeError(error);
+    runtime.logger.error({ session: request.sourceSession, why }, "plugins could not be asked about a spawn");
+    return { plugin: "", reason: NOT_ASKED };
   }
 }
 

@@ -2,6 +2,7 @@
  * Owns: telling who looks at a run that it may have new events. This process's own appends tell at once; those of others are
  * found by looking, and only while somebody watches.
  */
+import { readErrorCode } from "../../../contracts/errors.ts";
 import { addMs, type CoordinationId } from "../../../contracts/ids.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
@@ -23,15 +24,16 @@ interface WatchedRun {
   length?: number;
 }
 
-type WatchDependencies = Pick<WorkflowHostDependencies, "store" | "otherRuns" | "clock">;
+type WatchDependencies = Pick<WorkflowHostDependencies, "store" | "otherRuns" | "clock" | "logger">;
 
 /**
  * Creates the watch that calls whoever watches a run when the run's log has grown, whichever process appended. The
- * first look at a run counts as news.
+ * first look at a run counts as news. Where the ledger fails it looks again, and says so once until a look succeeds.
  */
-export function createRunWatch({ store, otherRuns, clock }: WatchDependencies): RunWatch {
+export function createRunWatch({ store, otherRuns, clock, logger }: WatchDependencies): RunWatch {
   const watched = new Map<string, WatchedRun>();
   let cancelLook: (() => void) | undefined;
+  let isFailing = false;
 
   const notifyWatchers = (runId: string): void => {
     for (const wake of watched.get(runId)?.wakes ?? []) wake();
@@ -52,16 +54,24 @@ export function createRunWatch({ store, otherRuns, clock }: WatchDependencies): 
       entry.length = length;
       if (isNews) notifyWatchers(runId);
     }
+    isFailing = false;
+    lookLater();
+  };
+
+  const noteFailure = (error: unknown): void => {
+    if (!isFailing)
+      logger.warn(
+        { code: readErrorCode(error) },
+        "runs that clients follow could not be read; they are tried again",
+      );
+    isFailing = true;
     lookLater();
   };
 
   const lookLater = (): void => {
     if (watched.size === 0 || cancelLook) return;
     cancelLook = clock.wakeAt(addMs(clock.now(), LOOK_MS), () => {
-      look().catch(() => {
-        cancelLook = undefined;
-        lookLater();
-      });
+      look().catch(noteFailure);
     });
   };
 

@@ -161,7 +161,7 @@ const CAUSES: ReadonlySet<string> = new Set([
 
 /** Finds the limit of the step's own budget that was reached by a time, by what the log says up to one of its facts. */
 export function findStepLimit(
-  { facts, admitted }: Evidence,
+  { facts, admitted, spawns = [] }: Evidence,
   { sequence, payload: { stepId } }: Cause,
   atMs: number,
 ): keyof Limits | undefined {
@@ -178,10 +178,26 @@ export function findStepLimit(
   const sumUse = (name: CountedUnit): number =>
     ends.reduce((sum, { payload }) => sum + ((payload as EndedAttempt).usage?.[name] ?? 0), 0);
   return findReachedLimit(limits, {
-    spawns: attempts.length + sumUse("spawns"),
+    spawns:
+      attempts.length +
+      countSpawns(
+        spawns.filter((fact) => fact.sequence <= sequence),
+        stepId,
+      ) +
+      sumUse("spawns"),
     tokens: sumUse("tokens"),
     ms: first ? atMs - timeOf(first) : 0,
   });
+}
+
+/** Counts what the agents of a step spawned themselves, without what the host made no child of. */
+function countSpawns(spawns: readonly FactEvent[], stepId: string): number {
+  const unspawned = filterByType(spawns, "step.failed").flatMap(({ payload }) =>
+    payload.unspawned ? payload.stepId : [],
+  );
+  return filterByType(spawns, "step.admitted").filter(
+    ({ payload }) => payload.parentStepId === stepId && !unspawned.includes(payload.stepId),
+  ).length;
 }
 
 /** The facts that say what an attempt used. */

@@ -5,7 +5,7 @@ import type {
   IdempotencyKey,
   SessionKey,
 } from "../../src/agents/coordination/contracts/ids.ts";
-import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { FactEvent, RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { createQuestionId } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
@@ -43,6 +43,8 @@ export interface AnsweredRequest {
 export interface PlayedPlan {
   readonly schedule: Schedule;
   readonly events: readonly RunEvent[];
+  /** What its agents spawned, which is not among the events. Absent: nothing. */
+  readonly spawns?: readonly FactEvent[];
   readonly ledger: MemoryLedger;
   readonly host: PlanHost;
   readonly answers: readonly AnsweredRequest[];

@@ -1,5 +1,5 @@
 /** Owns: what must be true when a schedule is over: every run has its end, every promise is kept, and the host agrees. */
-import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { isFact, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { problemsOf } from "../crash/plan-check.ts";
 import type { PlayedPlan } from "../crash/plan-play.ts";
 import { checkForks } from "./check-forks.ts";
@@ -38,6 +38,7 @@ function checkPlan(world: World, runId: string): string[] {
   const played = {
     schedule: undefined as never,
     events,
+    spawns: all.filter(isFact).filter(isOfSpawn),
     ledger,
     host: hostOf(world, runId),
     // `checkPromises` holds the answers against the log.

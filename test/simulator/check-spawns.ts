@@ -78,9 +78,9 @@ function checkRefusedSpawn(world: World, promise: SpawnPromise): string[] {
   return [`D1: a spawn of ${source} was refused: ${refused.reason}`];
 }
 
-/** True when the attempt of a session has failed, timed out or was cancelled, or that of one that it was spawned for. */
+/** True when the last attempt of a session has failed, timed out or was cancelled, or that of one that it was spawned for. */
 function isForNobody(before: readonly RunEvent[], session: string): boolean {
-  const attempt = before.find((event) => sessionOf(event) === session);
+  const attempt = before.findLast((event) => sessionOf(event) === session);
   if (attempt?.type !== "step.dispatched" && attempt?.type !== "step.acknowledged") return false;
   const { runId, payload } = attempt;
   const events = before.filter((event) => event.runId === runId);

@@ -43,7 +43,7 @@ import type { UsageBook } from "../agents/coordination/runtime/usage/usage-book.
 import { maskText, type Secrets } from "../agents/coordination/runtime/workflow-host/records/mask-secrets.ts";
 import { createSpawnGate } from "../agents/coordination/runtime/spawns/spawn-gate.ts";
 import { steadyClock } from "../infra/clock/steady-clock.ts";
-import { systemClock } from "../infra/clock/system-clock.ts";
+import { systemClock, unshiftedClock } from "../infra/clock/system-clock.ts";
 import { createRealFiles } from "../infra/files/real-files.ts";
 import { createPQueueLanes } from "../infra/lanes/p-queue-lanes.ts";
 import { createPinoLogger } from "../infra/log/pino-logger.ts";
@@ -56,7 +56,7 @@ import { createOnceLoader } from "../agents/coordination/std/load-once.ts";
 import { createRuntimeSettings } from "./runtime-settings.ts";
 import { readPackageVersion } from "../platform/package-files.ts";
 
-export { systemClock };
+export { systemClock, unshiftedClock };
 
 export interface RunningCoordinator extends Coordinator {
   /** Whether an answer that came by webhook is one. */

@@ -1,6 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { AgentId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { createProviderLanes } from "../../src/agents/coordination/runtime/providers/provider-lanes.ts";
+import { unshiftedClock } from "../../src/infra/clock/system-clock.ts";
 import { createPQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { createFakeClock, waitUntilSettled } from "../support/fake-clock.ts";
 import { quietLogger } from "../support/ledger-fixtures.ts";
@@ -103,6 +104,31 @@ describe("calls of a provider that refused one", () => {
     providers.stop();
     await turn;
     expect(clock.pending).toBe(0);
+  });
+
+  it("and steps go on when it takes calls again, also where the machine's clock was put back meanwhile", async () => {
+    vi.useFakeTimers();
+    try {
+      const providers = createProviderLanes({
+        clock: unshiftedClock,
+        logger: quietLogger,
+        rules: { retryAfterMsMax: 600_000, callDelayMs: 8_000 },
+        drawFraction: () => 0.5,
+      });
+      const call = { provider: "acme", session: nameSession("a") };
+      providers.callBegan(call);
+      providers.callRefused(call, 3_000);
+      let isReleased = false;
+      void providers.takeTurn(nameSession("b"), "acme")?.then(() => (isReleased = true));
+      vi.setSystemTime(Date.now() - 3_600_000);
+      await vi.advanceTimersByTimeAsync(2_900);
+      expect([isReleased, providers.canBeginStep("main" as AgentId)]).toEqual([false, false]);
+      await vi.advanceTimersByTimeAsync(100);
+      expect([isReleased, providers.canBeginStep("main" as AgentId)]).toEqual([true, true]);
+      providers.stop();
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it("are held back for a bounded number of providers", () => {

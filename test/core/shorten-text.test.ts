@@ -102,6 +102,17 @@ describe("JSON that is too long", () => {
     expect(JSON.parse(inner)).toMatchObject({ outcome: "completed" });
   });
 
+  it.each([CHARS_MAX - 100, CHARS_MAX + 100, 100_000])(
+    "is bounded behind a fence with a word of %i letters, and cut like prose",
+    (letters) => {
+      const text = `\`\`\`${"a".repeat(letters)}\n${JSON.stringify(report)}\n\`\`\``;
+      const shown = shorten(text);
+      expect(shown.length).toBeLessThanOrEqual(CHARS_MAX);
+      expect(shown.startsWith("```aaa")).toBe(true);
+      expect(shown.endsWith("```")).toBe(true);
+    },
+  );
+
   it("is still JSON where it is too long to be read", () => {
     const shown = shorten(JSON.stringify({ ...report, log: 'quote " and \n'.repeat(200_000) }));
     expect(shown.length).toBeLessThanOrEqual(CHARS_MAX);

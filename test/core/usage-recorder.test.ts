@@ -69,6 +69,8 @@ function openPlay({ tokens, gateway }: { readonly tokens?: number; readonly gate
   const places = new Map<string, { runId: CoordinationId; stepId?: StepId }>([
     [nameChildReference(CHILD), { runId: RUN, stepId: stepId(1) }],
   ]);
+  let heldSubmit: Promise<unknown> | undefined;
+  let failing: { count: number } | undefined;
   const dependencies: UsageRecorderDependencies = {
     book,
     clock,
@@ -77,9 +79,16 @@ function openPlay({ tokens, gateway }: { readonly tokens?: number; readonly gate
     store: { find: (name) => Promise.resolve(places.get(name)) },
     runs: {
       state: (runId) => Promise.resolve(readState(runId)),
-      submit: (runId, commands) => {
+      submit: async (runId, commands) => {
+        const holding = heldSubmit;
+        heldSubmit = undefined;
+        await holding;
+        if (failing) {
+          failing.count += 1;
+          throw new Error("the ledger is closed");
+        }
         submitAll(runId, commands);
-        return Promise.resolve({ kind: "accepted", state: readState(runId) });
+        return { kind: "accepted", state: readState(runId) };
       },
     },
   };
@@ -99,6 +108,19 @@ function openPlay({ tokens, gateway }: { readonly tokens?: number; readonly gate
       if (run) recorder.noted(run);
     },
     appends: () => ledger.appends,
+    /** No record reaches the log from now on, until that ends; counts those that were tried. */
+    failSubmits: () => {
+      const failures = { count: 0, end: () => (failing = undefined) };
+      failing = failures;
+      return failures;
+    },
+    openNextRecorder: () => createUsageRecorder(dependencies),
+    /** The next record does not reach the log before the function that is returned is called. */
+    holdNextSubmit: (): (() => void) => {
+      const { promise, resolve } = Promise.withResolvers<true>();
+      heldSubmit = promise;
+      return () => resolve(true);
+    },
     bill: (runId = RUN) => {
       const state = readState(runId);
       return state.kind === "unopened" ? undefined : state.bill;
@@ -216,6 +238,24 @@ describe("recording usage", () => {
     expect(play.bill(LATER)?.total).toMatchObject({ calls: 3, inputTokens: 240 });
   });
 
+  it("counts nothing twice of a run that moves to the coordination it opens while its record is under way", async () => {
+    const play = openPlay();
+    play.endChild();
+    play.call(CHILD, "run-2");
+    const letGoOn = play.holdNextSubmit();
+    const recording = play.recorder.flush();
+    await settle();
+    play.openOfChild(LATER);
+    const ending = play.recorder.runEnded(CHILD);
+    await settle();
+    letGoOn();
+    await Promise.all([recording, ending]);
+    play.call(CHILD, "run-2");
+    await play.recorder.flush();
+    expect(play.bill()?.total.calls).toBe(1);
+    expect(play.bill(LATER)?.total.calls).toBe(1);
+  });
+
   it("bills what a child uses after the end in its old coordination where it opens none", async () => {
     const play = openPlay();
     play.endChild();
@@ -224,6 +264,21 @@ describe("recording usage", () => {
       await play.recorder.runEnded(CHILD);
     }
     expect(play.bill()?.total.calls).toBe(2);
+  });
+
+  it("leaves what could not be recorded before a reload to the next recorder, and looks at nothing any more", async () => {
+    const play = openPlay();
+    play.call();
+    const failSubmits = play.failSubmits();
+    const recording = play.pass(5_000);
+    await play.recorder.stop();
+    await recording;
+    await play.pass(60_000);
+    expect(failSubmits.count).toBe(2);
+    failSubmits.end();
+    play.openNextRecorder();
+    await play.pass(60_000);
+    expect(play.bill()?.total.calls).toBe(1);
   });
 
   it("stops a child by what is not recorded yet, and records it with that", async () => {

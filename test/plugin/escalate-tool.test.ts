@@ -9,6 +9,7 @@ import {
   ESCALATE_WAIT_MS,
   ESCALATE_WAIT_MS_MAX,
 } from "../../src/plugins/openclaw/host/asking-declarations.ts";
+import { createLateError } from "../../src/plugins/openclaw/host/within-budget.ts";
 import { waitUntilQuiet, spawnChild } from "../core/gates-world.ts";
 import { createWorld } from "../support/fake-clock-host.ts";
 import { SESSION, START, createStubPlans, type StubPlans } from "./stub-plans.ts";
@@ -61,6 +62,23 @@ describe("coordination_escalate", () => {
     expect(message).toContain(path);
     expect(String(message).length).toBeLessThan(1_000);
     expect(stub.askedCalls).toEqual([]);
+  });
+
+  it("stops the look for an answer when its own time is over, so that the answer is told later", async () => {
+    const late = Promise.withResolvers<never>();
+    let lookSignal: AbortSignal | undefined;
+    const stub = createStubPlans({
+      ask: () => Promise.resolve(question),
+      outcome: (_, __, signal) => {
+        lookSignal = signal;
+        late.reject(createLateError());
+        return new Promise(() => undefined);
+      },
+    });
+    const use: StubPlans["use"] = (work) => Promise.race([stub.use(work), late.promise]);
+    const { status } = await escalate({ ...stub, use }, { question: "Which?" }, new AbortController().signal);
+    expect(status).toBe("error");
+    expect(lookSignal?.aborted).toBe(true);
   });
 
   it("asks in the name of the session that calls, which is no parameter", async () => {
@@ -159,10 +177,20 @@ describe("coordination_escalate", () => {
   });
 
   it("hands on that nobody waits for the call any more", async () => {
-    const stub = createPlansThat();
-    const { signal } = new AbortController();
-    await escalate(stub, { question: "May I?", waitMs: 1 }, signal);
-    expect(stub.askedCalls.at(-1)?.args).toEqual([QUESTION_ID, 1, signal]);
+    const caller = new AbortController();
+    const aborted: unknown[] = [];
+    const stub = createStubPlans({
+      ask: () => Promise.resolve(question),
+      outcome: (_, __, signal) => {
+        aborted.push(signal?.aborted);
+        caller.abort();
+        aborted.push(signal?.aborted);
+        return Promise.resolve({ kind: "open" });
+      },
+    });
+    await escalate(stub, { question: "May I?", waitMs: 1 }, caller.signal);
+    expect(stub.askedCalls.at(-1)?.args.slice(0, 2)).toEqual([QUESTION_ID, 1]);
+    expect(aborted).toEqual([false, true]);
   });
 });
 

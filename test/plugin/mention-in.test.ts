@@ -13,6 +13,7 @@ describe("a message", () => {
     ["@the-bot <@U0123> @helper do", HELPER, "do"],
     ["@core.test.twin do", "core.test.twin", "do"],
     ["@helper.", HELPER, ""],
+    [`${" ".repeat(300)}@helper do`, HELPER, "do"],
   ])("%j is for an agent", (text, agentId, task) => {
     expect(findMention(text, ids)).toEqual({ kind: "agent", agentId, text: task });
   });
@@ -25,6 +26,7 @@ describe("a message", () => {
     ["a@helper do"],
     ["@"],
     [`@${"x".repeat(5_000)}`],
+    [`${" ".repeat(253)}@helperful do`],
     ["@a @b @c @d @helper do"],
   ])("%j is for none", (text) => {
     expect(findMention(text, ids)).toBeUndefined();

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
 import { contentOf } from "../support/ledger-fixtures.ts";
@@ -59,7 +60,30 @@ const ask = (params: unknown, sessionKey: string = SESSION): Promise<Answer> =>
 const readStep = (stepId: string, more: object = {}, session: string = SESSION): Promise<Answer> =>
   ask({ coordinationId: "co-1", stepId, ...more }, session);
 
+/** The session owns a coordination whose log is damaged, and a newer one that is not. */
+const besideDamage = createStubPlans({
+  reads: {
+    view: (id) =>
+      id === "co-1"
+        ? Promise.resolve(view)
+        : Promise.reject(new CoordinationError("EVENT_UNREADABLE", "event 3 cannot be read")),
+    list: () =>
+      Promise.resolve(
+        ["co-1", "co-0"].map((runId) => ({ runId, summary: { ownerSession: SESSION } })) as never,
+      ),
+  },
+});
+
 describe("coordination_result", () => {
+  it("lists the results of other coordinations where the log of one is damaged, and counts that one", async () => {
+    const tools = createPlanTools(besideDamage.use, () => true);
+    const answer = await tools("coordination_result", { sessionKey: SESSION }, {});
+    expect(answer).toMatchObject({ status: "ok", unreadable: 1 });
+    expect(answer["results"]).toHaveLength(8);
+    const damaged = await tools("coordination_result", { sessionKey: SESSION }, { coordinationId: "co-0" });
+    expect(damaged).toMatchObject({ status: "error", message: expect.stringContaining("event 3") as string });
+  });
+
   it("lists what a session may read, and no text", async () => {
     const { results: listed } = (await ask({})) as unknown as { results: readonly { stepId: string }[] };
     expect(listed.map(({ stepId }) => stepId)).toEqual([

@@ -5,19 +5,28 @@ import type { Clock } from "../../agents/coordination/ports/clock.ts";
 /** setTimeout fires at once when asked to wait longer than this. */
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
-export const systemClock: Clock = {
-  now: () => Date.now() as EpochMs,
-  wakeAt: (atMs, run) => {
-    let timer: NodeJS.Timeout;
-    const wait = (): void => {
-      const leftMs = atMs - Date.now();
-      timer =
-        leftMs > TIMEOUT_MS_MAX ? setTimeout(wait, TIMEOUT_MS_MAX) : setTimeout(run, Math.max(0, leftMs));
-      timer.unref();
-    };
-    wait();
-    return () => {
-      clearTimeout(timer);
-    };
-  },
-};
+export const systemClock: Clock = createClock(() => Date.now());
+
+const STARTED_AT_MS = Date.now() - performance.now();
+
+/** Shows the time of day as it is without what the machine's clock is put forward or back while the process runs. */
+export const unshiftedClock: Clock = createClock(() => Math.round(STARTED_AT_MS + performance.now()));
+
+function createClock(readMs: () => number): Clock {
+  return {
+    now: () => readMs() as EpochMs,
+    wakeAt: (atMs, run) => {
+      let timer: NodeJS.Timeout;
+      const wait = (): void => {
+        const leftMs = atMs - readMs();
+        timer =
+          leftMs > TIMEOUT_MS_MAX ? setTimeout(wait, TIMEOUT_MS_MAX) : setTimeout(run, Math.max(0, leftMs));
+        timer.unref();
+      };
+      wait();
+      return () => {
+        clearTimeout(timer);
+      };
+    },
+  };
+}

@@ -25,7 +25,8 @@ const NOTE = "_shortened";
  */
 export function shortenJsonText(text: string, shortening: ShorteningOptions): string | undefined {
   const trimmed = text.trim();
-  const block = /^```[a-z]*\n/u.exec(trimmed)?.[0];
+  // A longer word names no language, and would leave no room for what is in the block.
+  const block = /^```[a-z]{0,20}\n/u.exec(trimmed)?.[0];
   if (block === undefined || !trimmed.endsWith("```")) return shortenBareJson(trimmed, shortening);
   const charsMax = shortening.charsMax - block.length - CLOSING.length;
   const { readOn } = shortening;

@@ -33,7 +33,8 @@ function disableMarkup(text: string): string {
       // Those that bring no sign of their own, and turn the direction of others; joined emojis stay.
       .replace(/(?![\u200d\n\t])[\p{Cc}\p{Cf}\p{Co}]/gu, "")
       .replace(/\bMEDIA:/giu, (marker) => `${marker.slice(0, -1)} :`)
-      .replaceAll("[[", "[ [")
+      // Also where there are more than two.
+      .replaceAll(/\[(?=\[)/gu, "[ ")
       .replaceAll("![", "! [")
   );
 }

@@ -9,7 +9,7 @@ export type Mention =
 const WORDS_MAX = 4;
 const NAME_CHARS_MAX = 256;
 /** A name, or what channels make of one of their own. */
-const WORD = /^\s*(?:@([A-Za-z0-9][A-Za-z0-9._-]*)[,:;!?]*|<@[^>\s]{1,100}>)(?=\s|$)/u;
+const WORD = /^(?:@([A-Za-z0-9][A-Za-z0-9._-]*)[,:;!?]*|<@[^>\s]{1,100}>)(?=\s|$)/u;
 
 /** True where a text begins with `@` or `<@`. Other messages cost no more than this look at their first characters. */
 export function mayBeginWithMention(text: string): boolean {
@@ -21,12 +21,12 @@ export function mayBeginWithMention(text: string): boolean {
  * `undefined` where none does.
  */
 export function findMention(text: string, agentIds: readonly string[]): Mention | undefined {
-  let rest = text;
+  let rest = text.trimStart();
   for (let words = 0; words < WORDS_MAX; words += 1) {
     const found = WORD.exec(rest.slice(0, NAME_CHARS_MAX + WORDS_MAX));
     if (!found) return undefined;
-    rest = rest.slice(found[0].length);
-    const mention = resolveMention(found[1] ?? "", rest.trim(), agentIds);
+    rest = rest.slice(found[0].length).trimStart();
+    const mention = resolveMention(found[1] ?? "", rest.trimEnd(), agentIds);
     if (mention) return mention;
   }
   return undefined;

@@ -38,8 +38,10 @@ export function formatRunReply(run: ChatRun | ChatRefusal): string {
 /** Describes an agent's answer under its name, so that no word passes for the host's or for somebody else's. */
 function describeAnswer({ agentId, runId, result }: ChatRun & { readonly kind: "answered" }): string {
   const text = typeof result === "string" ? result : JSON.stringify(result ?? null, null, 2);
-  const isCut = text.length > ANSWER_CHARS_MAX;
-  return `${agentId}: ${formatChatText(text, ANSWER_CHARS_MAX)}${isCut ? `\n(The rest is in ${runId}.)` : ""}`;
+  const shown = formatChatText(text, ANSWER_CHARS_MAX);
+  // Shown, a text may be longer or shorter than it is.
+  const isCut = formatChatText(text, ANSWER_CHARS_MAX + 1) !== shown;
+  return `${agentId}: ${shown}${isCut ? `\n(The rest is in ${runId}.)` : ""}`;
 }
 
 function describeWaitingRun({

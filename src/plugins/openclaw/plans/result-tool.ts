@@ -22,6 +22,7 @@ import type {
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
+import { readUnlessDamaged } from "../../../agents/coordination/runtime/log/read-state.ts";
 import {
   createToolError,
   type ToolCallScope,
@@ -66,11 +67,24 @@ async function listResults(
   calling: ToolCallScope,
   coordinationId: CoordinationId | undefined,
 ): Promise<ToolAnswer> {
-  const ids = coordinationId ? [coordinationId] : await findOwnCoordinations(calling);
+  if (coordinationId) return formatResultList(await listResultsIn(calling, coordinationId));
   const results: object[] = [];
-  for (const id of ids)
-    for (const step of (await readVisibleSteps(calling, id))?.steps ?? [])
-      for (const result of step.results ?? []) results.push(formatResult(id, step, result));
+  let unreadable = 0;
+  for (const id of await findOwnCoordinations(calling)) {
+    const inOne = await readUnlessDamaged(() => listResultsIn(calling, id));
+    results.push(...(inOne ?? []));
+    if (!inOne) unreadable += 1;
+  }
+  return { ...formatResultList(results), ...(unreadable > 0 && { unreadable }) };
+}
+
+/** Lists the results in a coordination that the session may read; none where it has no part in it. */
+async function listResultsIn(calling: ToolCallScope, id: CoordinationId): Promise<object[]> {
+  const { steps = [] } = (await readVisibleSteps(calling, id)) ?? {};
+  return steps.flatMap((step) => (step.results ?? []).map((result) => formatResult(id, step, result)));
+}
+
+function formatResultList(results: readonly object[]): ToolAnswer {
   const leftOut = results.length - LISTED_MAX;
   return {
     status: "ok",

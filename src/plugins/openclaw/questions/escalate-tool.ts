@@ -84,8 +84,27 @@ async function waitForOutcome(
   let leftMs = waitMs;
   do {
     const lookMs = Math.min(LOOK_MS, leftMs);
-    outcome = await use(({ plans, signal }) => plans.outcome(questionId, lookMs, signal));
+    outcome = await lookForOutcome(use, questionId, lookMs);
     leftMs -= lookMs;
   } while (leftMs > 0 && outcome.kind === "open");
   return outcome;
+}
+
+/**
+ * Looks for an answer for that long. A look that takes more time than any request may have ends with that, because
+ * what it found later would count as told.
+ */
+async function lookForOutcome(
+  use: ToolCallRunner,
+  questionId: string,
+  lookMs: number,
+): Promise<QuestionOutcome> {
+  const over = new AbortController();
+  try {
+    return await use(({ plans, signal }) =>
+      plans.outcome(questionId, lookMs, AbortSignal.any([over.signal, ...(signal ? [signal] : [])])),
+    );
+  } finally {
+    over.abort();
+  }
 }

@@ -14,6 +14,7 @@ import {
   composeCoordinator,
   readOrCreateWithheldKey,
   systemClock,
+  unshiftedClock,
   type ComposeOptions,
   type LedgerLocation,
   type RunningCoordinator,
@@ -254,7 +255,8 @@ function createProvidersIfEnabled(
   logger: Logger,
 ): ProviderLanes | undefined {
   if (!rules.enabled) return undefined;
-  return createProviderLanes({ clock: systemClock, logger, rules, drawFraction: Math.random });
+  // A refusal lasts for a span of time, which a clock that is put back must not make hours.
+  return createProviderLanes({ clock: unshiftedClock, logger, rules, drawFraction: Math.random });
 }
 
 /** Collects the rules of the gateway and of each pack, for where nobody can tell which of them holds. */

@@ -19,6 +19,7 @@ import { nameTraceReference } from "../../ledger/summary.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ReferenceFinder } from "../../ports/ledger-store.ts";
 import type { Logger } from "../../ports/logger.ts";
+import { createTurnsByName, type TurnsByName } from "../../std/turns-by-name.ts";
 import type { RunLog } from "../log/run-log.ts";
 import { findStepOfChild } from "../log/step-of-child.ts";
 import {
@@ -40,6 +41,11 @@ export interface UsageRecorderDependencies {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly settings: { readonly gateway?: string };
+}
+
+interface RecordingDependencies extends UsageRecorderDependencies {
+  /** A session's runs are placed and recorded one after another: what is recorded stays where it is when a run moves on. */
+  readonly turns: TurnsByName;
 }
 
 export interface BudgetStop {
@@ -66,10 +72,14 @@ export interface UsageRecorder {
  * Creates the recorder of usage, which writes the counts of runs to the ledger from time to time, at the end of a run
  * and when it stops. Its `stopChild` asks whether a budget stops a child.
  */
-export function createUsageRecorder(dependencies: UsageRecorderDependencies): UsageRecorder {
+export function createUsageRecorder(base: UsageRecorderDependencies): UsageRecorder {
+  const dependencies = { ...base, turns: createTurnsByName() };
   const { book, clock } = dependencies;
   let wake: { readonly atMs: number; readonly cancel: () => void } | undefined;
+  let isStopped = false;
   const wakeForNext = (): void => {
+    // The recorder after a reload goes on with what is left in the book.
+    if (isStopped) return;
     const due = book.listUnrecorded().flatMap(({ dueAtMs }) => dueAtMs ?? []);
     if (due.length === 0) return;
     const atMs = due.reduce((first, time) => (time < first ? time : first));
@@ -83,6 +93,7 @@ export function createUsageRecorder(dependencies: UsageRecorderDependencies): Us
     });
     wake = { atMs, cancel };
   };
+  wakeForNext();
   return {
     noted: (run) => {
       run.dueAtMs ??= addMs(clock.now(), Math.min(RECORD_MS * (run.records + 1), RECORD_MS_MAX));
@@ -98,6 +109,7 @@ export function createUsageRecorder(dependencies: UsageRecorderDependencies): Us
     },
     stopChild: (session, stopped) => stopChildAtBudget(dependencies, session, stopped),
     stop: async () => {
+      isStopped = true;
       wake?.cancel();
       wake = undefined;
       await recordUsageOfRuns(dependencies, book.listUnrecorded());
@@ -119,12 +131,12 @@ function scheduleLastRecord(run: RunCount, clock: Clock): void {
 
 /** Records what the runs used, one after the other. A failure is logged and tried again later. */
 async function recordUsageOfRuns(
-  dependencies: UsageRecorderDependencies,
+  dependencies: RecordingDependencies,
   runs: readonly RunCount[],
 ): Promise<void> {
   for (const run of runs) {
     try {
-      await recordRunUsage(dependencies, run);
+      await dependencies.turns.run(run.session, () => recordRunUsage(dependencies, run));
     } catch (error) {
       dependencies.logger.warn(
         { session: run.session },
@@ -137,6 +149,8 @@ async function recordUsageOfRuns(
 
 /** Records the totals of a run where it belongs. Drops one that has ended without a place or is refused. */
 async function recordRunUsage(dependencies: UsageRecorderDependencies, run: RunCount): Promise<void> {
+  // Another request came first.
+  if (run.recorded?.calls === run.calls) return;
   const place = await findRunPlace(dependencies, run);
   delete run.dueAtMs;
   if (!place) {
@@ -209,7 +223,7 @@ async function findOwnerPlace(
 
 /** Records what was used and the stop, where a budget stops the child; `undefined` where it goes on. */
 async function stopChildAtBudget(
-  dependencies: UsageRecorderDependencies,
+  dependencies: RecordingDependencies,
   session: SessionKey,
   stopped: "call" | "run",
 ): Promise<BudgetStop | undefined> {
@@ -230,12 +244,12 @@ async function stopChildAtBudget(
 }
 
 async function listUnrecordedOfCoordination(
-  dependencies: UsageRecorderDependencies,
+  dependencies: RecordingDependencies,
   { coordinationId }: OpenCoordination,
 ): Promise<readonly RunCount[]> {
   const runs: RunCount[] = [];
   for (const run of dependencies.book.listUnrecorded()) {
-    const place = await findRunPlace(dependencies, run);
+    const place = await dependencies.turns.run(run.session, () => findRunPlace(dependencies, run));
     if (place?.coordinationId === coordinationId) runs.push(run);
   }
   return runs;

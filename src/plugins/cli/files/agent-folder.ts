@@ -116,7 +116,7 @@ function describeFirstIssue({ issues }: z.ZodError): string {
   return issue ? `${issue.path.join(".") || "(root)"}: ${issue.message}` : "it is no pack";
 }
 
-/** Reads the manifest of one agent, whose files are beside it. */
+/** Reads the manifest of one agent, whose files are beside it, as a pack of that one agent. */
 async function readManifestFile(file: string): Promise<AgentReading> {
   const loaded = await readJsonOrYaml(file, "an agent manifest");
   if (!loaded.ok) return { problem: describeSyntaxProblems(loaded.problems) };

@@ -52,6 +52,7 @@ export function normalizeAgentIds<Settings extends UnknownRecord>(settings: Sett
   return { ...settings, ...Object.fromEntries(named) };
 }
 
+/** Spells the ids of agents as OpenClaw does. The first of two spellings of one id counts. */
 function normalizeAgentKeys(agents: UnknownRecord): UnknownRecord {
   const entries = new Map<string, unknown>();
   for (const [spelling, entry] of Object.entries(agents)) {

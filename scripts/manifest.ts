@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { z } from "zod";
 import { pluginConfigSchema } from "../src/agents/coordination/contracts/config/config.ts";
-import { TOOL_NAMES } from "../src/plugins/openclaw/host/tool-declarations.ts";
+import { TOOL_NAMES } from "../src/plugins/openclaw/declarations/tool-declarations.ts";
 import { listHints, listPackHints } from "./config-hints.ts";
 
 const MANIFEST = new URL("../openclaw.plugin.json", import.meta.url);

@@ -106,6 +106,9 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports",
     packages: "node:* openclaw zod",
   },
+  "plugins/openclaw/declarations": {
+    folders: "core/contracts",
+  },
   "plugins/cli/terminal": {
     folders: "core/contracts core/std plugins/cli/files",
     types: "core/runtime/log plugins/openclaw/host",
@@ -131,12 +134,12 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   "plugins/cli/ledger": {
     folders:
       "core/contracts core/std core/contracts/workflows core/runtime/log core/runtime core/runtime/workflow-host plugins/cli/files plugins/cli/terminal plugins/openclaw/host plugins/reports",
-    types: "plugins",
+    types: "plugins plugins/openclaw/declarations",
     lazy: "plugins",
   },
   "plugins/openclaw/runtime-access": {
     folders:
-      "core/contracts core/std core/contracts/config core/gates core/ledger core/results core/runtime/usage core/runtime/environment core/runtime/held-results core/runtime/providers platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/page plugins/openclaw/runners",
+      "core/contracts core/std core/contracts/config core/gates core/ledger core/results core/runtime/usage core/runtime/environment core/runtime/held-results core/runtime/providers platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/page plugins/openclaw/runners plugins/openclaw/declarations",
     types:
       "core/runtime/spawns core/ports core/runtime/log core/runtime/questions core/runtime/plans core/runtime",
     packages: "node:*",
@@ -183,7 +186,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/withholding": {
     folders:
-      "core/std core/ledger core/gates core/contracts/config core/runtime plugins/openclaw/host plugins/openclaw/runtime-access",
+      "core/std core/ledger core/gates core/contracts/config core/runtime plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/declarations",
     types: "core/contracts core/runtime/results",
   },
   "plugins/openclaw/writes": {
@@ -193,7 +196,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/privileges": {
     folders:
-      "core/contracts core/std core/privileges plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/writes",
+      "core/contracts core/std core/privileges plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/writes plugins/openclaw/declarations",
     types: "core/runtime/privileges",
   },
   "plugins/cli/privileges": {
@@ -209,14 +212,14 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/questions": {
     folders:
-      "core/contracts plugins plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/chats",
+      "core/contracts plugins plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/declarations",
     types: "core/ports core/runtime/log core/runtime/questions infra/webhook plugins/reports",
     lazy: "core/std plugins/cli/questions plugins/reports",
     packages: "node:* zod",
   },
   "plugins/openclaw/plans": {
     folders:
-      "core/contracts core/std core/plan core/results core/contracts/config plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/questions core/runtime/log",
+      "core/contracts core/std core/plan core/results core/contracts/config plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/questions core/runtime/log plugins/openclaw/declarations",
     types: "core/ledger core/runtime/plans core/runtime/questions",
     packages: "node:* zod",
   },
@@ -224,10 +227,11 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     folders:
       "core/contracts core/std core/plan core/privileges core/runtime/held-results plugins/cli/files plugins/openclaw/host plugins/cli/terminal plugins/cli/ledger plugins/openclaw/plans",
     packages: "commander node:*",
+    types: "plugins/openclaw/declarations",
   },
   "plugins/openclaw": {
     folders:
-      "core/contracts core/std core/contracts/config core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/page plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/children plugins/openclaw/spawns plugins/openclaw/usage plugins/openclaw/withholding plugins/openclaw/writes plugins/openclaw/privileges",
+      "core/contracts core/std core/contracts/config core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/page plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/children plugins/openclaw/spawns plugins/openclaw/usage plugins/openclaw/withholding plugins/openclaw/writes plugins/openclaw/privileges plugins/openclaw/declarations",
     types: "plugins/openclaw/questions plugins/openclaw/plans",
     lazy: "plugins/openclaw/questions plugins/openclaw/plans plugins/cli",
   },

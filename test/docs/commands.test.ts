@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { METHODS } from "../../src/plugins/openclaw/host/method-declarations.ts";
+import { METHODS } from "../../src/plugins/openclaw/declarations/method-declarations.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { readTableRows } from "./read-tables.ts";
 

@@ -11,7 +11,7 @@ import type {
 } from "../../src/agents/coordination/contracts/ids.ts";
 import type { PrivilegeBound } from "../../src/agents/coordination/privileges/privilege-bound.ts";
 import { describeRefusedCall } from "../../src/agents/coordination/privileges/privilege-sentence.ts";
-import { TOOL_DECLARATIONS, TOOL_NAMES } from "../../src/plugins/openclaw/host/tool-declarations.ts";
+import { TOOL_DECLARATIONS, TOOL_NAMES } from "../../src/plugins/openclaw/declarations/tool-declarations.ts";
 
 const FOLDER = new URL("../../", import.meta.url);
 /** About 800 tokens: the model reads all of it before it plans. */

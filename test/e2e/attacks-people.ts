@@ -2,7 +2,7 @@
 import { createHmac, randomUUID } from "node:crypto";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { METHODS } from "../../src/plugins/openclaw/host/method-declarations.ts";
+import { METHODS } from "../../src/plugins/openclaw/declarations/method-declarations.ts";
 import { createPageClient, readLive, sendRequest, signIn } from "../openwop/page-scene.ts";
 import { connectOnUse } from "../support/gateway-client.ts";
 import type { Json } from "../support/gateway.ts";

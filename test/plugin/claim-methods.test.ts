@@ -7,7 +7,7 @@ import {
   coordinationStatusSchema,
   buildStatusReport,
 } from "../../src/plugins/openclaw/plans/coordination-status.ts";
-import { METHODS } from "../../src/plugins/openclaw/host/method-declarations.ts";
+import { METHODS } from "../../src/plugins/openclaw/declarations/method-declarations.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
 import {

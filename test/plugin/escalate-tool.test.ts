@@ -8,7 +8,7 @@ import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts"
 import {
   ESCALATE_WAIT_MS,
   ESCALATE_WAIT_MS_MAX,
-} from "../../src/plugins/openclaw/host/asking-declarations.ts";
+} from "../../src/plugins/openclaw/declarations/asking-declarations.ts";
 import { createLateError } from "../../src/plugins/openclaw/host/within-budget.ts";
 import { waitUntilQuiet, spawnChild } from "../core/gates-world.ts";
 import { createWorld } from "../support/fake-clock-host.ts";

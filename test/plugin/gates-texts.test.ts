@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { isOnlyPlaceholders } from "../../src/agents/coordination/gates/placeholder.ts";
 import { noteReportedConfidence } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
-import { REPORT_TOOL } from "../../src/plugins/openclaw/host/tool-declarations.ts";
+import { REPORT_TOOL } from "../../src/plugins/openclaw/declarations/tool-declarations.ts";
 import {
   listEvents,
   createGatesWith,

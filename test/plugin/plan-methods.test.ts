@@ -7,11 +7,11 @@ import type {
 import { coordinationStatusSchema } from "../../src/plugins/openclaw/plans/coordination-status.ts";
 import { createGatewayCaller, type GatewayClient } from "../../src/plugins/openclaw/host/gateway-call.ts";
 import plugin from "../../src/plugins/openclaw/index.ts";
-import { METHODS, type MethodName } from "../../src/plugins/openclaw/host/method-declarations.ts";
+import { METHODS, type MethodName } from "../../src/plugins/openclaw/declarations/method-declarations.ts";
 import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
 import { registerCoordinationMethods } from "../../src/plugins/openclaw/register-gateway-methods.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
-import { TOOL_NAMES } from "../../src/plugins/openclaw/host/tool-declarations.ts";
+import { TOOL_NAMES } from "../../src/plugins/openclaw/declarations/tool-declarations.ts";
 import { plan, step } from "../core/plan-scene.ts";
 import {
   createCompletedView,

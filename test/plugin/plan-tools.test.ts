@@ -16,7 +16,7 @@ import {
   TOOL_DECLARATIONS,
   TOOL_NAMES,
   type ToolName,
-} from "../../src/plugins/openclaw/host/tool-declarations.ts";
+} from "../../src/plugins/openclaw/declarations/tool-declarations.ts";
 import { SESSION, START, createStubPlans, viewOf, type StubPlans } from "./stub-plans.ts";
 
 const allowAnyAgent = (): boolean => true;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { METHODS } from "../../src/plugins/openclaw/host/method-declarations.ts";
+import { METHODS } from "../../src/plugins/openclaw/declarations/method-declarations.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
 import { registerCoordinationMethods } from "../../src/plugins/openclaw/register-gateway-methods.ts";

@@ -14,7 +14,7 @@ import {
   TOOL_DECLARATIONS,
   TOOL_NAMES,
   type ToolName,
-} from "../../src/plugins/openclaw/host/tool-declarations.ts";
+} from "../../src/plugins/openclaw/declarations/tool-declarations.ts";
 import { formatManifest } from "../../scripts/manifest.ts";
 
 describe("what models read of the tools", () => {

@@ -1,5 +1,5 @@
 /** Owns: offering the gateway methods to the host. Their code is loaded at the first call. */
-import { METHODS, type MethodName } from "./host/method-declarations.ts";
+import { METHODS, type MethodName } from "./declarations/method-declarations.ts";
 import { createPlanAccess } from "./runtime-access/plan-access.ts";
 import type { MethodCaller } from "./questions/question-methods.ts";
 import type { GatewayHandler, OpenClawPluginApi } from "./host/sdk.ts";

@@ -5,7 +5,7 @@ import { createSessionParents } from "./privileges/session-parents.ts";
 import type { CallingSession } from "./plans/plan-tools.ts";
 import type { ToolAnswer } from "./runtime-access/tool-call.ts";
 import type { OpenClawPluginApi, ToolContext, ToolResult } from "./host/sdk.ts";
-import { CHILD_TOOLS, TOOL_DECLARATIONS, type ToolName } from "./host/tool-declarations.ts";
+import { CHILD_TOOLS, TOOL_DECLARATIONS, type ToolName } from "./declarations/tool-declarations.ts";
 
 /**
  * Registers the agent tools of this plugin, whose code is loaded at the first call; those that children must use are

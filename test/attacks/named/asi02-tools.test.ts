@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { createPlanTools } from "../../../src/plugins/openclaw/plans/plan-tools.ts";
-import type { ToolName } from "../../../src/plugins/openclaw/host/tool-declarations.ts";
+import type { ToolName } from "../../../src/plugins/openclaw/declarations/tool-declarations.ts";
 import { createPlanAccess } from "../../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { CHILD, GRANDCHILD, openAttackedPlugin, OWNER, type AttackedPlugin } from "./plugin-scene.ts";
 

@@ -6,7 +6,7 @@ import {
   type ErrorCode,
 } from "../../../agents/coordination/contracts/errors.ts";
 import type { GatewayAnswer } from "../../openclaw/host/gateway-call.ts";
-import type { MethodName } from "../../openclaw/host/method-declarations.ts";
+import type { MethodName } from "../../openclaw/declarations/method-declarations.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
 import { withLedger } from "./open-ledger.ts";
 import { resolveCoordinationId } from "../../reports/find-coordination.ts";

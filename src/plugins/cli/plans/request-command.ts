@@ -1,6 +1,6 @@
 /** Owns: commands that ask something of one coordination or one of its steps: `cancel`, `plan cancel` and `retry`. */
 import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
-import type { MethodName } from "../../openclaw/host/method-declarations.ts";
+import type { MethodName } from "../../openclaw/declarations/method-declarations.ts";
 import { askByPrefix, askGateway, resolveFullId } from "../ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { assertNotInModelShell } from "../terminal/model-shell.ts";

@@ -39,7 +39,7 @@ import {
   createRefusedAnswer,
   type MethodAnswer,
 } from "../host/method-answer.ts";
-import type { MethodName } from "../host/method-declarations.ts";
+import type { MethodName } from "../declarations/method-declarations.ts";
 import type { PlanAccess, UsePlans } from "../runtime-access/plan-access.ts";
 import { readSessionAgent } from "../host/session-entry.ts";
 import { answerByOperator, handleQuestions, type MethodCaller } from "../questions/question-methods.ts";

@@ -49,7 +49,7 @@ import {
   type ToolAnswer,
   type ToolCallRunner,
 } from "../runtime-access/tool-call.ts";
-import type { ToolName } from "../host/tool-declarations.ts";
+import type { ToolName } from "../declarations/tool-declarations.ts";
 import { readSessionAgent } from "../host/session-entry.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 

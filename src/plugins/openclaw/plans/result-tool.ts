@@ -30,7 +30,7 @@ import {
   type ToolCallRunner,
 } from "../runtime-access/tool-call.ts";
 import { maySeeStep, findSessionPlace } from "./place-in.ts";
-import { PAGE_CHARS, PAGE_CHARS_MAX, WANTED_CHARS_MAX } from "../host/result-declaration.ts";
+import { PAGE_CHARS, PAGE_CHARS_MAX, WANTED_CHARS_MAX } from "../declarations/result-declaration.ts";
 
 const resultParams = z.strictObject({
   coordinationId: coordinationIdSchema.optional(),

@@ -25,7 +25,7 @@ import { isNarrowedChild } from "../runtime-access/narrowed-spawns.ts";
 import { findExtractors } from "../writes/extractor-registry.ts";
 import { isToolWatched } from "../writes/read-tool-call.ts";
 import { readHookedCall, type HookedCall } from "../writes/write-handlers.ts";
-import { TOOL_NAMES } from "../host/tool-declarations.ts";
+import { TOOL_NAMES } from "../declarations/tool-declarations.ts";
 import { findAgentWorkspace } from "../host/working-folder.ts";
 import { accessBoundsMemory } from "./bounds-memory.ts";
 import type { SessionParents } from "./session-parents.ts";

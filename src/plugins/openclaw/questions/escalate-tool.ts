@@ -9,7 +9,7 @@ import {
 } from "../../../agents/coordination/contracts/validation.ts";
 import type { QuestionOutcome } from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import { createToolError, type ToolAnswer, type ToolCallRunner } from "../runtime-access/tool-call.ts";
-import { ESCALATE_WAIT_MS, ESCALATE_WAIT_MS_MAX } from "../host/asking-declarations.ts";
+import { ESCALATE_WAIT_MS, ESCALATE_WAIT_MS_MAX } from "../declarations/asking-declarations.ts";
 
 const text = z.string().min(1).max(BOUNDS.questionCharsMax);
 

@@ -61,7 +61,7 @@ import {
 } from "./shared-runtime.ts";
 import { createShowPlan } from "../runners/show-plan.ts";
 import { createSubagentRunner } from "../runners/subagent-runner.ts";
-import { CHILD_TOOLS } from "../host/tool-declarations.ts";
+import { CHILD_TOOLS } from "../declarations/tool-declarations.ts";
 import {
   createAssignedFolderMap,
   createWorkingFolderFinder,

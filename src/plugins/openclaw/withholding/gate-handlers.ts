@@ -18,7 +18,7 @@ import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
 import type { ChildHooks } from "../runtime-access/run-quietly.ts";
 import { readSessionAgent } from "../host/session-entry.ts";
 import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
-import { ESCALATE_TOOL, PROGRESS_TOOL, REPORT_TOOL } from "../host/tool-declarations.ts";
+import { ESCALATE_TOOL, PROGRESS_TOOL, REPORT_TOOL } from "../declarations/tool-declarations.ts";
 import type { ChildSession } from "../../../agents/coordination/runtime/results/child-words.ts";
 import type { LongText } from "../runtime-access/long-texts.ts";
 import { accessGateMemory, isKeptBack, type GatedNow } from "../runtime-access/gate-memory.ts";

@@ -142,6 +142,22 @@ describe("a plan of an older release, under ids that no new plan may have", () =
     await coordinator.stop();
   });
 
+  it("cannot be forked under the id of a pruned run, and its preview says so", async () => {
+    const world = createWorld({}, createScriptedRunner(scriptOf({ [OLD_STEP]: [endFailing()] })));
+    await recordOldPlan(world);
+    const coordinator = world.start();
+    await coordinator.start();
+    await world.clock.advance(10_000);
+    const coordinationId = "release-1" as CoordinationId;
+    const trace = { events: 9, prunedAtMs: 0, claims: 0, ordinal: 0 } as never;
+    world.ledger.traces.runs.set(coordinationId, trace);
+    for (const isPreview of [true, false])
+      await expect(coordinator.forkPlan({ source: OLD, coordinationId, isPreview })).rejects.toMatchObject({
+        code: "RUN_PRUNED",
+      });
+    await coordinator.stop();
+  });
+
   it("can be forked, under an id that a new plan may have", async () => {
     const world = createWorld({}, createScriptedRunner(scriptOf({ [OLD_STEP]: [endFailing(), endDone()] })));
     await recordOldPlan(world);

@@ -1,5 +1,5 @@
 /** Owns: removing runs from a ledger in memory, and the traces that they leave, with the meaning of the port (N1, N2). */
-import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import { createPrunedRunError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Summary } from "../../src/agents/coordination/contracts/coordination-summary.ts";
 import type {
@@ -57,8 +57,7 @@ export function createMemoryPrunedRuns({ runs, bound }: MemoryTraces, answer: An
 
 /** @throws CoordinationError `RUN_PRUNED` for a run that was removed */
 export function checkNotPruned({ runs }: MemoryTraces, runId: string): void {
-  if (runs.has(runId))
-    throw new CoordinationError("RUN_PRUNED", `${runId} has ended and was pruned from the ledger`);
+  if (runs.has(runId)) throw createPrunedRunError(runId);
 }
 
 /** The ordinal of the next run: no number is given twice. */

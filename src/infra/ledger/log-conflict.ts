@@ -1,5 +1,5 @@
 /** Owns: whether an append goes on where the log of its run ends (S1). */
-import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { createPrunedRunError, CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { AppendBasis } from "../../agents/coordination/ports/run-store.ts";
 import type { StorableEvent } from "./event-row.ts";
 import type { RunKind } from "./stored-run.ts";
@@ -38,8 +38,7 @@ export function findLogConflict(
 }
 
 function createWrongKindError(runId: string, kind: RunKind, actual: string): CoordinationError {
-  if (actual === PRUNED_KIND)
-    return new CoordinationError("RUN_PRUNED", `${runId} has ended and was pruned from the ledger`);
+  if (actual === PRUNED_KIND) return createPrunedRunError(runId);
   return new CoordinationError("LEDGER_CONFLICT", `${runId} is not the log of a ${kind}`);
 }
 

@@ -194,6 +194,11 @@ export function createUnreadableEventError(which: string, why: string): Coordina
   return new CoordinationError("EVENT_UNREADABLE", `${which}: ${why}`);
 }
 
+/** Creates the error of an id that was that of a run which is not in the ledger any more. */
+export function createPrunedRunError(runId: string): CoordinationError {
+  return new CoordinationError("RUN_PRUNED", `${runId} has ended and was pruned from the ledger`);
+}
+
 /** Throws when the condition does not hold. @throws InvariantViolation naming the rule */
 export function assertInvariant(condition: boolean, rule: string): asserts condition {
   if (!condition) throw new InvariantViolation(rule);

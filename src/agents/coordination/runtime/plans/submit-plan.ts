@@ -1,6 +1,7 @@
 /** Owns: what hosts ask about plans: submitting one, cancelling, trying again, a child's report. */
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { Command } from "../../contracts/commands.ts";
+import { createPrunedRunError } from "../../contracts/errors.ts";
 import type { ForkedFrom } from "../../contracts/fact-fields.ts";
 import {
   addMs,
@@ -87,7 +88,10 @@ async function submitPlan(base: SubmitDependencies, submission: PlanSubmission):
   });
 }
 
-/** Returns what would become of a plan without recording anything. No plugin is asked. */
+/**
+ * Returns what would become of a plan without recording anything. No plugin is asked. @throws CoordinationError
+ * `RUN_PRUNED` for the id of a run that was pruned
+ */
 async function previewPlan(base: RuntimeDependencies, submission: PlanSubmission): Promise<PlanSubmitted> {
   const checked = await checkSubmission(base, submission, () => Promise.resolve({ kind: "allowed" }));
   if (checked.kind !== "checked") return checked;
@@ -95,6 +99,7 @@ async function previewPlan(base: RuntimeDependencies, submission: PlanSubmission
   const { coordinationId, steps } = graph;
   const existing = await dependencies.runs.state(coordinationId);
   if (existing.kind !== "unopened") return refuseTakenId(coordinationId);
+  if (await dependencies.store.pruned.find(coordinationId)) throw createPrunedRunError(coordinationId);
   const place = await findPlaceWithinBudget(dependencies, graph);
   return place.kind === "nowhere"
     ? { kind: "refused", problems: [place.problem] }

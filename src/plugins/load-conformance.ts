@@ -7,6 +7,7 @@ import type { InstalledAgent } from "../agents/coordination/contracts/workflows/
 import type { ConformancePlay } from "../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
 import type { NodePlay } from "../agents/coordination/workflow/node-contract/node-type.ts";
 import type { SuiteFace } from "./openwop/http/suite-face.ts";
+import { readSystemErrorCode } from "../platform/system-error.ts";
 
 /** The parts that a host under test has beside the product. */
 export interface ConformanceSuite {
@@ -29,7 +30,7 @@ export async function loadConformance(): Promise<ConformanceSuite> {
   try {
     return (await import("./openwop/conformance/conformance-suite.ts")).CONFORMANCE_SUITE;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    if (readSystemErrorCode(error) !== "ERR_MODULE_NOT_FOUND") throw error;
     throw new CoordinationError(
       "INPUT_INVALID",
       "this installation lacks the conformance play (plugins/openwop/conformance), which --test-seams and replays of runs under test need; install the whole package",

@@ -219,7 +219,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "node:*",
   },
   "infra/otlp": {
-    folders: "core/std",
+    folders: "core/std platform",
     types: "core/telemetry",
     packages:
       "@opentelemetry/api @opentelemetry/otlp-exporter-base @opentelemetry/otlp-transformer @opentelemetry/resources @opentelemetry/sdk-trace node:*",
@@ -275,7 +275,11 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports",
     packages: "better-sqlite3 node:*",
   },
-  "infra/tokens": { folders: "core/contracts platform", types: "core/ports", packages: "node:* zod" },
+  "infra/tokens": {
+    folders: "core/contracts core/std platform",
+    types: "core/ports",
+    packages: "node:* zod",
+  },
   "infra/verify": {
     folders: "core/contracts core/std core/plan infra/files platform",
     types: "core/ports",

@@ -18,6 +18,7 @@ import { dropTrailingSlashes } from "../../agents/coordination/std/foreign-text.
 import { replaceHiddenCharacters } from "../../agents/coordination/std/hidden-characters.ts";
 import type { Span, SpanPlace } from "../../agents/coordination/telemetry/span.ts";
 import { postToCollector, type CollectorAddress, type CollectorAnswer } from "./post-request.ts";
+import { readSystemErrorCode } from "../../platform/system-error.ts";
 
 export interface OtlpOptions {
   /** The collector's address, as `OTEL_EXPORTER_OTLP_ENDPOINT` has it. Absent: what the environment says, or port 4318 here. */
@@ -83,7 +84,7 @@ export function createOtlpSender({ endpoint, headers, version, sendMs = SEND_MS 
 /** Says why no answer came. Where a name has several addresses, the error of a connection has a code and no message. */
 function describeNoAnswer(error: unknown, sendMs: number): string {
   if (error instanceof Error && error.name === "AbortError") return `no answer within ${sendMs / 1_000} s`;
-  return describeError(error) || ((error as NodeJS.ErrnoException).code ?? "the connection failed");
+  return describeError(error) || (readSystemErrorCode(error) ?? "the connection failed");
 }
 
 /** Returns where to send: as the settings say, and by the standard variables where they say nothing. */

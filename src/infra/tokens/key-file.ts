@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { nameFileKind } from "../../platform/plain-file.ts";
 import { readSystemErrorCode } from "../../platform/system-error.ts";
 import { createWholeFile, isNameTaken } from "../../platform/whole-file.ts";
@@ -30,10 +31,9 @@ export function readOrCreateKey(path: string): Uint8Array {
     return tryReadKey(path) ?? createKey(path);
   } catch (error) {
     if (error instanceof CoordinationError) throw error;
-    const { code = "", message } = error as NodeJS.ErrnoException;
     throw new CoordinationError(
-      FULL_CODES.includes(code) ? "LEDGER_FULL" : "LEDGER_UNAVAILABLE",
-      `the key in ${path} cannot be used: ${message}`,
+      FULL_CODES.includes(readSystemErrorCode(error) ?? "") ? "LEDGER_FULL" : "LEDGER_UNAVAILABLE",
+      `the key in ${path} cannot be used: ${describeError(error)}`,
       { cause: error },
     );
   }

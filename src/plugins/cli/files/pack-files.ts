@@ -9,6 +9,7 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 import { listSchemaProblems } from "../../../agents/coordination/plan/output-schema.ts";
 import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
 import { readTextFile } from "./read-text-file.ts";
+import { readSystemErrorCode } from "../../../platform/system-error.ts";
 
 export interface PackPlace {
   /** The pack's own, with links resolved. */
@@ -64,7 +65,7 @@ async function resolvePackFile(place: PackPlace, ref: string): Promise<string> {
   const path = decodeReference(place, ref);
   const named = join(place.folder, path);
   const real = await realpath(named).catch((cause: unknown) => {
-    const { code = "?" } = cause as NodeJS.ErrnoException;
+    const code = readSystemErrorCode(cause) ?? "?";
     throw createReferenceError(place, ref, code === "ENOENT" ? "is not there" : `cannot be read (${code})`);
   });
   if (!real.startsWith(`${place.folder}${sep}`))

@@ -8,6 +8,7 @@ import { renderTimelineHtml, type TimelinePage } from "../../page/drawing/timeli
 import type { CliHost } from "../terminal/cli-host.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { parseFilePath, writeJson, writeLines } from "../terminal/run-command.ts";
+import { readSystemErrorCode } from "../../../platform/system-error.ts";
 
 /** The file that a timeline is saved to, and in which form. */
 interface TimelineTarget {
@@ -42,7 +43,7 @@ export async function saveTimeline(
 }
 
 function describeWriteFailure(path: string, error: unknown): string {
-  const { code } = error as NodeJS.ErrnoException;
+  const code = readSystemErrorCode(error);
   if (code === "EEXIST")
     return lstatSync(path, { throwIfNoEntry: false })?.isDirectory()
       ? "this is a folder; name a file in it"

@@ -179,6 +179,12 @@ describe("an argument", () => {
     },
   );
 
+  test("behind -- is no option: the parser's refusal stays a text", async () => {
+    const { stdout, stderr } = await runCli(["list", "--bogus", "--", "--json"]);
+    expect(stdout).toBe("");
+    expect(stderr).toContain("unknown option '--bogus'");
+  });
+
   test.each(["list", "events"])(
     "that finds nothing is repeated by %s without its escape sequences",
     async (command) => {

@@ -4,7 +4,7 @@ import { renameSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from
 import { createServer } from "node:net";
 import { describe, expect, it, vi } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { nodeFileCalls, type FileCalls } from "../../src/infra/files/file-calls.ts";
+import { nodeFileCalls, type CallManner, type FileCalls } from "../../src/infra/files/file-calls.ts";
 import { createRealFiles } from "../../src/infra/files/real-files.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 
@@ -99,31 +99,36 @@ describe("a look at a resource", () => {
   });
 
   it.each([
-    { file: "a small file of a quick disk", bytes: 65_536, tookMs: 3, opened: "this thread" },
-    { file: "a larger file", bytes: 65_537, tookMs: 3, opened: "threads" },
-    { file: "a file of a slow disk", bytes: 65_536, tookMs: 3.1, opened: "threads" },
-    { file: "what stands for a file elsewhere", bytes: 4_096, tookMs: 0, blocks: 7n, opened: "threads" },
-  ])("reads $file by calls on: $opened", async ({ bytes, tookMs, blocks, opened }) => {
+    { file: "a small file of a quick disk", bytes: 65_536, tookMs: 3, by: "this thread" },
+    { file: "a larger file", bytes: 65_537, tookMs: 3, by: "threads" },
+    { file: "a file of a slow disk", bytes: 65_536, tookMs: 3.1, by: "threads" },
+    { file: "what stands for a file elsewhere", bytes: 4_096, tookMs: 0, blocks: 7n, by: "threads" },
+  ])("reads $file by calls on: $by", async ({ bytes, tookMs, blocks, by }) => {
     using folder = createTempFolder();
     const resource = `${await rootOf(folder)}/file`;
     writeFileSync(folder.file("file"), "x".repeat(bytes));
     let nowMs = 1_000;
     using _clock = vi.spyOn(performance, "now").mockImplementation(() => nowMs);
-    const manners: unknown[] = [];
+    const manners = new Set<unknown>();
+    const note = (by: CallManner): CallManner => {
+      manners.add(by);
+      return by;
+    };
     const calls: FileCalls = {
       ...nodeFileCalls,
-      stat: async (path) => {
-        const facts = await nodeFileCalls.stat(path);
+      stat: async (path) => Object.assign(await nodeFileCalls.stat(path), blocks !== undefined && { blocks }),
+      open: async (path) => {
+        const file = await nodeFileCalls.open(path);
         nowMs += tookMs;
-        return Object.assign(facts, blocks !== undefined && { blocks });
-      },
-      open: (path, by) => {
-        manners.push(by);
-        return nodeFileCalls.open(path, by);
+        return {
+          facts: (by) => file.facts(note(by)),
+          read: (bytes, enough, by) => file.read(bytes, enough, note(by)),
+          close: (by) => file.close(note(by)),
+        };
       },
     };
     expect(await createRealFiles(calls).look(resource)).toEqual(createText("x".repeat(bytes)));
-    expect(manners).toEqual([opened]);
+    expect([...manners]).toEqual([by]);
   });
 
   it("tells a file that may not be read from one that is absent", async () => {
@@ -169,8 +174,8 @@ describe("a look at a resource", () => {
       open: async (path) => {
         const file = await nodeFileCalls.open(path);
         open += 1;
-        const close = async (): Promise<void> => {
-          await file.close();
+        const close = async (by: CallManner): Promise<void> => {
+          await file.close(by);
           open -= 1;
         };
         return { ...file, read: () => Promise.reject(new Error("the disk failed")), close };
@@ -188,8 +193,8 @@ function createCallsChangingFile(change: () => void): FileCalls {
     ...nodeFileCalls,
     open: async (path) => {
       const file = await nodeFileCalls.open(path);
-      const read = async (bytes: Buffer, enough: number): Promise<number> => {
-        const length = await file.read(bytes, enough);
+      const read = async (bytes: Buffer, enough: number, by: CallManner): Promise<number> => {
+        const length = await file.read(bytes, enough, by);
         change();
         return length;
       };

@@ -295,4 +295,29 @@ describe("recording usage", () => {
     });
     expect(await play.recorder.stopChild(OWNER, "call")).toBeUndefined();
   });
+
+  it("stops a child by what is being recorded at that moment", async () => {
+    const play = openPlay({ tokens: 150 });
+    play.call();
+    const letGoOn = play.holdNextSubmit();
+    const recording = play.recorder.flush();
+    await settle();
+    const stopping = play.recorder.stopChild(CHILD, "call");
+    await settle();
+    letGoOn();
+    await recording;
+    expect(await stopping).toMatchObject({ reached: { limit: "tokens", used: 150 } });
+    expect(play.bill()?.total.calls).toBe(1);
+  });
+
+  it("lets a child within its budget go on at once, also while a record does not come to its end", async () => {
+    const play = openPlay({ tokens: 150_000 });
+    play.call();
+    const letGoOn = play.holdNextSubmit();
+    const recording = play.recorder.flush();
+    await settle();
+    expect(await play.recorder.stopChild(CHILD, "call")).toBeUndefined();
+    letGoOn();
+    await recording;
+  });
 });

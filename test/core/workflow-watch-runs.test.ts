@@ -9,13 +9,13 @@ it("says once that runs cannot be read, tries again, and says it anew after it w
   const logger = { warn: vi.fn() };
   let readings = 0;
   const failing = new Set([1, 2, 3, 5]);
-  const entry = (): Promise<{ length: number }> => {
+  const readEntry = (): Promise<{ length: number }> => {
     readings += 1;
     return failing.has(readings)
       ? Promise.reject(new Error("no disk"))
       : Promise.resolve({ length: readings });
   };
-  const dependencies = { clock, logger, store: { entry } } as unknown as WorkflowHostDependencies;
+  const dependencies = { clock, logger, store: { entry: readEntry } } as unknown as WorkflowHostDependencies;
   const watch = createRunWatch(dependencies);
   const wake = vi.fn();
   watch.watch("run-1", wake);
@@ -28,4 +28,18 @@ it("says once that runs cannot be read, tries again, and says it anew after it w
   await clock.advance(250);
   expect(logger.warn).toHaveBeenCalledTimes(2);
   watch.stop();
+});
+
+it("says nothing of a look that fails when nobody follows a run any more", async () => {
+  const clock = createFakeClock();
+  const logger = { warn: vi.fn() };
+  const reading = Promise.withResolvers<never>();
+  const dependencies = { clock, logger, store: { entry: () => reading.promise } };
+  const watch = createRunWatch(dependencies as unknown as WorkflowHostDependencies);
+  watch.watch("run-1", vi.fn());
+  await clock.advance(250);
+  watch.stop();
+  reading.reject(new Error("no disk"));
+  await clock.advance(1_000);
+  expect(logger.warn).not.toHaveBeenCalled();
 });

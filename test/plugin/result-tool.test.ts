@@ -84,6 +84,20 @@ describe("coordination_result", () => {
     expect(damaged).toMatchObject({ status: "error", message: expect.stringContaining("event 3") as string });
   });
 
+  it("lists the results of its own coordinations where the log of the one that it works in is damaged", async () => {
+    const { use } = createStubPlans({
+      envelopeForChild: () =>
+        Promise.reject(new CoordinationError("EVENT_UNREADABLE", "event 3 cannot be read")),
+      reads: {
+        view: (id) => Promise.resolve(id === "co-1" ? view : undefined),
+        list: () => Promise.resolve([{ runId: "co-1", summary: { ownerSession: SESSION } }] as never),
+      },
+    });
+    const answer = await createPlanTools(use, () => true)("coordination_result", { sessionKey: SESSION }, {});
+    expect(answer).toMatchObject({ status: "ok", unreadable: 1 });
+    expect(answer["results"]).toHaveLength(8);
+  });
+
   it("lists what a session may read, and no text", async () => {
     const { results: listed } = (await ask({})) as unknown as { results: readonly { stepId: string }[] };
     expect(listed.map(({ stepId }) => stepId)).toEqual([

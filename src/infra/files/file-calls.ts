@@ -1,15 +1,18 @@
 /** Owns: the calls to the file system that looking at files takes. Does not own: what their answers mean. */
 import {
+  close,
   closeSync,
   constants,
+  fstat,
   fstatSync,
-  openSync,
+  open,
+  read,
   readSync,
   realpath,
   type BigIntStats,
   type Dirent,
 } from "node:fs";
-import { lstat, open, opendir, readlink, stat } from "node:fs/promises";
+import { lstat, opendir, readlink, stat } from "node:fs/promises";
 import nodePath, { type PlatformPath } from "node:path";
 import { promisify } from "node:util";
 
@@ -25,15 +28,15 @@ export interface FileCalls {
   someNames(folder: string, count: number): Promise<readonly string[]>;
   /** The entries of a folder, in no order. */
   entries(folder: string): AsyncIterable<FolderEntry>;
-  /** Never waits for a writer, as opening a FIFO otherwise would. `threads` is the default. */
-  open(path: string, by?: OpeningManner): Promise<OpenFile>;
+  /** Never waits for a writer, as opening a FIFO otherwise would. */
+  open(path: string): Promise<OpenFile>;
 }
 
 /**
- * Whether each call about an open file goes to another thread and back, which takes 0.1 ms, or holds up this one for as
- * long as the disk takes.
+ * Whether a call about an open file goes to another thread and back, which takes 0.1 ms, or holds up this one for as long
+ * as the disk takes.
  */
-export type OpeningManner = "threads" | "this thread";
+export type CallManner = "threads" | "this thread";
 
 export type FileFacts = Pick<
   BigIntStats,
@@ -54,12 +57,12 @@ export interface FolderEntry {
   readonly kind: "folder" | "file" | "other";
 }
 
-/** Answers with promises where it was opened on threads. */
+/** Answers with promises where it is called by threads. */
 export interface OpenFile {
-  facts(): FileFacts | Promise<FileFacts>;
+  facts(by: CallManner): FileFacts | Promise<FileFacts>;
   /** From the file's start into `bytes`, until there are `enough` or the file ends. The answer is how many there are. */
-  read(bytes: Buffer, enough: number): number | Promise<number>;
-  close(): void | Promise<void>;
+  read(bytes: Buffer, enough: number, by: CallManner): number | Promise<number>;
+  close(by: CallManner): void | Promise<void>;
 }
 
 export const nodeFileCalls: FileCalls = {
@@ -70,7 +73,7 @@ export const nodeFileCalls: FileCalls = {
   realpath: promisify(realpath.native),
   someNames: listSomeNames,
   entries: listEntries,
-  open: async (path, by = "threads") => (by === "threads" ? openOnThreads(path) : openOnThisThread(path)),
+  open: openForReading,
 };
 
 async function listSomeNames(folder: string, count: number): Promise<readonly string[]> {
@@ -91,36 +94,38 @@ function classifyFolderEntry(entry: Dirent): FolderEntry["kind"] {
   return entry.isFile() ? "file" : "other";
 }
 
-const READ_WITHOUT_WAITING = constants.O_RDONLY | constants.O_NONBLOCK;
+const onThreads = {
+  open: promisify(open),
+  facts: promisify(fstat),
+  read: promisify(read),
+  close: promisify(close),
+};
 
-async function openOnThreads(path: string): Promise<OpenFile> {
-  const file = await open(path, READ_WITHOUT_WAITING);
+async function openForReading(path: string): Promise<OpenFile> {
+  const file = await onThreads.open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   return {
-    facts: () => file.stat({ bigint: true }),
-    read: async (bytes, enough) => {
-      let length = 0;
-      for (;;) {
-        const { bytesRead } = await file.read(bytes, length, bytes.length - length, length);
-        length += bytesRead;
-        if (bytesRead === 0 || length >= enough) return length;
-      }
-    },
-    close: () => file.close(),
+    facts: (by) =>
+      by === "threads" ? onThreads.facts(file, { bigint: true }) : fstatSync(file, { bigint: true }),
+    read: (bytes, enough, by) =>
+      by === "threads" ? readOnThreads(file, bytes, enough) : readOnThisThread(file, bytes, enough),
+    close: (by) => (by === "threads" ? onThreads.close(file) : closeSync(file)),
   };
 }
 
-function openOnThisThread(path: string): OpenFile {
-  const file = openSync(path, READ_WITHOUT_WAITING);
-  return {
-    facts: () => fstatSync(file, { bigint: true }),
-    read: (bytes, enough) => {
-      let length = 0;
-      for (;;) {
-        const bytesRead = readSync(file, bytes, length, bytes.length - length, length);
-        length += bytesRead;
-        if (bytesRead === 0 || length >= enough) return length;
-      }
-    },
-    close: () => closeSync(file),
-  };
+async function readOnThreads(file: number, bytes: Buffer, enough: number): Promise<number> {
+  let length = 0;
+  for (;;) {
+    const { bytesRead } = await onThreads.read(file, bytes, length, bytes.length - length, length);
+    length += bytesRead;
+    if (bytesRead === 0 || length >= enough) return length;
+  }
+}
+
+function readOnThisThread(file: number, bytes: Buffer, enough: number): number {
+  let length = 0;
+  for (;;) {
+    const bytesRead = readSync(file, bytes, length, bytes.length - length, length);
+    length += bytesRead;
+    if (bytesRead === 0 || length >= enough) return length;
+  }
 }

@@ -4,7 +4,7 @@ import { hash } from "node:crypto";
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import type { FileLook } from "../../agents/coordination/ports/resource-files.ts";
 import { readSystemErrorCode } from "../../platform/system-error.ts";
-import type { FileCalls, FileFacts, OpeningManner, OpenFile } from "./file-calls.ts";
+import type { FileCalls, FileFacts, CallManner, OpenFile } from "./file-calls.ts";
 
 /** A file that changes under each of them is unreadable. */
 const READS_MAX = 3;
@@ -12,7 +12,7 @@ const READS_MAX = 3;
 /** A file of at most this size is read without other threads, where its disk is quick. */
 const QUICK_BYTES_MAX = 65_536;
 
-/** A disk is quick that told the facts of the file within this time: the five calls that follow take no longer each. */
+/** A disk is quick that told the facts of the file and opened it within this time. */
 const QUICK_MS_MAX = 3;
 
 /** The unit of `blocks`. */
@@ -26,8 +26,10 @@ export async function lookAtFile(calls: FileCalls, path: string): Promise<FileLo
   try {
     const beganAtMs = performance.now();
     const facts = await calls.stat(path);
-    const opening = chooseOpening(facts, performance.now() - beganAtMs);
-    return lookWithoutReading(facts) ?? (await lookAtContent(await calls.open(path, opening)));
+    const unread = lookWithoutReading(facts);
+    if (unread) return unread;
+    const file = await calls.open(path);
+    return await lookAtContent(file, chooseManner(facts, performance.now() - beganAtMs));
   } catch (error) {
     const isAbsent = ["ENOENT", "ENOTDIR"].includes(readSystemErrorCode(error) ?? "");
     return isAbsent ? { kind: "absent", version: "absent" } : { kind: "unreadable" };
@@ -36,10 +38,11 @@ export async function lookAtFile(calls: FileCalls, path: string): Promise<FileLo
 
 /**
  * Chooses the calling thread for a small file on a quick disk: each ruling on a write and each record of one reads such
- * a file, and the way to other threads and back takes longer than all five calls. A file that is elsewhere, for which
- * something else stands on this disk, has no blocks: reading it may take as long as a network does.
+ * a file, and the way to other threads and back takes longer than its four calls. Opening, for which a network or what
+ * looks for viruses may take long, has been done by then. A file that is elsewhere, for which something else stands on
+ * this disk, has no blocks: reading it may take as long as a network does.
  */
-function chooseOpening({ size, blocks }: FileFacts, tookMs: number): OpeningManner {
+function chooseManner({ size, blocks }: FileFacts, tookMs: number): CallManner {
   const isOnDisk = blocks * BLOCK_BYTES >= size;
   return isOnDisk && size <= QUICK_BYTES_MAX && tookMs <= QUICK_MS_MAX ? "this thread" : "threads";
 }
@@ -62,28 +65,28 @@ function formatStatVersion({ dev, ino, size, mtimeNs }: FileFacts): string {
  * Reads an open file, closes it, and returns its content and version; reads it again where it changes meanwhile, three
  * times at most, after which it is `unreadable`.
  */
-async function lookAtContent(file: OpenFile): Promise<FileLook> {
+async function lookAtContent(file: OpenFile, by: CallManner): Promise<FileLook> {
   try {
-    let before = await file.facts();
+    let before = await file.facts(by);
     for (let reads = 0; reads < READS_MAX; reads += 1) {
       const unread = lookWithoutReading(before);
       if (unread) return unread;
-      const bytes = await readBytes(file, Number(before.size));
-      const after = await file.facts();
+      const bytes = await readBytes(file, Number(before.size), by);
+      const after = await file.facts(by);
       if (bytes.length === Number(after.size) && formatStatVersion(before) === formatStatVersion(after))
         return createContentLook(bytes);
       before = after;
     }
     return { kind: "unreadable" };
   } finally {
-    await file.close();
+    await file.close(by);
   }
 }
 
 /** Reads a file's bytes, and one more than there should be, to see that there is none. */
-async function readBytes(file: OpenFile, size: number): Promise<Buffer> {
+async function readBytes(file: OpenFile, size: number, by: CallManner): Promise<Buffer> {
   const bytes = Buffer.allocUnsafe(size + 1);
-  return bytes.subarray(0, await file.read(bytes, size));
+  return bytes.subarray(0, await file.read(bytes, size, by));
 }
 
 /** Returns bytes as text where they are UTF-8 without a NUL; the version is their hash. */

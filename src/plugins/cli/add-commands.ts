@@ -62,14 +62,19 @@ export async function addCoordinationCommands(
   command.configureOutput({
     // Commander repeats arguments as they came.
     outputError: (text, write) => {
-      if (host.args.includes("--json"))
-        void writeJson(host, { error: createErrorJson(createParserError(text)) });
+      if (isJsonWanted(host)) void writeJson(host, { error: createErrorJson(createParserError(text)) });
       else write(`${formatMessage(maskPasswords(text), host.stderr.terminal.unicode)}\n`);
     },
   });
   const all: CommandLoaders = { ...COMMANDS, ...more };
   const one = called !== undefined && Object.hasOwn(all, called) ? all[called] : undefined;
   for (const load of one ? [one] : Object.values(all)) (await load())(command, host);
+}
+
+/** True where `--json` is among the options; a word behind `--` is none. */
+function isJsonWanted({ args }: CliHost): boolean {
+  const [first] = args.filter((word) => word === "--json" || word === "--");
+  return first === "--json";
 }
 
 /** Returns what Commander says, such as `error: unknown option '--x'` and a suggestion on a line of its own. */

@@ -68,14 +68,14 @@ async function listResults(
   coordinationId: CoordinationId | undefined,
 ): Promise<ToolAnswer> {
   if (coordinationId) return formatResultList(await listResultsIn(calling, coordinationId));
-  const results: object[] = [];
-  let unreadable = 0;
-  for (const id of await findOwnCoordinations(calling)) {
+  const { ids, unreadable } = await findOwnCoordinations(calling);
+  const readable: object[][] = [];
+  for (const id of ids) {
     const inOne = await readUnlessDamaged(() => listResultsIn(calling, id));
-    results.push(...(inOne ?? []));
-    if (!inOne) unreadable += 1;
+    if (inOne) readable.push(inOne);
   }
-  return { ...formatResultList(results), ...(unreadable > 0 && { unreadable }) };
+  const damaged = unreadable + ids.length - readable.length;
+  return { ...formatResultList(readable.flat()), ...(damaged > 0 && { unreadable: damaged }) };
 }
 
 /** Lists the results in a coordination that the session may read; none where it has no part in it. */
@@ -94,21 +94,27 @@ function formatResultList(results: readonly object[]): ToolAnswer {
   };
 }
 
+interface OwnCoordinations {
+  readonly ids: readonly CoordinationId[];
+  /** How many could not be found, because their logs are damaged. */
+  readonly unreadable: number;
+}
+
 /**
  * Finds at most 20 coordinations: the newest that the session owns, the newest last, and behind them the one that it
  * works in.
  */
-async function findOwnCoordinations({ plans, session }: ToolCallScope): Promise<CoordinationId[]> {
+async function findOwnCoordinations({ plans, session }: ToolCallScope): Promise<OwnCoordinations> {
   const ids = new Set<CoordinationId>();
-  const envelope = await plans.envelopeForChild(session);
-  if (envelope) ids.add(envelope.coordinationId);
+  const around = await readUnlessDamaged(async () => ({ envelope: await plans.envelopeForChild(session) }));
+  if (around?.envelope) ids.add(around.envelope.coordinationId);
   let looked = 0;
   for await (const { runId, summary } of listRuns(plans.reads)) {
     looked += 1;
     if (isOwnedBy(summary, session, plans.reads)) ids.add(runId);
     if (looked === LOOKED_MAX || ids.size === COORDINATIONS_MAX) break;
   }
-  return [...ids].reverse();
+  return { ids: [...ids].reverse(), unreadable: around ? 0 : 1 };
 }
 
 /** A coordination, and the steps of it that a session may see. */

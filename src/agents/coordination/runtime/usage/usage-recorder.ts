@@ -229,10 +229,12 @@ async function stopChildAtBudget(
 ): Promise<BudgetStop | undefined> {
   const child = await findStepOfChild(dependencies, session);
   if (child?.state.kind !== "open" || !child.state.created.budget) return undefined;
-  const { state, step } = child;
-  const { coordinationId } = state;
-  const { stepId } = step.spec;
-  const unrecorded = await listUnrecordedOfCoordination(dependencies, state);
+  const { coordinationId } = child.state;
+  const { stepId } = child.step.spec;
+  const unrecorded = await listUnrecordedOfCoordination(dependencies, child.state);
+  // Records that were under way have come into the log meanwhile.
+  const state = await dependencies.runs.state(coordinationId);
+  if (state.kind !== "open") return undefined;
   if (!findReachedBudget(state, { stepId, stopped }, sumUnrecordedByAgent(unrecorded))) return undefined;
   await recordUsageOfRuns(dependencies, unrecorded);
   const submitted = await dependencies.runs.submit(coordinationId, [
@@ -249,7 +251,11 @@ async function listUnrecordedOfCoordination(
 ): Promise<readonly RunCount[]> {
   const runs: RunCount[] = [];
   for (const run of dependencies.book.listUnrecorded()) {
-    const place = await dependencies.turns.run(run.session, () => findRunPlace(dependencies, run));
+    // A run that stays in its place waits for no record that is under way: the host waits for this answer.
+    const isPlaced = run.place !== undefined && !run.place.isLate;
+    const place = isPlaced
+      ? run.place
+      : await dependencies.turns.run(run.session, () => findRunPlace(dependencies, run));
     if (place?.coordinationId === coordinationId) runs.push(run);
   }
   return runs;

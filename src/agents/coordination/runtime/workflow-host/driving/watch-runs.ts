@@ -59,6 +59,8 @@ export function createRunWatch({ store, otherRuns, clock, logger }: WatchDepende
   };
 
   const noteFailure = (error: unknown): void => {
+    // Nobody waits for them any more.
+    if (watched.size === 0) return;
     if (!isFailing)
       logger.warn(
         { code: readErrorCode(error) },

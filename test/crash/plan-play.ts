@@ -43,7 +43,7 @@ export interface AnsweredRequest {
 export interface PlayedPlan {
   readonly schedule: Schedule;
   readonly events: readonly RunEvent[];
-  /** What its agents spawned, which is not among the events. Absent: nothing. */
+  /** Events of the spawns of its agents, which are not among `events`. Absent: there are none. */
   readonly spawns?: readonly FactEvent[];
   readonly ledger: MemoryLedger;
   readonly host: PlanHost;

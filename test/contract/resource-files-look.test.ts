@@ -6,23 +6,10 @@ import { describe, expect, it, vi } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { nodeFileCalls, type CallManner, type FileCalls } from "../../src/infra/files/file-calls.ts";
 import { createRealFiles } from "../../src/infra/files/real-files.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
+import { createFailingCalls, rootOf } from "./file-scene.ts";
 
 const files = createRealFiles();
-
-/** The resource of the folder: what comes before `/` in those in it. */
-async function rootOf(folder: TempFolder): Promise<string> {
-  return (await files.locate(".", folder.path)) ?? "nowhere";
-}
-
-function createFailingCalls(code: string, call: "lstat" | "stat" | "open", at: string): FileCalls {
-  const fail = (path: string): boolean => path === at;
-  return {
-    ...nodeFileCalls,
-    [call]: (path: string) =>
-      fail(path) ? Promise.reject(Object.assign(new Error(code), { code })) : nodeFileCalls[call](path),
-  };
-}
 
 describe("a look at a resource", () => {
   it("tells what is absent, a folder, a text and none", async () => {

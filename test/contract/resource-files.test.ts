@@ -1,25 +1,11 @@
 import { linkSync, mkdirSync, renameSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { nodeFileCalls, type FileCalls } from "../../src/infra/files/file-calls.ts";
 import { createRealFiles } from "../../src/infra/files/real-files.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
+import { createFailingCalls, rootOf } from "./file-scene.ts";
 
 const files = createRealFiles();
-
-/** The resource of the folder: what comes before `/` in those in it. */
-async function rootOf(folder: TempFolder): Promise<string> {
-  return (await files.locate(".", folder.path)) ?? "nowhere";
-}
-
-function createFailingCalls(code: string, call: "lstat" | "stat" | "open", at: string): FileCalls {
-  const fail = (path: string): boolean => path === at;
-  return {
-    ...nodeFileCalls,
-    [call]: (path: string) =>
-      fail(path) ? Promise.reject(Object.assign(new Error(code), { code })) : nodeFileCalls[call](path),
-  };
-}
 
 describe("what a command changed", () => {
   it("is every file that is new or whose inode changed since, and nothing that tools keep for themselves", async () => {

@@ -9,7 +9,7 @@ export const systemClock: Clock = createClock(() => Date.now());
 
 const STARTED_AT_MS = Date.now() - performance.now();
 
-/** Shows the time of day as it is without what the machine's clock is put forward or back while the process runs. */
+/** Tells the time as if nobody had put the machine's clock forward or back since this process started. */
 export const unshiftedClock: Clock = createClock(() => Math.round(STARTED_AT_MS + performance.now()));
 
 function createClock(readMs: () => number): Clock {
